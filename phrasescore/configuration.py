@@ -1,0 +1,109 @@
+"""Typed configuration: frozen dataclasses filled from presets, a TOML file and the command line.
+
+A dataclass field is the one place where an option's name, type, default and help text stand; the command line
+and the checks of a TOML file are made from it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import Field, field, fields
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from phrasescore.errors import UserError
+from phrasescore.files import open_input
+
+T = TypeVar("T")
+
+
+class Section(Protocol):
+    """Any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+S = TypeVar("S", bound=Section)
+
+
+def option(default: T, text: str) -> T:
+    """Declare a dataclass field with the help text of its option."""
+    return cast(T, field(default=default, metadata={"help": text}))
+
+
+def option_types(section: type[Section]) -> dict[str, Any]:
+    """Return the type of each field of a section."""
+    hints = get_type_hints(section)
+    return {item.name: hints[item.name] for item in fields(section)}
+
+
+def choices(kind: Any) -> tuple[str, ...]:
+    """Return the values a Literal type allows, or none for other types."""
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def scalar_type(kind: Any) -> type:
+    """Return int, float, str, bool or Path for a field type, seen through `| None` and Literal."""
+    if get_origin(kind) in (Union, UnionType):
+        kind = next(part for part in get_args(kind) if part is not type(None))
+    return str if get_origin(kind) is Literal else cast(type, kind)
+
+
+def build(section: type[S], values: Mapping[str, Any], place: str) -> S:
+    """Make a section from values that came from `place`, checking names and types.
+
+    Raises:
+        UserError: an unknown key (the nearest known one is suggested) or a value of the wrong type.
+    """
+    kinds = option_types(section)
+    checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
+    return section(**checked)
+
+
+def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
+    if key not in kinds:
+        raise UserError(unknown_key(key, kinds, place))
+    kind = kinds[key]
+    allowed = choices(kind)
+    if allowed and value not in allowed:
+        raise UserError(f"{place}: {key} is {value!r}; choose one of {', '.join(allowed)}")
+    wanted = scalar_type(kind)
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    is_missing = value is None and type(None) in get_args(kind)
+    if not is_missing and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
+        raise UserError(f"{place}: {key} is {value!r}; give a value of type {wanted.__name__}")
+    return value
+
+
+def unknown_key(key: str, known: Mapping[str, Any], place: str) -> str:
+    """Return the sentence about a key that does not exist."""
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    advice = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(sorted(known))}"
+    return f"{place}: unknown key `{key}`; {advice}"
+
+
+def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, dict[str, Any]]:
+    """Read a configuration file and check the names of its sections.
+
+    Raises:
+        UserError: it cannot be read, is not TOML, or has an unknown section.
+    """
+    with open_input(path) as stream:
+        content = stream.read()
+    try:
+        values = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: is not a TOML file ({error}); mend it") from error
+    for key, value in values.items():
+        if key not in sections:
+            raise UserError(unknown_key(key, sections, str(path)))
+        if not isinstance(value, dict):
+            raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
+        for name in value:
+            if name not in option_types(sections[key]):
+                raise UserError(unknown_key(name, option_types(sections[key]), f"{path}, section [{key}]"))
+    return values

@@ -1,0 +1,157 @@
+"""Files as byte streams: read by content, write whole or not at all.
+
+Reading tells gzip, Zstandard, xz and bzip2 by their first bytes, never by the suffix; writing goes by the
+suffix. `-` is standard input or standard output.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from xopen import xopen
+
+from phrasescore.errors import UserError
+
+STANDARD_STREAM = "-"
+
+_MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
+_SUFFIXES = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
+# igzip level 1 writes a phrase table at several hundred MB a second; the other formats keep their defaults.
+_LEVELS = {"gz": 1}
+
+
+def _is_decompression_error(error: BaseException) -> bool:
+    """Whether a decompressor met bytes that are not what they claim to be."""
+    # isal's and zstd's own error classes derive from Exception alone, so they are told by name.
+    damaged = (EOFError, zlib.error, lzma.LZMAError)
+    return (
+        isinstance(error, damaged)
+        or type(error).__name__ in {"IsalError", "ZstdError", "BadGzipFile"}
+        or (isinstance(error, OSError) and error.errno is None)
+    )
+
+
+def display_name(path: str | Path) -> str:
+    """What to call a path in a message."""
+    return "standard input" if str(path) == STANDARD_STREAM else str(path)
+
+
+def detect_format(head: bytes) -> str | None:
+    """The compression format that a file's first bytes announce, or None for plain data."""
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+
+
+@contextmanager
+def open_input(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
+
+    Raises:
+        UserError: the file cannot be opened, or turns out truncated or corrupt while it is read.
+    """
+    name = display_name(path)
+    try:
+        if str(path) == STANDARD_STREAM:
+            raw = io.BufferedReader(cast(io.RawIOBase, io.FileIO(sys.stdin.fileno(), closefd=False)), 1 << 20)
+        else:
+            raw = Path(path).open("rb", buffering=1 << 20)
+    except OSError as error:
+        raise UserError(f"{name}: cannot be read ({error.strerror}); check the path and its rights") from error
+    with raw:
+        try:
+            compression = detect_format(raw.peek(6))
+            if compression is None:
+                yield raw
+            else:
+                with cast(BinaryIO, xopen(raw, "rb", threads=0, format=compression)) as stream:
+                    yield stream
+        except Exception as error:
+            if _is_decompression_error(error):
+                raise UserError(
+                    f"{name}: the compressed data is truncated or corrupt ({error}); "
+                    "make or copy the file again and check it with the compressor's own test"
+                ) from error
+            raise
+
+
+@contextmanager
+def open_output(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that appears under its name only when it is complete.
+
+    The data goes to the hidden `.NAME.tmp` in the same folder, is synced, then renamed over `path`, so a
+    reader sees the old file or the new one and never a part. The compression follows the suffix of `path`.
+    A run that was killed leaves the hidden file, and the next one takes it over; a lock keeps two runs from
+    writing at once. `-` is standard output, plain.
+
+    Raises:
+        UserError: the folder cannot be written, another run is writing the same file, or the disk is full.
+    """
+    if str(path) == STANDARD_STREAM:
+        with os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=1 << 20) as stdout:
+            yield stdout
+        return
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.tmp")
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; give the name of a file")
+    try:
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror}); check the folder and its rights") from error
+    with os.fdopen(descriptor, "wb", buffering=1 << 20) as raw:
+        _lock(raw, temporary, path)
+        try:
+            raw.truncate(0)
+            compression = _SUFFIXES.get(path.suffix)
+            if compression is None:
+                yield raw
+            else:
+                level = _LEVELS.get(compression)
+                opened = xopen(raw, "wb", threads=0, format=compression, compresslevel=level)
+                with cast(BinaryIO, opened) as stream:
+                    yield stream
+            raw.flush()
+            os.fsync(raw.fileno())
+            temporary.replace(path)
+        except BaseException as error:
+            temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                _forget_buffer(raw)
+                raise UserError(
+                    f"{path}: cannot be written ({error.strerror}); free space or write to another disk, "
+                    "nothing was changed"
+                ) from error
+            raise
+
+
+def _lock(raw: BinaryIO, temporary: Path, path: Path) -> None:
+    busy = f"{path}: another run is writing this file; wait for it or choose another name"
+    try:
+        fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UserError(busy) from error
+    # The other run may have renamed the file between our opening it and our locking it.
+    if not (temporary.exists() and os.path.samestat(temporary.stat(), os.fstat(raw.fileno()))):
+        raise UserError(busy)
+
+
+def _forget_buffer(raw: BinaryIO) -> None:
+    """Drop what a failed write left in the buffer, so that closing does not fail on it again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, raw.fileno())
+    os.close(null)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a small file whole or not at all."""
+    with open_output(path) as stream:
+        stream.write(content)

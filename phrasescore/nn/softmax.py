@@ -1,0 +1,130 @@
+"""Exact log-softmax over the output words, without ever normalising them one by one.
+
+    log p(y | s) = l_y - log sum_v exp(l_v),   l_v = g_v . s + b_v
+
+Let t be the logit of a word that is predicted from s. Then log p(t) = -log Z with Z = sum_v exp(l_v - t), and
+Z >= 1. The shift -t and the bias ride along in the matrix product as extra columns, so all that is left to do
+for each of the V words is one exponential and one addition, in a tile that stays in the cache. Shifting by t
+also keeps 16-bit logits exact where it matters: the largest terms of a confident prediction are near zero.
+Z overflows only when log p < -88; such rows are done again in the textbook way.
+
+Legend: A readout vectors, I predicted symbols, V words, r size of a readout vector.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_CPU_TILES = (512, 32)
+_GPU_TILES = (16384, 16384)
+"""Rows of logits a matrix product makes, and rows that are exponentiated while they are in the cache."""
+
+
+class WordSoftmax(nn.Module):
+    """G_l and b: the softmax layer over the words of the target vocabulary."""
+
+    def __init__(self, words: int, size: int, *, bias: bool) -> None:
+        super().__init__()
+        self.words = nn.Linear(size, words, bias=bias)
+        self.product_dtype: torch.dtype | None = None
+        """The type in which logits are computed (None: that of the weights)."""
+
+    def log_prob(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
+        """Return ln p of each symbol at its node, [I]."""
+        G_Vr, b_V = self.words.weight, self.words.bias
+        if b_V is None:
+            b_V = G_Vr.new_zeros(len(G_Vr))
+        dtype = self.product_dtype or G_Vr.dtype
+        log_prob_I: Tensor = _LogProb.apply(s_Ar, G_Vr, b_V, node_I, symbol_I, dtype)
+        return log_prob_I
+
+    def log_probs(self, s_Ar: Tensor) -> Tensor:
+        """Return ln p of every word at every node, [A, V]."""
+        return torch.log_softmax(self.words(s_Ar), dim=1)
+
+
+class _LogProb(torch.autograd.Function):
+    """log p of some symbols and its gradient; the [A, V] matrix of exponentials is all that is kept."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        s_Ar: Tensor,
+        G_Vr: Tensor,
+        b_V: Tensor,
+        node_I: Tensor,
+        symbol_I: Tensor,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        s_Ar = s_Ar.to(G_Vr.dtype)
+        l_I = (s_Ar.index_select(0, node_I) * G_Vr.index_select(0, symbol_I)).sum(1) + b_V[symbol_I]
+        t_A = torch.zeros_like(s_Ar[:, 0]).index_copy_(0, node_I, l_I)
+        one_A2 = s_Ar.new_ones(len(s_Ar), 2, dtype=dtype)
+        one_V2 = s_Ar.new_ones(len(G_Vr), 2, dtype=dtype)
+        left = torch.cat((s_Ar.to(dtype), one_A2, _split(t_A, dtype)), dim=1)
+        right = torch.cat((G_Vr.to(dtype), _split(b_V, dtype), -one_V2), dim=1).t().contiguous()
+        keep = any(ctx.needs_input_grad)
+        e_AV, Z_A = _exponentials(left, right, keep)
+        log_Z_A = Z_A.log()
+        overflow = torch.isinf(log_Z_A)
+        if bool(overflow.any()):
+            logits = torch.addmm(b_V, s_Ar[overflow], G_Vr.t()) - t_A[overflow, None]
+            log_Z_A[overflow] = torch.logsumexp(logits, dim=1)
+            if keep:
+                e_AV[overflow] = torch.exp(logits - log_Z_A[overflow, None]).to(dtype)
+                Z_A[overflow] = 1.0
+        if keep:
+            ctx.save_for_backward(s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A)
+        return (l_I - t_A[node_I]) - log_Z_A[node_I]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """With p = e / Z: d log p(y) / d l_v = [v = y] - p_v, and l_v is linear in s, G and b.
+
+        The rows are scaled by 1 / Z in the small factors of the products, never in the large one.
+        """
+        (grad_I,) = gradients
+        s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A = ctx.saved_tensors
+        dtype = e_AV.dtype
+        weight_A = -torch.zeros_like(Z_A).index_add_(0, node_I, grad_I) / Z_A
+        ds_Ar = (e_AV @ G_Vr.to(dtype)).to(s_Ar.dtype) * weight_A[:, None]
+        ds_Ar.index_add_(0, node_I, grad_I[:, None] * G_Vr.index_select(0, symbol_I))
+        scaled = torch.cat((s_Ar, torch.ones_like(weight_A)[:, None]), dim=1) * weight_A[:, None]
+        dG_Vr1 = (e_AV.t() @ scaled.to(dtype)).to(G_Vr.dtype)
+        dG_Vr, db_V = dG_Vr1[:, :-1], dG_Vr1[:, -1]
+        dG_Vr.index_add_(0, symbol_I, grad_I[:, None] * s_Ar.index_select(0, node_I))
+        db_V.index_add_(0, symbol_I, grad_I)
+        return ds_Ar, dG_Vr, db_V, None, None, None
+
+
+def _split(column: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a column as the sum of two columns of a narrower type, [rows, 2]: neither -t nor b may be rounded."""
+    high = column.to(dtype)
+    return torch.stack((high, (column - high).to(dtype)), dim=1)
+
+
+def _exponentials(left: Tensor, right: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
+    """Return exp(left right), all of it [A, V] if it is to be kept, and its row sums [A].
+
+    The product may be 16-bit, the exponentials and the sums never are.
+    """
+    rows, words = len(left), right.shape[1]
+    product_rows, cached_rows = _GPU_TILES if left.is_cuda else _CPU_TILES
+    sums = torch.empty(rows, dtype=torch.promote_types(left.dtype, torch.float32), device=left.device)
+    exponentials = left.new_empty(rows if keep else min(rows, product_rows), words)
+    wide = torch.empty(min(rows, cached_rows), words, dtype=sums.dtype, device=left.device)
+    for start in range(0, rows, product_rows):
+        tile = left[start : start + product_rows]
+        out = exponentials[start : start + product_rows] if keep else exponentials[: len(tile)]
+        torch.mm(tile, right, out=out)
+        for part, part_sums in zip(
+            out.split(cached_rows), sums[start : start + len(tile)].split(cached_rows), strict=True
+        ):
+            e = part if part.dtype == wide.dtype else wide[: len(part)].copy_(part)
+            torch.sum(e.exp_(), dim=1, out=part_sums)
+            if keep and e is not part:
+                part.copy_(e)
+    return exponentials, sums

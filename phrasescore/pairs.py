@@ -1,0 +1,263 @@
+"""Phrase pairs as word ids on disk, and batches of them.
+
+A table is read once. The ids lie in flat memory-mapped files, so that a table of a hundred million pairs
+trains in a few gigabytes: in memory are only the order of a pass and the pages in use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.configuration import option
+from phrasescore.errors import UserError
+from phrasescore.phrases import Ids, Phrases, offsets_of
+from phrasescore.table.reader import TableReader
+from phrasescore.vocabulary import Vocabulary, count_words
+
+T = TypeVar("T")
+Direction = Literal["target-given-source", "source-given-target"]
+Weights = NDArray[np.float32]
+
+_REMAP_IDS = 1 << 22
+_POOL_BATCHES = 64
+"""Batches whose pairs are sorted by length together; see `batches`."""
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is read from a phrase table and how it becomes training data."""
+
+    source_vocabulary: int = option(15_000, "most frequent source words the network knows")
+    target_vocabulary: int = option(15_000, "most frequent target words the network knows")
+    source_corpus: Path | None = option(None, "tokenised text to count the source words in, not the table")
+    target_corpus: Path | None = option(None, "tokenised text to count the target words in, not the table")
+    direction: Direction = option("target-given-source", "which side is predicted from which")
+    weight_by_count: bool = option(
+        False, "weight a pair by its joint count instead of counting each distinct pair once"
+    )
+    held_out: float = option(0.01, "share of the pairs kept from training to measure the loss")
+    held_out_limit: int = option(10_000, "the most pairs held out")
+
+
+@dataclass(frozen=True)
+class PhrasePairs:
+    """Pairs of phrases as ids, without end symbols. The arrays may be memory-mapped."""
+
+    source: Phrases
+    target: Phrases
+    weight: Weights
+    """How much each pair counts in the loss; 1 on average."""
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, indices: NDArray[np.integer]) -> PhrasePairs:
+        """Return some pairs, in memory."""
+        return PhrasePairs(self.source.take(indices), self.target.take(indices), self.weight[indices])
+
+
+class _Side:
+    """One side of the pairs while the table is read: ids by first appearance, words counted."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.stream = path.open("wb")
+        self.ids: defaultdict[bytes, int] = defaultdict(count().__next__)
+        self.counts = np.zeros(1)
+        self.lengths: list[NDArray[np.uint16]] = []
+
+    def add(self, phrases: list[bytes], weight: NDArray[np.float32]) -> NDArray[np.uint64]:
+        """Append phrases; return a hash of each."""
+        lists = [[word for word in phrase.split(b" ") if word] for phrase in phrases]
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        lookup = self.ids.__getitem__
+        ids = np.fromiter((lookup(word) for words in lists for word in words), np.int32, int(lengths.sum()))
+        ids.tofile(self.stream)
+        self.lengths.append(lengths.astype(np.uint16))
+        counts = np.bincount(ids, np.repeat(weight, lengths), minlength=len(self.counts))
+        counts[: len(self.counts)] += self.counts
+        self.counts = counts
+        return hash_phrases(Phrases(ids, offsets_of(lengths)))
+
+    def word_counts(self) -> Counter[bytes]:
+        """Return the weighted count of each word."""
+        return Counter(dict(zip(self.ids, self.counts.tolist(), strict=True)))  # type: ignore[arg-type]
+
+    def finish(self, vocabulary: Vocabulary) -> Phrases:
+        """Turn the ids into those of the vocabulary; return the memory-mapped phrases."""
+        self.stream.close()
+        known = vocabulary.encode(list(self.ids)).ids if self.ids else np.zeros(0, np.int32)
+        ids = _map_ids(self.path, "r+")
+        for start in range(0, len(ids), _REMAP_IDS):
+            ids[start : start + _REMAP_IDS] = known[ids[start : start + _REMAP_IDS]]
+        lengths = np.concatenate(self.lengths) if self.lengths else np.zeros(0, np.uint16)
+        return Phrases(ids, offsets_of(lengths))
+
+
+def _map_ids(path: Path, mode: Literal["r", "r+"]) -> Ids:
+    return np.memmap(path, np.int32, mode) if path.stat().st_size else np.zeros(0, np.int32)
+
+
+def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
+    """Return 64 well-mixed bits for each phrase, equal for equal phrases."""
+    position = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], phrases.lengths)
+    mixed = mix(phrases.ids.astype(np.uint64) + (position.astype(np.uint64) << np.uint64(40)))
+    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mixed)))
+    return mix(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]])
+
+
+def mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the finaliser of SplitMix64: a bijection that spreads each bit over all others."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class TableData:
+    """A phrase table ready for training."""
+
+    pairs: PhrasePairs
+    """The pair of every line."""
+    distinct: NDArray[np.int64]
+    """The lines that are the first with their pair."""
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    digest: str
+    """Changes with the pairs, their order and their weights."""
+    summary: dict[str, Any]
+    """Lines, distinct pairs, coverage of the vocabularies, for the report."""
+
+
+def read_table(
+    table: str | Path,
+    folder: Path,
+    config: DataConfig,
+    vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
+    progress: Callable[[int], None] = lambda lines: None,
+) -> TableData:
+    """Read a phrase table into `folder` as ids.
+
+    "Source" and "target" mean the network's input and output: with the direction `source-given-target` they
+    are the table's target and source.
+
+    Args:
+        table: the phrase table.
+        folder: where the id files go; it must exist.
+        config: vocabulary sizes, direction, weighting.
+        vocabularies: source and target vocabulary of an existing network; None to choose them here.
+        progress: called with the number of lines read so far.
+
+    Raises:
+        UserError: the table is unreadable, faulty or empty.
+    """
+    sides = _Side(folder / "source.ids"), _Side(folder / "target.ids")
+    hashes: list[NDArray[np.uint64]] = []
+    joint_counts: list[NDArray[np.float32]] = []
+    lines, has_counts = 0, True
+    for chunk in TableReader(table):
+        counts = [entry.joint_count() for entry in chunk.entries]
+        has_counts = has_counts and None not in counts
+        joint = np.array([1.0 if value is None else value for value in counts], np.float32)
+        phrases = [entry.source for entry in chunk.entries], [entry.target for entry in chunk.entries]
+        source_hash, target_hash = (
+            side.add(texts, joint) for side, texts in zip(sides, orient(phrases, config.direction), strict=True)
+        )
+        hashes.append(mix(source_hash + np.uint64(1)) ^ target_hash)
+        joint_counts.append(joint)
+        lines += len(chunk.lines)
+        progress(lines)
+    if not lines:
+        raise UserError(f"{table}: holds no phrase pairs; give a phrase table of at least one line")
+    if vocabularies is None:
+        vocabularies = _choose_vocabularies(sides, config)
+    coverage = [v.coverage(side.word_counts()) for v, side in zip(vocabularies, sides, strict=True)]
+    source, target = (side.finish(v) for side, v in zip(sides, vocabularies, strict=True))
+    pair_hashes, weight = np.concatenate(hashes), np.concatenate(joint_counts)
+    digest = hashlib.sha256(pair_hashes.tobytes() + weight.tobytes()).hexdigest()
+    distinct = _first_of_each(pair_hashes, weight)
+    weight = weight / weight[distinct].mean() if config.weight_by_count else np.ones_like(weight)
+    summary = {
+        "lines": lines,
+        "distinct_pairs": len(distinct),
+        "counts_in_table": has_counts,
+        "source_words": len(sides[0].ids),
+        "target_words": len(sides[1].ids),
+        "source_coverage": coverage[0],
+        "target_coverage": coverage[1],
+    }
+    return TableData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest, summary)
+
+
+def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
+    """Return the table's (source, target) as the network's (input, output)."""
+    return sides if direction == "target-given-source" else (sides[1], sides[0])
+
+
+def _choose_vocabularies(sides: tuple[_Side, _Side], config: DataConfig) -> tuple[Vocabulary, Vocabulary]:
+    corpora = orient((config.source_corpus, config.target_corpus), config.direction)
+    sizes = orient((config.source_vocabulary, config.target_vocabulary), config.direction)
+    source, target = (
+        Vocabulary.most_frequent(count_words([corpus]) if corpus else side.word_counts(), size)
+        for side, corpus, size in zip(sides, corpora, sizes, strict=True)
+    )
+    return source, target
+
+
+def _first_of_each(pair_hashes: NDArray[np.uint64], weight: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the first line of each distinct pair, and add the weights of the others to its own."""
+    ordered = np.sort(pair_hashes)
+    if not np.any(ordered[1:] == ordered[:-1]):
+        return np.arange(len(pair_hashes))
+    _, first, which = np.unique(pair_hashes, return_index=True, return_inverse=True)
+    weight[first] = np.bincount(which, weight)
+    return np.sort(first)
+
+
+def split_held_out(
+    lines: NDArray[np.int64], config: DataConfig, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the lines to train on and the lines held out, drawn at random by the seed."""
+    held_out = min(int(len(lines) * config.held_out), config.held_out_limit)
+    shuffled = np.random.default_rng([seed, 0]).permutation(lines)
+    return np.sort(shuffled[held_out:]), np.sort(shuffled[:held_out])
+
+
+def batches_of_pass(
+    pairs: PhrasePairs, lines: NDArray[np.int64], batch_size: int, seed: int, number: int
+) -> Iterator[PhrasePairs]:
+    """Yield the batches of one pass over the training data, longest target first inside each.
+
+    The whole table is shuffled; then the pairs of every 64 batches are sorted by both lengths and cut into
+    batches, which come in random order. So batches are alike in length inside, as steps over many rows want,
+    and random otherwise, and none is much smaller than the others. The same seed and number of the pass give
+    the same batches.
+    """
+    random = np.random.default_rng([seed, 1, number])
+    order = random.permutation(lines)
+    pool_size = batch_size * _POOL_BATCHES
+    for start in range(0, len(order), pool_size):
+        pool = order[start : start + pool_size]
+        target_lengths = pairs.target.offsets[pool + 1] - pairs.target.offsets[pool]
+        source_lengths = pairs.source.offsets[pool + 1] - pairs.source.offsets[pool]
+        pool = pool[np.lexsort((-source_lengths, -target_lengths))]
+        starts = np.arange(0, len(pool), batch_size)
+        for begin in random.permutation(starts):
+            yield pairs.take(pool[begin : begin + batch_size])
+
+
+def batches_in_order(pairs: PhrasePairs, batch_size: int) -> Iterator[PhrasePairs]:
+    """Yield all pairs in batches of similar lengths, longest target first."""
+    by_length = np.lexsort((-pairs.source.lengths, -pairs.target.lengths))
+    for start in range(0, len(by_length), batch_size):
+        yield pairs.take(by_length[start : start + batch_size])

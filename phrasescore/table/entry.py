@@ -1,0 +1,145 @@
+"""One line of a phrase table.
+
+    source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties
+
+The first three fields are required. Lines are bytes and are split on ` ||| ` and on the blank only: a
+no-break space or U+2028 is part of a word. Moses' loader: moses/TranslationModel/RuleTable/LoaderStandard.cpp.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SEPARATOR = b" ||| "
+
+
+class LineFault(ValueError):
+    """What is wrong with a line: the field, the reason, the remedy. The reader adds file and line number."""
+
+    def __init__(self, field: str, reason: str, remedy: str) -> None:
+        super().__init__(f"{field}: {reason}; {remedy}")
+
+
+class Entry(NamedTuple):
+    """A line cut into the parts that matter; joined again they are the line, byte for byte."""
+
+    source: bytes
+    target: bytes
+    scores: bytes
+    rest: bytes
+    """Everything after the last score: the other fields with their separators, and the end of the line."""
+
+    def to_line(self) -> bytes:
+        """Return the line the entry was parsed from."""
+        return SEPARATOR.join((self.source, self.target, self.scores)) + self.rest
+
+    def with_columns(self, columns: bytes) -> bytes:
+        """Return the line with the blank-separated `columns` after the last score."""
+        return SEPARATOR.join((self.source, self.target, self.scores + b" " + columns)) + self.rest
+
+    def score_count(self) -> int:
+        """Return the number of scores. Empty tokens do not count: Moses skips them."""
+        blanks = self.scores.count(b" ")
+        if b"  " in self.scores:
+            return sum(1 for token in self.scores.split(b" ") if token)
+        return blanks + 1
+
+    def other_fields(self) -> list[bytes]:
+        """Return the fields after the scores: alignment, counts, sparse features, properties."""
+        fields = self.rest.rstrip(b"\r\n").removeprefix(SEPARATOR).split(SEPARATOR)
+        # Moses itself ends a line whose last field is empty with ` |||`.
+        fields[-1] = fields[-1].removesuffix(b"|||")
+        return fields
+
+    def joint_count(self) -> float | None:
+        """Return how often the pair was extracted (third number of the counts field), None without one."""
+        fields = self.other_fields()
+        counts = fields[1].split(b" ") if len(fields) > 1 else []
+        try:
+            return float(counts[2])
+        except (IndexError, ValueError):
+            return None
+
+
+def parse_line(line: bytes) -> Entry:
+    """Parse a line with its line end.
+
+    Raises:
+        LineFault: it is not a line of a phrase-based, unfactored table that Moses would load.
+    """
+    fields = line.split(SEPARATOR, 3)
+    if len(fields) == 4:
+        source, target, scores, rest = fields
+        rest = SEPARATOR + rest
+    elif len(fields) == 3:
+        source, target, scores = fields
+        rest = b""
+    else:
+        raise _too_few_fields(line)
+    # The last score may be followed by blanks, by the line end, or by a closing ` |||`.
+    kept = scores.rstrip(b" \r\n|")
+    if len(kept) != len(scores):
+        rest = scores[len(kept) :] + rest
+        scores = kept
+    if b"\0" in line:
+        raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
+    _check_phrases(source, target)
+    _check_scores(scores)
+    return Entry(source, target, scores, rest)
+
+
+def _too_few_fields(line: bytes) -> LineFault:
+    if not line.strip():
+        return LineFault("line", "is empty", "remove it; a phrase table has no empty lines")
+    found = "1 field" if SEPARATOR not in line else "2 fields"
+    return LineFault(
+        "line",
+        f"has {found}, at least 3 are needed",
+        "write `source ||| target ||| scores` with one blank on both sides of each `|||`",
+    )
+
+
+def _check_phrases(source: bytes, target: bytes) -> None:
+    if not source.strip(b" "):
+        raise LineFault("field 1 (source)", "is empty", "remove the line; Moses would skip it")
+    if b"[" in source or b"[" in target:
+        for field, phrase in (("field 1 (source)", source), ("field 2 (target)", target)):
+            _check_labels(field, phrase)
+    if b"|" in source or b"|" in target:
+        field = "field 1 (source)" if b"|" in source else "field 2 (target)"
+        raise LineFault(
+            field,
+            "holds `|`, which separates the factors of a factored table",
+            "factored tables cannot be scored; train without factors, or escape a literal `|` as `&#124;`",
+        )
+
+
+def _check_labels(field: str, phrase: bytes) -> None:
+    for token in phrase.split(b" "):
+        if token.startswith(b"[") and token.endswith(b"]") and len(token) > 1:
+            raise LineFault(
+                field,
+                f"holds `{quote(token)}`, which Moses reads as a label of a hierarchical rule",
+                "hierarchical and syntax tables cannot be scored; use a phrase-based table, or escape literal "
+                "brackets as `&#91;` and `&#93;`",
+            )
+
+
+def _check_scores(scores: bytes) -> None:
+    if not scores:
+        raise LineFault("field 3 (scores)", "is empty", "each line needs the scores of its phrase pair")
+    try:
+        for number in scores.split(b" "):
+            float(number or b"0")
+    except ValueError:
+        raise LineFault(
+            "field 3 (scores)", f"`{quote(number)}` is not a number", "rebuild the table or mend the line"
+        ) from None
+
+
+def quote(text: bytes, limit: int = 40) -> str:
+    """Return bytes as printable text for a message, cut to `limit` characters."""
+    printable = text.decode("utf-8", "backslashreplace").encode("unicode_escape").decode("ascii")
+    shown = text.decode("utf-8", "backslashreplace")
+    shown = shown if shown.isprintable() else printable
+    return shown if len(shown) <= limit else shown[: limit - 3] + "..."

@@ -1,0 +1,93 @@
+"""Stream a phrase table in chunks of lines, in order, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, open_input
+from phrasescore.table.entry import Entry, LineFault, parse_line
+
+CHUNK_LINES = 32_768
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive lines of a table. `lines` holds what was read, `entries` what could be parsed."""
+
+    lines: list[bytes]
+    entries: list[Entry]
+    faults: dict[int, UserError] = field(default_factory=dict)
+    """Faulty lines by their place in `lines`; empty unless the reader was told to keep them."""
+
+
+class TableReader:
+    """Reads chunks of a phrase table and checks each line.
+
+    The first good line fixes the number of score columns. A faulty line stops the reading, or with
+    `keep_faulty` is passed on in `Chunk.faults`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        keep_faulty: bool = False,
+        limit: int | None = None,
+        chunk_lines: int = CHUNK_LINES,
+    ) -> None:
+        self.path = path
+        self.keep_faulty = keep_faulty
+        self.limit = limit
+        self.chunk_lines = chunk_lines
+        self.columns: int | None = None
+        """Scores a line, known after the first good one."""
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Yield the chunks.
+
+        Raises:
+            UserError: the file cannot be read or is corrupt, or (without `keep_faulty`) a line is faulty.
+        """
+        with open_input(self.path) as stream:
+            first_line = 1
+            while lines := self._next_lines(stream, first_line):
+                yield self._parse(lines, first_line)
+                first_line += len(lines)
+
+    def _next_lines(self, stream: BinaryIO, first_line: int) -> list[bytes]:
+        wanted = self.chunk_lines
+        if self.limit is not None:
+            wanted = min(wanted, self.limit - first_line + 1)
+        return list(islice(stream, wanted))
+
+    def _parse(self, lines: list[bytes], first_line: int) -> Chunk:
+        entries: list[Entry] = []
+        faults: dict[int, UserError] = {}
+        for index, line in enumerate(lines):
+            try:
+                entry = parse_line(line)
+                if entry.score_count() != self.columns:
+                    self._check_columns(entry)
+                entries.append(entry)
+            except LineFault as fault:
+                error = UserError(f"{display_name(self.path)}, line {first_line + index}, {fault}")
+                if not self.keep_faulty:
+                    raise error from None
+                faults[index] = error
+        return Chunk(lines, entries, faults)
+
+    def _check_columns(self, entry: Entry) -> None:
+        found = entry.score_count()
+        if self.columns is None:
+            self.columns = found
+        elif found != self.columns:
+            raise LineFault(
+                "field 3 (scores)",
+                f"has {found} scores where the lines before have {self.columns}",
+                "the table was cut or mixed with another; rebuild it",
+            )

@@ -1,0 +1,28 @@
+"""Which source phrases occur in given texts: the filter that makes a table fit a test set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from phrasescore.files import open_input
+
+# Moses looks up spans of at most this many words by default (max-phrase-length).
+LONGEST_PHRASE = 20
+
+
+def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE) -> frozenset[bytes]:
+    """Return every run of 1 to `longest` words in the lines of tokenised texts.
+
+    A table reduced to these sources translates the texts as the whole one does
+    (scripts/training/filter-model-given-input.pl).
+    """
+    phrases: set[bytes] = set()
+    for path in paths:
+        with open_input(path) as stream:
+            for line in stream:
+                words = [word for word in line.rstrip(b"\r\n").replace(b"\t", b" ").split(b" ") if word]
+                for start in range(len(words)):
+                    for end in range(start + 1, min(start + longest, len(words)) + 1):
+                        phrases.add(b" ".join(words[start:end]))
+    return frozenset(phrases)

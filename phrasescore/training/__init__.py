@@ -1,0 +1,1 @@
+"""Learning an encoder-decoder from phrase pairs: loop, optimisers, schedule, checkpoints, metrics."""

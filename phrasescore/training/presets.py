@@ -1,0 +1,33 @@
+"""Named settings: the paper's, and two that were measured (see the README for what they reach)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    # Cho et al. 2014, section 4.1.1 and the authors' settings; the model section's defaults are the paper's.
+    "cho2014": {
+        "model": {},
+        "data": {"source_vocabulary": 15_000, "target_vocabulary": 15_000},
+        "training": {
+            "optimiser": "adadelta",
+            "learning_rate": 1.0,
+            "schedule": "constant",
+            "warmup_updates": 0,
+            "batch_size": 64,
+            "epochs": 20,
+        },
+    },
+    # An hour on one GPU.
+    "base": {
+        "model": {"hidden": 1000, "embedding": 256, "maxout": 500, "output_rank": 256, "biases": "all", "initialisation": "scaled"},
+        "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
+        "training": {"batch_size": 1024, "learning_rate": 1e-3, "epochs": 20},
+    },
+    # Fifteen minutes on two CPU cores.
+    "small": {
+        "model": {"hidden": 384, "embedding": 192, "maxout": 192, "output_rank": 192, "biases": "all", "initialisation": "scaled"},
+        "data": {"source_vocabulary": 15_000, "target_vocabulary": 15_000},
+        "training": {"batch_size": 384, "learning_rate": 2e-3, "epochs": 4},
+    },
+}

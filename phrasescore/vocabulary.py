@@ -1,0 +1,115 @@
+"""The words a network knows on one side: the K most frequent ones, `<unk>` and `<eos>`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+
+from phrasescore.errors import UserError
+from phrasescore.files import open_input, write_atomically
+from phrasescore.phrases import Phrases, offsets_of
+
+UNKNOWN = 0
+"""Id of `<unk>`, which stands for every word outside the vocabulary."""
+END = 1
+"""Id of `<eos>`, the end of a phrase on both sides."""
+_SYMBOLS = (b"<unk>", b"<eos>")
+
+
+def is_text(word: bytes) -> bool:
+    """Whether a word is valid UTF-8. What is not can never enter a vocabulary: it is an unknown word."""
+    try:
+        word.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class Vocabulary:
+    """A map from words (bytes) to ids: 0 `<unk>`, 1 `<eos>`, then words by falling frequency."""
+
+    def __init__(self, words: Iterable[bytes]) -> None:
+        """`words` are the known words, without the two symbols, most frequent first."""
+        self.words: tuple[bytes, ...] = (*_SYMBOLS, *words)
+        self._ids = {word: id_ for id_, word in enumerate(self.words)}
+        if len(self._ids) != len(self.words):
+            raise ValueError("a word occurs twice in the vocabulary")
+        # Text that spells a symbol is an unknown word, not the symbol.
+        for symbol in _SYMBOLS:
+            self._ids[symbol] = UNKNOWN
+
+    @classmethod
+    def most_frequent(cls, counts: Counter[bytes], size: int) -> Vocabulary:
+        """Keep the `size` most frequent words; equal counts are ordered by their bytes."""
+        candidates = [word for word in counts if word and word not in _SYMBOLS and is_text(word)]
+        candidates.sort(key=lambda word: (-counts[word], word))
+        return cls(candidates[:size])
+
+    def __len__(self) -> int:
+        """Return the number of ids, the two symbols included."""
+        return len(self.words)
+
+    def __contains__(self, word: bytes) -> bool:
+        return self._ids.get(word, UNKNOWN) != UNKNOWN
+
+    def encode(self, phrases: Sequence[bytes]) -> Phrases:
+        """Return the ids of blank-separated phrases, without end symbols; empty tokens are skipped."""
+        words = b" ".join(phrases).split(b" ") if phrases else []
+        lengths = np.fromiter((phrase.count(b" ") for phrase in phrases), np.int64, len(phrases)) + 1
+        ids = np.fromiter(map(self._ids.get, words, repeat(UNKNOWN)), np.int32, len(words))
+        if b"" in words:
+            empty = np.fromiter((not word for word in words), np.bool_, len(words))
+            lengths -= np.add.reduceat(empty, offsets_of(lengths)[:-1], dtype=np.int64)
+            ids = ids[~empty]
+        return Phrases(ids, offsets_of(lengths))
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """Return the words of a phrase, joined by blanks."""
+        return b" ".join(self.words[id_] for id_ in ids)
+
+    def coverage(self, counts: Counter[bytes]) -> float:
+        """Return the share of running words that the vocabulary knows."""
+        total = sum(counts.values())
+        known = sum(count for word, count in counts.items() if word in self)
+        return known / total if total else 1.0
+
+    def to_bytes(self) -> bytes:
+        """Return the text form: one word a line, the line number is the id."""
+        return b"".join(word + b"\n" for word in self.words)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the text form."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the text form."""
+        write_atomically(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read the text form.
+
+        Raises:
+            UserError: the file is missing or is not a vocabulary.
+        """
+        with open_input(path) as stream:
+            words = stream.read().removesuffix(b"\n").split(b"\n")
+        if tuple(words[: len(_SYMBOLS)]) != _SYMBOLS or len(set(words)) != len(words):
+            raise UserError(f"{path}: is not a vocabulary of phrasescore; copy the model folder again")
+        return cls(words[len(_SYMBOLS) :])
+
+
+def count_words(paths: Iterable[str | Path]) -> Counter[bytes]:
+    """Count the words of tokenised texts."""
+    counts: Counter[bytes] = Counter()
+    for path in paths:
+        with open_input(path) as stream:
+            for line in stream:
+                counts.update(line.rstrip(b"\r\n").split(b" "))
+    del counts[b""]
+    return counts
