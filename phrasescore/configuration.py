@@ -12,12 +12,25 @@ from collections.abc import Mapping
 from dataclasses import Field, field, fields
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_input
+from phrasescore.files import read_bytes
 
 T = TypeVar("T")
+
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", Path: "a path"}
 
 
 class Section(Protocol):
@@ -26,12 +39,9 @@ class Section(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
-S = TypeVar("S", bound=Section)
-
-
 def option(default: T, text: str) -> T:
     """Declare a dataclass field with the help text of its option."""
-    return cast(T, field(default=default, metadata={"help": text}))
+    return field(default=default, metadata={"help": text})
 
 
 def option_types(section: type[Section]) -> dict[str, Any]:
@@ -52,15 +62,14 @@ def scalar_type(kind: Any) -> type:
     return str if get_origin(kind) is Literal else cast(type, kind)
 
 
-def build(section: type[S], values: Mapping[str, Any], place: str) -> S:
-    """Make a section from values that came from `place`, checking names and types.
+def check_values(section: type[Section], values: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return the values for some fields of a section, checked; `place` says where they come from.
 
     Raises:
         UserError: an unknown key (the nearest known one is suggested) or a value of the wrong type.
     """
     kinds = option_types(section)
-    checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
-    return section(**checked)
+    return {key: _check(key, value, kinds, place) for key, value in values.items()}
 
 
 def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
@@ -71,11 +80,13 @@ def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
     if allowed and value not in allowed:
         raise UserError(f"{place}: {key} is {value!r}; choose one of {', '.join(allowed)}")
     wanted = scalar_type(kind)
+    if wanted is Path and isinstance(value, str):
+        return Path(value)
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     is_missing = value is None and type(None) in get_args(kind)
     if not is_missing and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-        raise UserError(f"{place}: {key} is {value!r}; give a value of type {wanted.__name__}")
+        raise UserError(f"{place}: {key} is {value!r}; give {_TYPE_NAMES[wanted]}")
     return value
 
 
@@ -92,10 +103,8 @@ def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, di
     Raises:
         UserError: it cannot be read, is not TOML, or has an unknown section.
     """
-    with open_input(path) as stream:
-        content = stream.read()
     try:
-        values = tomllib.loads(content.decode("utf-8"))
+        values = tomllib.loads(read_bytes(path).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: is not a TOML file ({error}); mend it") from error
     for key, value in values.items():
@@ -103,7 +112,4 @@ def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, di
             raise UserError(unknown_key(key, sections, str(path)))
         if not isinstance(value, dict):
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
-        for name in value:
-            if name not in option_types(sections[key]):
-                raise UserError(unknown_key(name, option_types(sections[key]), f"{path}, section [{key}]"))
     return values

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -41,7 +41,7 @@ class Device:
 
         On a CPU, oneDNN rounds the factors of 32-bit products; on a GPU, autocast does.
         """
-        matmul = torch.backends.mkldnn.matmul
+        matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         before = matmul.fp32_precision
         matmul.fp32_precision = "bf16" if self.precision == "bf16" else "ieee"
         autocast = (

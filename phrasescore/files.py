@@ -15,8 +15,9 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from xopen import xopen
 
@@ -51,29 +52,41 @@ def detect_format(head: bytes) -> str | None:
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
+@dataclass(frozen=True)
+class Input:
+    """An open input file."""
+
+    stream: BinaryIO
+    """The decompressed bytes."""
+    raw: BinaryIO
+
+    def share_read(self) -> float | None:
+        """Return the share of the file that was read so far, None for a pipe."""
+        size = os.fstat(self.raw.fileno()).st_size
+        return os.lseek(self.raw.fileno(), 0, os.SEEK_CUR) / size if size and self.raw.seekable() else None
+
+
 @contextmanager
-def open_input(path: str | Path) -> Iterator[BinaryIO]:
+def open_input(path: str | Path) -> Iterator[Input]:
     """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
 
     Raises:
         UserError: the file cannot be opened, or turns out truncated or corrupt while it is read.
     """
     name = display_name(path)
+    is_stdin = str(path) == STANDARD_STREAM
     try:
-        if str(path) == STANDARD_STREAM:
-            raw = io.BufferedReader(cast(io.RawIOBase, io.FileIO(sys.stdin.fileno(), closefd=False)), 1 << 20)
-        else:
-            raw = Path(path).open("rb", buffering=1 << 20)
+        raw = io.BufferedReader(io.FileIO(sys.stdin.fileno() if is_stdin else path, closefd=not is_stdin), 1 << 20)
     except OSError as error:
         raise UserError(f"{name}: cannot be read ({error.strerror}); check the path and its rights") from error
     with raw:
         try:
             compression = detect_format(raw.peek(6))
             if compression is None:
-                yield raw
+                yield Input(raw, raw)
             else:
-                with cast(BinaryIO, xopen(raw, "rb", threads=0, format=compression)) as stream:
-                    yield stream
+                with xopen(raw, "rb", threads=0, format=compression) as stream:
+                    yield Input(stream, raw)
         except Exception as error:
             if _is_decompression_error(error):
                 raise UserError(
@@ -106,7 +119,9 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror}); check the folder and its rights") from error
+        raise UserError(
+            f"{path}: cannot be written ({error.strerror}); check the folder and its rights"
+        ) from error
     with os.fdopen(descriptor, "wb", buffering=1 << 20) as raw:
         _lock(raw, temporary, path)
         try:
@@ -117,7 +132,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             else:
                 level = _LEVELS.get(compression)
                 opened = xopen(raw, "wb", threads=0, format=compression, compresslevel=level)
-                with cast(BinaryIO, opened) as stream:
+                with opened as stream:
                     yield stream
             raw.flush()
             os.fsync(raw.fileno())
@@ -155,3 +170,16 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file whole or not at all."""
     with open_output(path) as stream:
         stream.write(content)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the decompressed content of a file."""
+    with open_input(path) as source:
+        return source.stream.read()
+
+
+def read_lines(path: str | Path) -> Iterator[bytes]:
+    """Yield the lines of a file, split on the line feed alone, without their ends."""
+    with open_input(path) as source:
+        for line in source.stream:
+            yield line.rstrip(b"\r\n")

@@ -72,7 +72,7 @@ class _Side:
         self.path = path
         self.stream = path.open("wb")
         self.ids: defaultdict[bytes, int] = defaultdict(count().__next__)
-        self.counts = np.zeros(1)
+        self.counts: NDArray[np.float64] = np.zeros(1)
         self.lengths: list[NDArray[np.uint16]] = []
 
     def add(self, phrases: list[bytes], weight: NDArray[np.float32]) -> NDArray[np.uint64]:
@@ -83,28 +83,31 @@ class _Side:
         ids = np.fromiter((lookup(word) for words in lists for word in words), np.int32, int(lengths.sum()))
         ids.tofile(self.stream)
         self.lengths.append(lengths.astype(np.uint16))
-        counts = np.bincount(ids, np.repeat(weight, lengths), minlength=len(self.counts))
-        counts[: len(self.counts)] += self.counts
-        self.counts = counts
+        added = np.bincount(ids, np.repeat(weight, lengths), minlength=len(self.counts)).astype(np.float64)
+        added[: len(self.counts)] += self.counts
+        self.counts = added
         return hash_phrases(Phrases(ids, offsets_of(lengths)))
 
     def word_counts(self) -> Counter[bytes]:
         """Return the weighted count of each word."""
-        return Counter(dict(zip(self.ids, self.counts.tolist(), strict=True)))  # type: ignore[arg-type]
+        return Counter(dict(zip(self.ids, self.counts.tolist(), strict=True)))
 
     def finish(self, vocabulary: Vocabulary) -> Phrases:
         """Turn the ids into those of the vocabulary; return the memory-mapped phrases."""
         self.stream.close()
         known = vocabulary.encode(list(self.ids)).ids if self.ids else np.zeros(0, np.int32)
-        ids = _map_ids(self.path, "r+")
+        ids = _map_ids(self.path)
         for start in range(0, len(ids), _REMAP_IDS):
             ids[start : start + _REMAP_IDS] = known[ids[start : start + _REMAP_IDS]]
         lengths = np.concatenate(self.lengths) if self.lengths else np.zeros(0, np.uint16)
         return Phrases(ids, offsets_of(lengths))
 
 
-def _map_ids(path: Path, mode: Literal["r", "r+"]) -> Ids:
-    return np.memmap(path, np.int32, mode) if path.stat().st_size else np.zeros(0, np.int32)
+def _map_ids(path: Path) -> Ids:
+    """Map a file of ids into memory and remove its name: the space is freed when the process ends, however."""
+    ids = np.memmap(path, np.int32, "r+") if path.stat().st_size else np.zeros(0, np.int32)
+    path.unlink()
+    return ids
 
 
 def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
@@ -144,7 +147,7 @@ def read_table(
     folder: Path,
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
-    progress: Callable[[int], None] = lambda lines: None,
+    progress: Callable[[int, float | None], None] = lambda lines, share: None,
 ) -> TableData:
     """Read a phrase table into `folder` as ids.
 
@@ -156,7 +159,7 @@ def read_table(
         folder: where the id files go; it must exist.
         config: vocabulary sizes, direction, weighting.
         vocabularies: source and target vocabulary of an existing network; None to choose them here.
-        progress: called with the number of lines read so far.
+        progress: called with the lines and the share of the file read so far.
 
     Raises:
         UserError: the table is unreadable, faulty or empty.
@@ -175,8 +178,8 @@ def read_table(
         )
         hashes.append(mix(source_hash + np.uint64(1)) ^ target_hash)
         joint_counts.append(joint)
-        lines += len(chunk.lines)
-        progress(lines)
+        lines += chunk.lines_read
+        progress(lines, chunk.share_read)
     if not lines:
         raise UserError(f"{table}: holds no phrase pairs; give a phrase table of at least one line")
     if vocabularies is None:
@@ -235,8 +238,8 @@ def split_held_out(
 
 def batches_of_pass(
     pairs: PhrasePairs, lines: NDArray[np.int64], batch_size: int, seed: int, number: int
-) -> Iterator[PhrasePairs]:
-    """Yield the batches of one pass over the training data, longest target first inside each.
+) -> Iterator[NDArray[np.int64]]:
+    """Yield the lines of each batch of one pass over the training data, longest target first.
 
     The whole table is shuffled; then the pairs of every 64 batches are sorted by both lengths and cut into
     batches, which come in random order. So batches are alike in length inside, as steps over many rows want,
@@ -248,16 +251,20 @@ def batches_of_pass(
     pool_size = batch_size * _POOL_BATCHES
     for start in range(0, len(order), pool_size):
         pool = order[start : start + pool_size]
-        target_lengths = pairs.target.offsets[pool + 1] - pairs.target.offsets[pool]
-        source_lengths = pairs.source.offsets[pool + 1] - pairs.source.offsets[pool]
-        pool = pool[np.lexsort((-source_lengths, -target_lengths))]
-        starts = np.arange(0, len(pool), batch_size)
-        for begin in random.permutation(starts):
-            yield pairs.take(pool[begin : begin + batch_size])
+        pool = pool[_by_length(pairs, pool)]
+        for begin in random.permutation(np.arange(0, len(pool), batch_size)):
+            yield pool[begin : begin + batch_size]
 
 
-def batches_in_order(pairs: PhrasePairs, batch_size: int) -> Iterator[PhrasePairs]:
-    """Yield all pairs in batches of similar lengths, longest target first."""
-    by_length = np.lexsort((-pairs.source.lengths, -pairs.target.lengths))
+def batches_in_order(pairs: PhrasePairs, batch_size: int) -> Iterator[NDArray[np.int64]]:
+    """Yield all lines in batches of similar lengths, longest target first."""
+    by_length = _by_length(pairs, np.arange(len(pairs)))
     for start in range(0, len(by_length), batch_size):
-        yield pairs.take(by_length[start : start + batch_size])
+        yield by_length[start : start + batch_size]
+
+
+def _by_length(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the order that sorts lines by target length, then source length, longest first."""
+    target_lengths = pairs.target.offsets[lines + 1] - pairs.target.offsets[lines]
+    source_lengths = pairs.source.offsets[lines + 1] - pairs.source.offsets[lines]
+    return np.lexsort((-source_lengths, -target_lengths))

@@ -13,7 +13,7 @@ Offsets = NDArray[np.int64]
 Lengths = NDArray[np.int64]
 
 
-def offsets_of(lengths: NDArray[np.integer]) -> Offsets:
+def offsets_of(lengths: NDArray[np.integer | np.bool_]) -> Offsets:
     """Return where each of some consecutive runs begins, and behind them where the last one ends."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_input, write_atomically
+from phrasescore.files import read_bytes, read_lines, write_atomically
 from phrasescore.phrases import Phrases, offsets_of
 
 UNKNOWN = 0
@@ -97,8 +97,7 @@ class Vocabulary:
         Raises:
             UserError: the file is missing or is not a vocabulary.
         """
-        with open_input(path) as stream:
-            words = stream.read().removesuffix(b"\n").split(b"\n")
+        words = read_bytes(path).removesuffix(b"\n").split(b"\n")
         if tuple(words[: len(_SYMBOLS)]) != _SYMBOLS or len(set(words)) != len(words):
             raise UserError(f"{path}: is not a vocabulary of phrasescore; copy the model folder again")
         return cls(words[len(_SYMBOLS) :])
@@ -108,8 +107,7 @@ def count_words(paths: Iterable[str | Path]) -> Counter[bytes]:
     """Count the words of tokenised texts."""
     counts: Counter[bytes] = Counter()
     for path in paths:
-        with open_input(path) as stream:
-            for line in stream:
-                counts.update(line.rstrip(b"\r\n").split(b" "))
+        for line in read_lines(path):
+            counts.update(line.split(b" "))
     del counts[b""]
     return counts

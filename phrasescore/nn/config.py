@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from phrasescore.configuration import option
-from phrasescore.nn.units import Biases, Reset
 
+Reset = Literal["before", "after"]
+Biases = Literal["none", "authors", "all"]
+"""Which layers have biases: none (a literal reading of the equations), those where the authors' code learns
+them, or every layer."""
 Initialisation = Literal["cho2014", "scaled"]
 
 

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.config import Biases, Reset
 from phrasescore.nn.embedding import WordEmbedding
 from phrasescore.nn.encoder import EncodedSource
 from phrasescore.nn.readout import MaxoutReadout
 from phrasescore.nn.recurrence import unroll
-from phrasescore.nn.units import Biases, GatedUnit, Reset
+from phrasescore.nn.units import GatedUnit
 
 
 class Decoder(nn.Module):
@@ -52,4 +53,5 @@ class Decoder(nn.Module):
         h_Rn = torch.tanh(self.initial(c_Sn)).index_select(0, source_A[: batch.target_starts])
         h_Rn = self.unit.step(x_13n.expand(len(h_Rn), -1), h_Rn, context_R3n)
         h_An = unroll(self.unit, tree, self.unit.project(e_Nm), h_Rn, context_N3n)
-        return self.readout(h_An, e_Nm, c_Sn, source_A)
+        s_Ak: Tensor = self.readout(h_An, e_Nm, c_Sn, source_A)
+        return s_Ak

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.config import Biases, Reset
 from phrasescore.nn.embedding import WordEmbedding
 from phrasescore.nn.recurrence import unroll
-from phrasescore.nn.units import Biases, GatedUnit, Reset
+from phrasescore.nn.units import GatedUnit
 
 
 @dataclass(frozen=True)

@@ -93,9 +93,7 @@ def keep_apart(sequences: Phrases) -> PrefixTree:
     return _tree(parents, words, path)
 
 
-def _tree(
-    parents: list[slice | Tensor], words: list[NDArray[np.int64]], path: NDArray[np.int64]
-) -> PrefixTree:
+def _tree(parents: list[slice | Tensor], words: list[NDArray[np.int64]], path: NDArray[np.int64]) -> PrefixTree:
     sizes = [len(level) for level in words]
     words_N = np.concatenate(words) if words else np.empty(0, np.int64)
     return PrefixTree(parents, torch.from_numpy(words_N), sizes, torch.from_numpy(path))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from phrasescore.nn.units import Biases
+from phrasescore.nn.config import Biases
 
 
 class MaxoutReadout(nn.Module):

@@ -5,15 +5,12 @@ Legend: N nodes, B rows of one step, m input size, n hidden size, d context size
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-Reset = Literal["before", "after"]
-Biases = Literal["none", "authors", "all"]
-"""Which layers have biases: none (a literal reading of the equations), those that the authors' code learnt
-(reference count 17,269,501 parameters), or every layer."""
+from phrasescore.nn.config import Biases, Reset
 
 
 class RecurrentUnit(Protocol):

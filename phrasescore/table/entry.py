@@ -61,11 +61,11 @@ class Entry(NamedTuple):
             return None
 
 
-def parse_line(line: bytes) -> Entry:
-    """Parse a line with its line end.
+def cut_line(line: bytes) -> Entry:
+    """Cut a line, with its line end, into fields without looking into them.
 
     Raises:
-        LineFault: it is not a line of a phrase-based, unfactored table that Moses would load.
+        LineFault: it has fewer than three fields.
     """
     fields = line.split(SEPARATOR, 3)
     if len(fields) == 4:
@@ -81,11 +81,21 @@ def parse_line(line: bytes) -> Entry:
     if len(kept) != len(scores):
         rest = scores[len(kept) :] + rest
         scores = kept
+    return Entry(source, target, scores, rest)
+
+
+def parse_line(line: bytes) -> Entry:
+    """Cut a line, with its line end, and check its phrases and scores.
+
+    Raises:
+        LineFault: it is not a line of a phrase-based, unfactored table that Moses would load.
+    """
+    entry = cut_line(line)
     if b"\0" in line:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
-    _check_phrases(source, target)
-    _check_scores(scores)
-    return Entry(source, target, scores, rest)
+    _check_phrases(entry.source, entry.target)
+    _check_scores(entry.scores)
+    return entry
 
 
 def _too_few_fields(line: bytes) -> LineFault:

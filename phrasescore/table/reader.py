@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, open_input
@@ -15,21 +15,35 @@ from phrasescore.table.entry import Entry, LineFault, parse_line
 CHUNK_LINES = 32_768
 
 
+class FaultyLine(NamedTuple):
+    """A line that cannot be used, and why."""
+
+    line: bytes
+    number: int
+    fault: LineFault
+
+
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive lines of a table. `lines` holds what was read, `entries` what could be parsed."""
+    """Consecutive lines of a table."""
 
-    lines: list[bytes]
     entries: list[Entry]
-    faults: dict[int, UserError] = field(default_factory=dict)
-    """Faulty lines by their place in `lines`; empty unless the reader was told to keep them."""
+    faulty: dict[int, FaultyLine]
+    """Faulty lines by their place in the chunk; empty unless the reader was told to keep them."""
+    lines_read: int
+    share_read: float | None
+    """The share of the file that was read so far, None for a pipe."""
+
+    def keep_sources(self, sources: frozenset[bytes]) -> Chunk:
+        """Return the chunk without the entries of other sources, and without faulty lines."""
+        return replace(self, entries=[e for e in self.entries if e.source in sources], faulty={})
 
 
 class TableReader:
     """Reads chunks of a phrase table and checks each line.
 
     The first good line fixes the number of score columns. A faulty line stops the reading, or with
-    `keep_faulty` is passed on in `Chunk.faults`.
+    `keep_faulty` is passed on in `Chunk.faulty`.
     """
 
     def __init__(
@@ -53,10 +67,10 @@ class TableReader:
         Raises:
             UserError: the file cannot be read or is corrupt, or (without `keep_faulty`) a line is faulty.
         """
-        with open_input(self.path) as stream:
+        with open_input(self.path) as source:
             first_line = 1
-            while lines := self._next_lines(stream, first_line):
-                yield self._parse(lines, first_line)
+            while lines := self._next_lines(source.stream, first_line):
+                yield self._parse(lines, first_line, source.share_read())
                 first_line += len(lines)
 
     def _next_lines(self, stream: BinaryIO, first_line: int) -> list[bytes]:
@@ -65,9 +79,9 @@ class TableReader:
             wanted = min(wanted, self.limit - first_line + 1)
         return list(islice(stream, wanted))
 
-    def _parse(self, lines: list[bytes], first_line: int) -> Chunk:
+    def _parse(self, lines: list[bytes], first_line: int, share_read: float | None) -> Chunk:
         entries: list[Entry] = []
-        faults: dict[int, UserError] = {}
+        faulty: dict[int, FaultyLine] = {}
         for index, line in enumerate(lines):
             try:
                 entry = parse_line(line)
@@ -75,11 +89,14 @@ class TableReader:
                     self._check_columns(entry)
                 entries.append(entry)
             except LineFault as fault:
-                error = UserError(f"{display_name(self.path)}, line {first_line + index}, {fault}")
+                faulty[index] = FaultyLine(line, first_line + index, fault)
                 if not self.keep_faulty:
-                    raise error from None
-                faults[index] = error
-        return Chunk(lines, entries, faults)
+                    raise self.error(faulty[index]) from None
+        return Chunk(entries, faulty, len(lines), share_read)
+
+    def error(self, faulty: FaultyLine) -> UserError:
+        """Return the sentence about a faulty line."""
+        return UserError(f"{display_name(self.path)}, line {faulty.number}, {faulty.fault}")
 
     def _check_columns(self, entry: Entry) -> None:
         found = entry.score_count()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from phrasescore.files import open_input
+from phrasescore.files import read_lines
 
 # Moses looks up spans of at most this many words by default (max-phrase-length).
 LONGEST_PHRASE = 20
@@ -19,10 +19,9 @@ def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE)
     """
     phrases: set[bytes] = set()
     for path in paths:
-        with open_input(path) as stream:
-            for line in stream:
-                words = [word for word in line.rstrip(b"\r\n").replace(b"\t", b" ").split(b" ") if word]
-                for start in range(len(words)):
-                    for end in range(start + 1, min(start + longest, len(words)) + 1):
-                        phrases.add(b" ".join(words[start:end]))
+        for line in read_lines(path):
+            words = [word for word in line.replace(b"\t", b" ").split(b" ") if word]
+            for start in range(len(words)):
+                for end in range(start + 1, min(start + longest, len(words)) + 1):
+                    phrases.add(b" ".join(words[start:end]))
     return frozenset(phrases)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+DEFAULT_PRESET = "small"
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # Cho et al. 2014, section 4.1.1 and the authors' settings; the model section's defaults are the paper's.
     "cho2014": {
@@ -20,13 +21,27 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
     # An hour on one GPU.
     "base": {
-        "model": {"hidden": 1000, "embedding": 256, "maxout": 500, "output_rank": 256, "biases": "all", "initialisation": "scaled"},
+        "model": {
+            "hidden": 1000,
+            "embedding": 256,
+            "maxout": 500,
+            "output_rank": 256,
+            "biases": "all",
+            "initialisation": "scaled",
+        },
         "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
         "training": {"batch_size": 1024, "learning_rate": 1e-3, "epochs": 20},
     },
     # Fifteen minutes on two CPU cores.
     "small": {
-        "model": {"hidden": 384, "embedding": 192, "maxout": 192, "output_rank": 192, "biases": "all", "initialisation": "scaled"},
+        "model": {
+            "hidden": 384,
+            "embedding": 192,
+            "maxout": 192,
+            "output_rank": 192,
+            "biases": "all",
+            "initialisation": "scaled",
+        },
         "data": {"source_vocabulary": 15_000, "target_vocabulary": 15_000},
         "training": {"batch_size": 384, "learning_rate": 2e-3, "epochs": 4},
     },

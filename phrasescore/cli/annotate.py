@@ -1,0 +1,177 @@
+"""`phrasescore annotate`: append the network's score to every line of a phrase table."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from phrasescore import __version__
+from phrasescore.cli.console import Reporter, interrupt_on_sigterm
+from phrasescore.cli.options import add_device_options, add_quiet_option, path_or_standard_stream, positive
+
+if TYPE_CHECKING:
+    from phrasescore.scoring.annotate import Counts
+    from phrasescore.scoring.engine import Scorer
+
+REPORT_SCHEMA = 1
+DIRECTIONS = ("target-given-source", "source-given-target")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "annotate",
+        help="append the network's score to every line of a phrase table",
+        description="Append exp(ln p(target | source)) as the last score of every line of a Moses phrase table. "
+        "Every other byte, and the order of the lines, stays. Moses takes the logarithm of the column, so its "
+        "feature is ln p; scores below -99 are written as exp(-99) and counted.",
+    )
+    parser.add_argument("table", type=path_or_standard_stream, help="phrase table, - for standard input")
+    add_model_option(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path_or_standard_stream,
+        default="-",
+        metavar="FILE",
+        help="table to write, compressed by its suffix; - for standard output (default: %(default)s)",
+    )
+    columns = parser.add_argument_group("columns")
+    add_direction_option(columns)
+    columns.add_argument(
+        "--per-word",
+        action="store_true",
+        help="divide ln p by the number of target words plus one, the end symbol",
+    )
+    columns.add_argument(
+        "--unknown-words",
+        nargs="?",
+        const="target",
+        choices=("target", "source", "both"),
+        help="append one more column, exp(count of words the network does not know), of this side (target if none "
+        "is named)",
+    )
+    lines = parser.add_argument_group("lines")
+    lines.add_argument(
+        "--only-sources-in",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="keep only lines whose source phrase occurs in these tokenised texts",
+    )
+    lines.add_argument("--limit", type=positive, metavar="N", help="stop after the first N lines")
+    lines.add_argument(
+        "--on-error",
+        choices=("stop", "keep"),
+        default="stop",
+        help="what to do with a faulty line: stop, or keep it with 1 in each new column (default: %(default)s)",
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write counts and provenance as JSON")
+    parser.add_argument("--dry-run", action="store_true", help="read and score, but write no table")
+    add_device_options(parser)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def add_model_option(parser: argparse.ArgumentParser) -> None:
+    """Add --model."""
+    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+
+
+def add_direction_option(parser: argparse._ActionsContainer) -> None:
+    """Add --direction."""
+    parser.add_argument(
+        "--direction",
+        choices=DIRECTIONS,
+        default=DIRECTIONS[0],
+        help="what the network must have been trained for (default: %(default)s)",
+    )
+
+
+def load_scorer(args: argparse.Namespace) -> Scorer:
+    """Return the scoring engine for the model, direction, device and precision on the command line."""
+    from phrasescore.device import choose_device, keep_freed_memory
+    from phrasescore.errors import UserError
+    from phrasescore.model_folder import load_model
+    from phrasescore.scoring.engine import Scorer
+
+    keep_freed_memory()
+    device = choose_device(args.device, args.precision)
+    model = load_model(args.model)
+    if args.direction != model.direction:
+        raise UserError(
+            f"{args.model}: was trained for {model.direction}; give --direction {model.direction}, or a network "
+            f"trained for {args.direction}"
+        )
+    return Scorer(model, device)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Annotate; return the exit code."""
+    from phrasescore.scoring.annotate import Columns, annotate
+    from phrasescore.table.reader import TableReader
+    from phrasescore.table.sources import phrases_in_texts
+
+    reporter = Reporter(quiet=args.quiet)
+    columns = Columns(args.per_word, args.unknown_words)
+    with interrupt_on_sigterm():
+        scorer = load_scorer(args)
+        sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
+        reporter.say(f"scoring {args.table} with {args.model} on {scorer.device}")
+        reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)
+        with reporter.task("annotating") as task:
+
+            def on_chunk(counts: Counts, share: float | None) -> None:
+                rate = counts.lines_written / counts.seconds
+                task.update(share, f"{counts.lines_written:,} lines, {rate:,.0f} lines/s")
+
+            output = None if args.dry_run else args.output
+            counts = annotate(reader, output, scorer, columns, sources, on_chunk)
+        _summarise(reporter, counts)
+        if args.report:
+            from phrasescore.files import write_atomically
+            from phrasescore.model_folder import to_json
+
+            write_atomically(args.report, to_json(make_report(args, scorer, counts)))
+    return 0
+
+
+def make_report(args: argparse.Namespace, scorer: Scorer, counts: Counts) -> dict[str, Any]:
+    """Return the counts and where the numbers come from."""
+    import torch
+
+    from phrasescore.scoring.columns import FLOOR
+
+    return {
+        "schema": REPORT_SCHEMA,
+        "input": str(args.table),
+        "output": None if args.dry_run else str(args.output),
+        "model": {
+            "folder": str(args.model),
+            "weights_sha256": scorer.model.weights_digest,
+            "direction": scorer.model.direction,
+        },
+        "columns": {"per_word": args.per_word, "unknown_words": args.unknown_words, "floor": FLOOR},
+        "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
+        "counts": asdict(counts),
+        "versions": {"phrasescore": __version__, "torch": torch.__version__},
+    }
+
+
+def _summarise(reporter: Reporter, counts: Counts) -> None:
+    reporter.say(
+        f"{counts.lines_read:,} lines read, {counts.lines_written:,} written, {counts.columns_before} columns -> "
+        f"{counts.columns_after}, {counts.lines_written / max(counts.seconds, 1e-9):,.0f} lines/s"
+    )
+    if counts.pairs_clipped:
+        reporter.say(f"{counts.pairs_clipped:,} scores below the floor were clipped")
+    if counts.faulty_lines_kept:
+        reporter.say(f"{counts.faulty_lines_kept:,} faulty lines kept; the first: {counts.first_fault}")
+    for side, unknown, words in (
+        ("source", counts.source_words_unknown, counts.source_words),
+        ("target", counts.target_words_unknown, counts.target_words),
+    ):
+        if words:
+            reporter.say(f"{unknown / words:.2%} of the {side} words are unknown to the network")

@@ -1,0 +1,79 @@
+"""`phrasescore check`: what is in a phrase table, and what would Moses refuse."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from dataclasses import asdict
+
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
+from phrasescore.table.check import TableReport, check_table
+
+_PROBLEMS_SHOWN = 20
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "check",
+        help="say what is in a phrase table and what Moses would refuse",
+        description="Read a whole phrase table, say what it holds, and list what Moses would refuse or silently "
+        "misread. Exit code 1 if there is any such problem.",
+    )
+    parser.add_argument("table", type=path_or_standard_stream, help="phrase table, - for standard input")
+    parser.add_argument(
+        "--num-features",
+        type=positive,
+        metavar="N",
+        help="score columns that moses.ini promises for this table",
+    )
+    parser.add_argument("--limit", type=positive, metavar="N", help="read only the first N lines")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check; return the exit code."""
+    reporter = Reporter(quiet=args.quiet)
+    with reporter.task("checking") as task:
+        report = check_table(
+            args.table,
+            columns=args.num_features,
+            limit=args.limit,
+            progress=lambda lines, share: task.update(share, f"{lines:,} lines"),
+        )
+    print(json.dumps(asdict(report), indent=2) if args.json else "\n".join(_as_text(report)))
+    return 1 if report.problems else 0
+
+
+def _as_text(report: TableReport) -> list[str]:
+    lines = [
+        f"lines             {report.lines:,}",
+        f"distinct sources  {report.distinct_sources:,}",
+        f"fields            {_histogram(report.fields)}",
+        f"source words      {_histogram(report.source_lengths)}",
+        f"target words      {_histogram(report.target_lengths)}",
+    ]
+    for number, column in enumerate(report.columns, start=1):
+        extra = f", {column.floored:,} that Moses floors at -100" if column.floored else ""
+        extra += f", {column.above_one:,} above 1" if column.above_one else ""
+        lines.append(f"score {number}           {column.smallest:g} to {column.largest:g}{extra}")
+    if report.undecodable_words:
+        lines.append(f"note: {report.undecodable_words:,} words are not valid UTF-8; a network does not know them")
+    lines.extend(f"note: {note}" for note in report.notes)
+    for problem, count in report.problems.most_common(_PROBLEMS_SHOWN):
+        lines.append(f"PROBLEM in {count:,} lines, first in line {report.first_lines[problem]:,}: {problem}")
+    hidden = len(report.problems) - _PROBLEMS_SHOWN
+    if hidden > 0:
+        lines.append(f"and {hidden} other kinds of problems")
+    if not report.problems:
+        lines.append("no problems: Moses would load this table")
+    return lines
+
+
+def _histogram(counts: Counter[int]) -> str:
+    total = sum(counts.values())
+    return "  ".join(f"{key}: {counts[key] / total:.1%}" for key in sorted(counts))

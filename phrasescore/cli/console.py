@@ -1,0 +1,116 @@
+"""What a command tells while it works: a progress bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class Reporter:
+    """Messages and progress on standard error."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        if not self.quiet:
+            self.console.print(text, markup=False)
+
+    def task(self, title: str) -> Task:
+        """Start showing the progress of a piece of work."""
+        return Task(self, title)
+
+
+class Task:
+    """One piece of work with its progress; use it in a `with`."""
+
+    def __init__(self, reporter: Reporter, title: str) -> None:
+        self._reporter, self._title = reporter, title
+        self._last_line = time.monotonic()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[text]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        visible = not reporter.quiet and reporter.console.is_terminal
+        self._bar = Progress(*columns, console=reporter.console, transient=True, disable=not visible)
+        self._id = self._bar.add_task(title, total=None, text="")
+
+    def __enter__(self) -> Task:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def update(self, share: float | None, text: str) -> None:
+        """Show the share that is done (None if unknown) and a few words."""
+        self._bar.update(self._id, total=None if share is None else 1.0, completed=share or 0.0, text=text)
+        now = time.monotonic()
+        if self._bar.disable and now - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            done = "" if share is None else f"{share:.0%}, "
+            self._reporter.say(f"{self._title}: {done}{text}")
+
+
+class StopRequest:
+    """Set by the first SIGINT or SIGTERM; the second one ends the process at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def __call__(self) -> bool:
+        """Whether a signal has come."""
+        return self.signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """128 + the signal."""
+        return 128 + (self.signal or 0)
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[StopRequest]:
+    """Turn SIGINT and SIGTERM into a request that the work asks for between its steps."""
+    request = StopRequest()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        request.signal = number
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def interrupt_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM unwind the work as Ctrl-C does, so that nothing half-written stays behind."""
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,70 @@
+"""Options that several commands share, and options made from configuration dataclasses."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from phrasescore.configuration import Section, choices, option_types, scalar_type
+from phrasescore.files import STANDARD_STREAM
+
+
+def positive(text: str) -> int:
+    """Parse a number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def add_device_options(parser: argparse.ArgumentParser) -> None:
+    """Add --device and --precision."""
+    group = parser.add_argument_group("computing")
+    group.add_argument(
+        "--device",
+        default="auto",
+        metavar="auto|cpu|cuda[:N]",
+        help="where to compute (default: %(default)s)",
+    )
+    group.add_argument(
+        "--precision",
+        default="auto",
+        choices=("auto", "fp32", "bf16"),
+        help="precision of matrix products; auto takes 16 bit where the hardware has it (default: %(default)s)",
+    )
+
+
+def add_quiet_option(parser: argparse.ArgumentParser) -> None:
+    """Add --quiet."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+def add_section_options(parser: argparse.ArgumentParser, title: str, section: type[Section]) -> None:
+    """Add an option for each field of a configuration section; options not given are None."""
+    group = parser.add_argument_group(title)
+    kinds = option_types(section)
+    for item in fields(section):
+        kind = scalar_type(kinds[item.name])
+        flag = "--" + item.name.replace("_", "-")
+        shown = "none" if item.default is None else str(item.default)
+        text = f"{item.metadata['help']} (default: {shown.lower() if kind is bool else shown})"
+        if kind is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+            continue
+        allowed = choices(kinds[item.name])
+        metavar = None if allowed else {int: "N", float: "X", Path: "FILE"}[kind]
+        group.add_argument(flag, type=kind, choices=allowed or None, metavar=metavar, default=None, help=text)
+
+
+def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str, Any]:
+    """Return the options of a section that stand on the command line."""
+    return {
+        item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None
+    }
+
+
+def path_or_standard_stream(text: str) -> str | Path:
+    """Parse a path, or `-`."""
+    return text if text == STANDARD_STREAM else Path(text)

@@ -1,0 +1,68 @@
+"""`phrasescore score`: log-probabilities of phrase pairs, one a line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from phrasescore.cli.annotate import add_direction_option, add_model_option, load_scorer
+from phrasescore.cli.options import add_device_options, path_or_standard_stream
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, open_input
+
+_PAIRS_AT_ONCE = 8192
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "score",
+        help="score phrase pairs, one `source TAB target` a line",
+        description="Read `source TAB target` lines and print ln p(target | source) of each, end symbol included, "
+        "as a natural logarithm, in the order of the input.",
+    )
+    parser.add_argument(
+        "pairs", type=path_or_standard_stream, nargs="?", default="-", help="input (default: standard input)"
+    )
+    add_model_option(parser)
+    add_direction_option(parser)
+    parser.add_argument(
+        "--per-word",
+        action="store_true",
+        help="divide ln p by the number of target words plus one, the end symbol",
+    )
+    add_device_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score; return the exit code."""
+    scorer = load_scorer(args)
+    with open_input(args.pairs) as source:
+        for pairs in _chunks(source.stream, args.pairs):
+            scores = scorer.score(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
+            values = scores.log_prob / scores.symbols if args.per_word else scores.log_prob
+            sys.stdout.writelines(f"{value:.9g}\n" for value in values.tolist())
+            sys.stdout.flush()
+    return 0
+
+
+def _chunks(stream: BinaryIO, path: str | Path) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Yield the pairs of the input in chunks."""
+    number = 0
+    while lines := list(islice(stream, _PAIRS_AT_ONCE)):
+        pairs = []
+        for line in lines:
+            number += 1
+            fields = line.rstrip(b"\r\n").split(b"\t")
+            if len(fields) != 2 or not fields[0].strip(b" "):
+                raise UserError(
+                    f"{display_name(path)}, line {number}: is not a source phrase, one tab and a target phrase; "
+                    "mend the line"
+                )
+            pairs.append((fields[0], fields[1]))
+        yield pairs

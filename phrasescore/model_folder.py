@@ -1,0 +1,132 @@
+"""A trained network as a folder: configuration, weights, vocabularies. No pickle, nothing executable.
+
+config.json            architecture, direction, sizes, versions, hashes of the vocabularies
+weights.safetensors    the weights with the lowest held-out loss
+vocab.source.txt       words of the network's input, one a line, the line number is the id
+vocab.target.txt       words of its output
+metrics.jsonl          one record an evaluation
+training-state/        for resuming only
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from phrasescore import __version__
+from phrasescore.configuration import check_values
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes, write_atomically
+from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import Direction
+from phrasescore.vocabulary import Vocabulary
+
+FORMAT = 1
+CONFIG, WEIGHTS = "config.json", "weights.safetensors"
+SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocab.source.txt", "vocab.target.txt"
+METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A network with the vocabularies it was trained with."""
+
+    network: EncoderDecoder
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    direction: Direction
+    weights_digest: str
+    """SHA-256 of the weights file: the provenance of every score."""
+
+
+def save_description(
+    folder: Path, config: ModelConfig, direction: Direction, source: Vocabulary, target: Vocabulary
+) -> None:
+    """Write everything but the weights; the folder must exist."""
+    source.save(folder / SOURCE_VOCABULARY)
+    target.save(folder / TARGET_VOCABULARY)
+    description = {
+        "format": FORMAT,
+        "model": asdict(config),
+        "direction": direction,
+        "source_vocabulary": {"words": len(source), "sha256": source.digest()},
+        "target_vocabulary": {"words": len(target), "sha256": target.digest()},
+        "versions": {"phrasescore": __version__, "torch": torch.__version__},
+    }
+    write_atomically(folder / CONFIG, to_json(description))
+
+
+def save_weights(folder: Path, network: EncoderDecoder) -> None:
+    """Write the weights, whole or not at all."""
+    write_atomically(folder / WEIGHTS, save(dict(network.state_dict())))
+
+
+def load_model(folder: Path) -> TrainedModel:
+    """Read a model folder onto the CPU.
+
+    Raises:
+        UserError: a file is missing, damaged, of another format, or does not belong to the others.
+    """
+    if not (folder / CONFIG).exists():
+        raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
+    description = _read_json(folder / CONFIG)
+    if description.get("format") != FORMAT:
+        raise UserError(
+            f"{folder / CONFIG}: has format {description.get('format')!r}, this version reads {FORMAT}; "
+            "train again or use the version that wrote it"
+        )
+    source = _load_vocabulary(folder / SOURCE_VOCABULARY, description, "source_vocabulary")
+    target = _load_vocabulary(folder / TARGET_VOCABULARY, description, "target_vocabulary")
+    config = ModelConfig(**check_values(ModelConfig, description["model"], str(folder / CONFIG)))
+    network = EncoderDecoder(config, len(source), len(target))
+    if not (folder / WEIGHTS).exists():
+        raise UserError(f"{folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
+    content = read_bytes(folder / WEIGHTS)
+    load_weights(network, content, folder / WEIGHTS)
+    digest = hashlib.sha256(content).hexdigest()
+    return TrainedModel(network.eval(), source, target, description["direction"], digest)
+
+
+def load_weights(network: EncoderDecoder, content: bytes, path: Path) -> None:
+    """Fill a network from the bytes of a safetensors file.
+
+    Raises:
+        UserError: the bytes are damaged, of another architecture, or hold numbers that are not finite.
+    """
+    advice = "copy the model folder again or train again"
+    try:
+        weights = load(content)
+        network.load_state_dict(weights)
+    except (SafetensorError, RuntimeError) as error:
+        raise UserError(f"{path}: does not hold the weights that {CONFIG} describes; {advice}") from error
+    for name, tensor in weights.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise UserError(f"{path}: weight {name} holds a number that is not finite; {advice}")
+
+
+def to_json(value: Any) -> bytes:
+    """Return JSON for a file people read: indented, keys in the order given."""
+    return (json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n").encode()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value: dict[str, Any] = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise UserError(f"{path}: is not JSON ({error}); copy the model folder again") from error
+    return value
+
+
+def _load_vocabulary(path: Path, description: dict[str, Any], key: str) -> Vocabulary:
+    vocabulary = Vocabulary.load(path)
+    if vocabulary.digest() != description[key]["sha256"]:
+        raise UserError(f"{path}: is not the vocabulary the network was trained with; copy the model folder again")
+    return vocabulary

@@ -1,0 +1,1 @@
+"""Scoring phrase pairs and writing the scores into phrase tables."""

@@ -1,0 +1,180 @@
+"""Stream a phrase table and append the network's scores to each line."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.errors import UserError
+from phrasescore.files import open_output
+from phrasescore.pairs import orient
+from phrasescore.scoring.background import in_background
+from phrasescore.scoring.columns import count_column, score_column
+from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.table.entry import LineFault, cut_line
+from phrasescore.table.reader import Chunk, TableReader
+
+UnknownSide = Literal["target", "source", "both"]
+NEUTRAL = b"1"
+"""What a faulty line gets in each new column when it is kept: ln 1 = 0 adds nothing to a translation's score."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns to append."""
+
+    per_word: bool = False
+    """Divide the score by the number of predicted symbols."""
+    unknown_words: UnknownSide | None = None
+    """Also append exp(number of words the network does not know) of this side of the table."""
+
+    @property
+    def number(self) -> int:
+        """How many columns are appended."""
+        return 1 if self.unknown_words is None else 2
+
+
+@dataclass
+class Counts:
+    """What happened to the lines of a table."""
+
+    lines_read: int = 0
+    lines_written: int = 0
+    lines_filtered_out: int = 0
+    faulty_lines_kept: int = 0
+    pairs_clipped: int = 0
+    """Scores below the floor."""
+    source_words: int = 0
+    source_words_unknown: int = 0
+    target_words: int = 0
+    target_words_unknown: int = 0
+    log_prob_sum: float = 0.0
+    columns_before: int | None = None
+    columns_after: int | None = None
+    seconds: float = 0.0
+    first_fault: str | None = None
+
+
+def annotate(
+    reader: TableReader,
+    output: str | Path | None,
+    scorer: Scorer,
+    columns: Columns,
+    only_sources: frozenset[bytes] | None = None,
+    progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
+) -> Counts:
+    """Append columns to every line of a table, in order; every other byte passes through.
+
+    Reading, scoring and writing run in threads of their own.
+
+    Args:
+        reader: the table.
+        output: where to write, `-` for standard output; None scores without writing.
+        scorer: the scoring engine.
+        columns: which columns to append.
+        only_sources: keep only lines with these source phrases.
+        progress: called after each chunk with the counts so far and the share of the input read.
+
+    Raises:
+        UserError: the table is faulty or cannot be read, or the output cannot be written; then there is no
+            output, and an old one is as it was.
+    """
+    if output is None:
+        return _run(reader, lambda lines: None, scorer, columns, only_sources, progress)
+    with open_output(output) as stream:
+        return _run(reader, stream.writelines, scorer, columns, only_sources, progress)
+
+
+def _run(
+    reader: TableReader,
+    write: Callable[[list[bytes]], object],
+    scorer: Scorer,
+    columns: Columns,
+    only_sources: frozenset[bytes] | None,
+    progress: Callable[[Counts, float | None], None],
+) -> Counts:
+    started = time.monotonic()
+    counts = Counts()
+
+    def encoded() -> Iterator[tuple[Chunk, EncodedPairs]]:
+        for chunk in reader:
+            counts.lines_read += chunk.lines_read
+            for faulty in chunk.faulty.values():
+                counts.first_fault = counts.first_fault or str(reader.error(faulty))
+            if only_sources is not None:
+                chunk = chunk.keep_sources(only_sources)
+            entries = chunk.entries
+            yield (
+                chunk,
+                scorer.encode([entry.source for entry in entries], [entry.target for entry in entries]),
+            )
+
+    def scored() -> Iterator[tuple[Chunk, Scores]]:
+        for chunk, pairs in in_background(encoded()):
+            try:
+                yield chunk, scorer.score(pairs)
+            except ValueError as error:
+                raise UserError(
+                    f"the network gives {error} near line {counts.lines_read}; its weights are damaged, train again"
+                ) from error
+
+    for chunk, scores in in_background(scored()):
+        write(annotated_lines(chunk, new_columns(scores, columns, scorer, counts), columns))
+        _count(chunk, scores, scorer, counts)
+        counts.seconds = time.monotonic() - started
+        progress(counts, chunk.share_read)
+    counts.lines_filtered_out = counts.lines_read - counts.lines_written
+    counts.columns_before = reader.columns
+    counts.columns_after = None if reader.columns is None else reader.columns + columns.number
+    return counts
+
+
+def new_columns(scores: Scores, columns: Columns, scorer: Scorer, counts: Counts) -> list[bytes]:
+    """Return the text to append to each line, its columns separated by blanks."""
+    values = scores.log_prob / scores.symbols if columns.per_word else scores.log_prob
+    texts, clipped = score_column(values)
+    counts.pairs_clipped += clipped
+    if columns.unknown_words is None:
+        return texts
+    unknown = count_column(unknown_words(scores, columns.unknown_words, scorer))
+    return [b"%b %b" % both for both in zip(texts, unknown, strict=True)]
+
+
+def unknown_words(scores: Scores, side: UnknownSide, scorer: Scorer) -> NDArray[np.int64]:
+    """Return the number of unknown words of each pair on a side of the table."""
+    both = (scores.unknown_source, scores.unknown_target)
+    source, target = orient(both, scorer.model.direction)
+    return {"source": source, "target": target, "both": source + target}[side]
+
+
+def annotated_lines(chunk: Chunk, texts: list[bytes], columns: Columns) -> list[bytes]:
+    """Return the lines of a chunk with the new columns.
+
+    A faulty line gets neutral columns if it has a score field, and is passed on as it is if not.
+    """
+    lines = [entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True)]
+    neutral = b" ".join([NEUTRAL] * columns.number)
+    for index in sorted(chunk.faulty):
+        line = chunk.faulty[index].line
+        with contextlib.suppress(LineFault):
+            line = cut_line(line).with_columns(neutral)
+        lines.insert(index, line)
+    return lines
+
+
+def _count(chunk: Chunk, scores: Scores, scorer: Scorer, counts: Counts) -> None:
+    counts.lines_written += len(chunk.entries) + len(chunk.faulty)
+    counts.faulty_lines_kept += len(chunk.faulty)
+    source, target = orient((scores.unknown_source, scores.unknown_target), scorer.model.direction)
+    counts.source_words += sum(entry.source.count(b" ") + 1 for entry in chunk.entries)
+    counts.target_words += sum(entry.target.count(b" ") + 1 for entry in chunk.entries)
+    counts.source_words_unknown += int(source.sum())
+    counts.target_words_unknown += int(target.sum())
+    counts.log_prob_sum += float(scores.log_prob.sum())

@@ -1,0 +1,138 @@
+"""The scoring engine: exact log-probabilities of phrase pairs, each distinct computation once.
+
+A chunk of pairs is cut into batches of neighbours. In each batch every distinct source phrase is encoded once,
+every distinct prefix of source and target costs one step of its network, what depends on the source alone is
+hoisted out of the decoder, and there is no padding; see `nn/prefix_tree.py` and `nn/softmax.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.device import Device
+from phrasescore.model_folder import TrainedModel
+from phrasescore.nn.batch import PairBatch
+from phrasescore.pairs import orient
+from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.vocabulary import UNKNOWN
+
+T = TypeVar("T", bound=np.generic)
+
+_BATCH_PAIRS = {"cpu": 1024, "cuda": 16384}
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Pairs as ids, equal sources next to each other."""
+
+    sources: Phrases
+    """The distinct sources, as the network sees them."""
+    source_of_pair: NDArray[np.int64]
+    targets: Phrases
+    order: NDArray[np.int64] | None
+    """Where each pair stood in the input; None if they were not moved."""
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What is known of each pair, in the order of the input."""
+
+    log_prob: NDArray[np.float64]
+    """ln p(target | source), end symbol included."""
+    symbols: NDArray[np.int64]
+    """Predicted symbols: target words and the end symbol."""
+    unknown_source: NDArray[np.int64]
+    """Source words the network does not know; source and target as the network sees them."""
+    unknown_target: NDArray[np.int64]
+
+
+class Scorer:
+    """Scores phrase pairs with a trained network."""
+
+    def __init__(self, model: TrainedModel, device: Device) -> None:
+        self.model = model
+        self.device = device
+        self.network = model.network.to(device.torch_device)
+        self.network.softmax.product_dtype = device.product_dtype
+        self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
+
+    def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
+        """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""
+        sources, targets = orient((sources, targets), self.model.direction)
+        order = None
+        distinct, sizes = _runs(sources)
+        if len(set(distinct)) < len(distinct):
+            # The table is not grouped by source: bring equal sources together.
+            order = np.array(sorted(range(len(sources)), key=sources.__getitem__), np.int64)
+            sources, targets = [sources[i] for i in order], [targets[i] for i in order]
+            distinct, sizes = _runs(sources)
+        return EncodedPairs(
+            sources=self.model.source_vocabulary.encode(distinct),
+            source_of_pair=np.repeat(np.arange(len(distinct)), sizes),
+            targets=self.model.target_vocabulary.encode(targets),
+            order=order,
+        )
+
+    def score(self, pairs: EncodedPairs) -> Scores:
+        """Score encoded pairs.
+
+        Raises:
+            ValueError: a score is not a number, which means that the weights are damaged.
+        """
+        log_prob = np.empty(len(pairs), np.float64)
+        for start in range(0, len(pairs), self.batch_pairs):
+            some = slice(start, start + self.batch_pairs)
+            log_prob[some] = self._score_batch(pairs, some)
+        if not np.isfinite(log_prob).all():
+            raise ValueError("a score is not a number")
+        return Scores(
+            log_prob=_put_back(log_prob, pairs.order),
+            symbols=_put_back(pairs.targets.lengths + 1, pairs.order),
+            unknown_source=_put_back(_count_unknown(pairs.sources)[pairs.source_of_pair], pairs.order),
+            unknown_target=_put_back(_count_unknown(pairs.targets), pairs.order),
+        )
+
+    @torch.inference_mode()
+    def _score_batch(self, pairs: EncodedPairs, some: slice) -> NDArray[np.float64]:
+        first_source = pairs.source_of_pair[some][0]
+        last_source = pairs.source_of_pair[some][-1]
+        batch = PairBatch.sharing(
+            pairs.sources.take(np.arange(first_source, last_source + 1)),
+            pairs.source_of_pair[some] - first_source,
+            pairs.targets.take(np.arange(len(pairs))[some]),
+        ).to(self.device.torch_device)
+        with self.device.products():
+            log_prob_I = self.network(batch).double()
+        log_prob_P = log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
+        scores: NDArray[np.float64] = log_prob_P.cpu().numpy()
+        return scores
+
+
+def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:
+    """Return the phrases without repetitions of neighbours, and how often each stood there."""
+    runs = [(phrase, len(list(run))) for phrase, run in groupby(phrases)]
+    return [phrase for phrase, _ in runs], [size for _, size in runs]
+
+
+def _count_unknown(phrases: Phrases) -> NDArray[np.int64]:
+    unknown = offsets_of(phrases.ids == UNKNOWN)
+    counts: NDArray[np.int64] = unknown[phrases.offsets[1:]] - unknown[phrases.offsets[:-1]]
+    return counts
+
+
+def _put_back(column: NDArray[T], order: NDArray[np.int64] | None) -> NDArray[T]:
+    """Return a column in the order of the input."""
+    if order is None:
+        return column
+    restored = np.empty_like(column)
+    restored[order] = column
+    return restored

@@ -1,0 +1,232 @@
+"""What is in a phrase table, and what would Moses refuse.
+
+The rules are those of Moses' loaders: PhraseDictionaryMemory reads text tables; the compact table
+(processPhraseTableMin), ProbingPT and the on-disk table are made from them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from phrasescore.files import STANDARD_STREAM, detect_format
+from phrasescore.table.entry import SEPARATOR, Entry, quote
+from phrasescore.table.reader import TableReader
+from phrasescore.vocabulary import is_text
+
+_ALIGNMENT = re.compile(rb"\d+-\d+")
+_PROPERTY = re.compile(rb"\{\{(\S+) [^}]*\}\}")
+_MOSES_PROPERTIES = {
+    b"Counts", b"SourceLabels", b"Tree", b"SpanLength", b"NonTermContext", b"Orientation", b"TargetPreferences",
+}  # fmt: skip
+"""moses/PP/Factory.cpp; any other key stops the loader."""
+_MOSES_NUMBER = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)")
+_SMALLEST = math.exp(-100.0)
+"""Moses floors the logarithm of every score at -100."""
+
+
+@dataclass
+class Column:
+    """The range of one score column."""
+
+    smallest: float = math.inf
+    largest: float = -math.inf
+    floored: int = 0
+    """Numbers at or below exp(-100), zero included: Moses sees -100."""
+    above_one: int = 0
+
+    def add(self, value: float) -> None:
+        """Count one number."""
+        self.smallest = min(self.smallest, value)
+        self.largest = max(self.largest, value)
+        self.floored += 0 <= value <= _SMALLEST
+        self.above_one += value > 1
+
+
+@dataclass
+class TableReport:
+    """What a check found."""
+
+    lines: int = 0
+    columns: list[Column] = field(default_factory=list)
+    fields: Counter[int] = field(default_factory=Counter)
+    """Lines by number of fields."""
+    distinct_sources: int = 0
+    repeated_pairs: int = 0
+    source_lengths: Counter[int] = field(default_factory=Counter)
+    target_lengths: Counter[int] = field(default_factory=Counter)
+    undecodable_words: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+    """What Moses would refuse or misread, by kind, with the number of lines."""
+    first_lines: dict[str, int] = field(default_factory=dict)
+    """The line in which each problem was met first."""
+    notes: list[str] = field(default_factory=list)
+    """What is legal but limits what the table can be used for."""
+
+
+def check_table(
+    path: str | Path,
+    *,
+    columns: int | None = None,
+    limit: int | None = None,
+    progress: Callable[[int, float | None], None] = lambda lines, share: None,
+) -> TableReport:
+    """Read a whole table and report what it holds.
+
+    Args:
+        path: the table.
+        columns: how many score columns `num-features` in moses.ini promises.
+        limit: read only so many lines.
+        progress: called with the lines and the share of the file read so far.
+
+    Raises:
+        UserError: the file cannot be read at all, or its compressed data is damaged.
+    """
+    checker = _Checker(columns)
+    reader = TableReader(path, keep_faulty=True, limit=limit)
+    for chunk in reader:
+        good = iter(chunk.entries)
+        for index in range(chunk.lines_read):
+            checker.report.lines += 1
+            if index in chunk.faulty:
+                checker.problem(str(chunk.faulty[index].fault))
+            else:
+                checker.add(next(good))
+        progress(checker.report.lines, chunk.share_read)
+    checker.finish(path)
+    return checker.report
+
+
+class _Checker:
+    """Looks at one entry after another."""
+
+    def __init__(self, expected_columns: int | None) -> None:
+        self.report = TableReport()
+        self.expected_columns = expected_columns
+        self.last_key = b""
+        self.last_source: bytes | None = None
+        self.targets: set[bytes] = set()
+        self.is_sorted = True
+        self.has_all_alignments = True
+        self.source_hashes = array("q")
+
+    def problem(self, kind: str) -> None:
+        """Count a problem of the current line."""
+        self.report.problems[kind] += 1
+        self.report.first_lines.setdefault(kind, self.report.lines)
+
+    def add(self, entry: Entry) -> None:
+        """Look at the entry of the current line."""
+        report = self.report
+        source, target = _tokens(entry.source), _tokens(entry.target)
+        report.source_lengths[len(source)] += 1
+        report.target_lengths[len(target)] += 1
+        report.undecodable_words += sum(not is_text(word) for word in source + target)
+        self._check_scores(_tokens(entry.scores))
+        fields = entry.other_fields() if entry.rest.startswith(SEPARATOR) else []
+        report.fields[3 + len(fields)] += 1
+        alignment, _, sparse, properties = (fields + [b""] * 4)[:4]
+        self._check_alignment(alignment, len(source), len(target))
+        if len(_tokens(sparse)) % 2:
+            self.problem("field 6 (sparse features): is not a list of names and values")
+        self._check_properties(properties)
+        self._check_order(entry)
+
+    def _check_scores(self, scores: list[bytes]) -> None:
+        columns = self.report.columns
+        if not columns:
+            columns.extend(Column() for _ in scores)
+            if self.expected_columns not in (None, len(scores)):
+                self.problem(
+                    f"field 3 (scores): has {len(scores)} scores where num-features promises {self.expected_columns}"
+                )
+        for column, text in zip(columns, scores, strict=True):
+            if not _MOSES_NUMBER.fullmatch(text):
+                self.problem(f"field 3 (scores): Moses cannot read `{quote(text)}` as a number")
+                continue
+            value = float(text)
+            column.add(value)
+            if value < 0 or math.isnan(value) or math.isinf(value):
+                self.problem(
+                    "field 3 (scores): has a number below 0, infinite or NaN, which becomes a NaN or an infinity "
+                    "in Moses without a word (columns are probabilities, not logarithms)"
+                )
+
+    def _check_alignment(self, alignment: bytes, source: int, target: int) -> None:
+        pairs = _tokens(alignment)
+        self.has_all_alignments = self.has_all_alignments and bool(pairs)
+        for pair in pairs:
+            if not _ALIGNMENT.fullmatch(pair):
+                self.problem("field 4 (alignment): is not a list of `source-target` positions")
+                return
+            left, right = pair.split(b"-")
+            if int(left) >= source or int(right) >= target:
+                self.problem("field 4 (alignment): points outside the phrase pair")
+                return
+
+    def _check_properties(self, properties: bytes) -> None:
+        if not properties.strip(b" "):
+            return
+        groups = _PROPERTY.findall(properties)
+        if not groups or _PROPERTY.sub(b"", properties).strip(b" "):
+            self.problem("field 7 (properties): is not of the form `{{Key value}}`")
+        for key in groups:
+            if key not in _MOSES_PROPERTIES and not key.startswith(b"TargetConstituentBoundaries"):
+                self.problem(f"field 7 (properties): Moses knows no property `{quote(key)}`")
+
+    def _check_order(self, entry: Entry) -> None:
+        # `sort` compares whole lines, so the separator is part of the key.
+        key = entry.source + SEPARATOR
+        self.is_sorted = self.is_sorted and key >= self.last_key
+        self.last_key = key
+        if entry.source != self.last_source:
+            self.last_source = entry.source
+            self.source_hashes.append(hash(entry.source))
+            self.targets.clear()
+        if entry.target in self.targets:
+            self.report.repeated_pairs += 1
+        self.targets.add(entry.target)
+
+    def finish(self, path: str | Path) -> None:
+        """Draw the conclusions that need the whole table."""
+        report = self.report
+        runs = np.frombuffer(self.source_hashes, np.int64)
+        report.distinct_sources = len(np.unique(runs))
+        if not report.lines:
+            report.notes.append("the table is empty")
+        if report.distinct_sources < len(runs):
+            report.notes.append(
+                "lines of one source are not together: ProbingPT and on-disk tables cannot be made of it"
+            )
+        if not self.is_sorted:
+            report.notes.append("not sorted bytewise by source: processPhraseTableMin (compact tables) refuses it")
+        if not self.has_all_alignments:
+            report.notes.append("lines without word alignment: compact tables need `-encoding None`")
+        if report.repeated_pairs:
+            report.notes.append(f"{report.repeated_pairs} pairs stand there twice: Moses keeps both as options")
+        if str(path) != STANDARD_STREAM:
+            note = _note_on_compression(Path(path))
+            report.notes.extend([note] if note else [])
+
+
+def _note_on_compression(path: Path) -> str | None:
+    with path.open("rb") as stream:
+        compression = detect_format(stream.read(6))
+    if compression == "gz" and path.suffix != ".gz":
+        return "gzip data under a name that does not end in .gz: Moses goes by the name, rename it"
+    if compression != "gz" and path.suffix == ".gz":
+        return "named .gz but not gzip data: Moses goes by the name, rename or compress it"
+    if compression in ("zst", "xz", "bz2"):
+        return f"{compression} data: Moses reads plain and gzip tables, compress it as .gz"
+    return None
+
+
+def _tokens(field: bytes) -> list[bytes]:
+    return [token for token in field.split(b" ") if token]

@@ -1,0 +1,42 @@
+"""The loss of a network on pairs it does not learn from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from phrasescore.device import Device
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import PhrasePairs, batches_in_order
+
+_BATCH = 1024
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Negative log-likelihood in nats, with teacher forcing."""
+
+    per_pair: float
+    per_word: float
+    """Per predicted symbol: words and end symbols."""
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss per word)."""
+        return math.exp(min(self.per_word, 700.0))
+
+
+@torch.inference_mode()
+def mean_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> Loss:
+    """Return the mean loss over all pairs, each counted once."""
+    total, symbols = 0.0, 0
+    with device.products():
+        for lines in batches_in_order(pairs, _BATCH):
+            some = pairs.take(lines)
+            batch = PairBatch.apart(some.source, some.target).to(device.torch_device)
+            total -= float(network(batch).double().sum())
+            symbols += len(batch.symbol_I)
+    return Loss(total / len(pairs), total / symbols)

@@ -1,0 +1,99 @@
+"""From a phrase table to a trainer that is ready to go: vocabularies, pairs, network, earlier state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from phrasescore.device import Device
+from phrasescore.errors import UserError
+from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_description
+from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import DataConfig, TableData, read_table, split_held_out
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.loop import CHECKPOINT, Trainer, TrainingPairs
+
+_BUDGET = ("epochs", "max_updates", "max_minutes", "patience")
+"""What may be different when a run is resumed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a user can set about a run."""
+
+    model: ModelConfig
+    data: DataConfig
+    training: TrainingConfig
+
+    def fixed(self) -> dict[str, Any]:
+        """Return what must be the same when a run is resumed, as JSON values."""
+        values = {**asdict(self.model), **asdict(self.data), **asdict(self.training)}
+        fixed = {key: value for key, value in values.items() if key not in _BUDGET}
+        return dict(json.loads(json.dumps(fixed, default=str)))
+
+
+def prepare(
+    table: str | Path,
+    folder: Path,
+    settings: Settings,
+    device: Device,
+    validation: Path | None = None,
+    restart: bool = False,
+    progress: Callable[[int, float | None], None] = lambda lines, share: None,
+) -> tuple[Trainer, TableData]:
+    """Read the data and set up a trainer, at its start or where an earlier run in the folder stopped.
+
+    Args:
+        table: the phrase table.
+        folder: the model folder; it is made if it does not exist.
+        settings: architecture, data, training.
+        device: where and how precisely to compute.
+        validation: a table of pairs from other sentences.
+        restart: start over even if the folder holds a run.
+        progress: called with the lines and the share of the table read so far.
+
+    Raises:
+        UserError: the table is faulty, or the folder holds something else or a run with other settings.
+    """
+    _make_folder(folder, restart)
+    data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
+    lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
+    if not len(lines):
+        raise UserError(f"{table}: leaves no pairs to train on; hold out less or give a larger table")
+    pairs = TrainingPairs(data.pairs, lines, data.pairs.take(held_out), None)
+    if validation is not None:
+        vocabularies = data.source_vocabulary, data.target_vocabulary
+        other = read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies)
+        pairs = TrainingPairs(data.pairs, lines, pairs.held_out, other.pairs.take(other.distinct))
+    torch.manual_seed(settings.training.seed)
+    network = EncoderDecoder(settings.model, len(data.source_vocabulary), len(data.target_vocabulary))
+    run = {**settings.fixed(), "table": data.digest}
+    trainer = Trainer(folder, network.to(device.torch_device), pairs, settings.training, device, run)
+    if not trainer.resume():
+        save_description(
+            folder, settings.model, settings.data.direction, data.source_vocabulary, data.target_vocabulary
+        )
+    return trainer, data
+
+
+def _make_folder(folder: Path, restart: bool) -> None:
+    state = folder / TRAINING_STATE
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: is a file; give the name of a folder")
+    if folder.exists() and any(folder.iterdir()) and not ((folder / CONFIG).exists() or state.exists()):
+        raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
+    if restart:
+        (state / CHECKPOINT).unlink(missing_ok=True)
+        (folder / WEIGHTS).unlink(missing_ok=True)
+    elif (folder / WEIGHTS).exists() and not (state / CHECKPOINT).exists():
+        raise UserError(
+            f"{folder}: holds a network but not the state of its training; give another folder, or --restart "
+            "to replace it"
+        )
+    state.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,61 @@
+"""Fixtures that several test modules share."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from phrasescore.nn.config import ModelConfig
+from phrasescore.pairs import DataConfig
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.run import Settings
+
+DATA = Path(__file__).parent / "data"
+MINI = DATA / "mini"
+SHARED = Path(__file__).parents[2] / "shared"
+
+TINY = ModelConfig(hidden=8, embedding=5, maxout=4, output_rank=3, biases="all", initialisation="scaled")
+
+
+@pytest.fixture
+def mini_table(tmp_path: Path) -> Path:
+    """A copy of the mini corpus's phrase table."""
+    return Path(shutil.copy(MINI / "phrase-table.gz", tmp_path / "phrase-table.gz"))
+
+
+@pytest.fixture
+def small_table(tmp_path: Path) -> Path:
+    """The first 600 lines of that table."""
+    path = tmp_path / "small.gz"
+    lines = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines(keepends=True)[:600]
+    path.write_bytes(gzip.compress(b"".join(lines), mtime=0))
+    return path
+
+
+@pytest.fixture
+def tiny_settings() -> Settings:
+    """A network that trains in a second."""
+    training = TrainingConfig(batch_size=32, epochs=2, evaluate_every=10, warmup_updates=5, learning_rate=5e-3)
+    return Settings(TINY, DataConfig(held_out=0.1), training)
+
+
+@pytest.fixture
+def multi30k_table() -> Path:
+    """A real phrase table; skips where it is not at hand."""
+    path = SHARED / "golden/multi30k-en-fr/phrase-table.gz"
+    if not path.exists():
+        pytest.skip("needs the Multi30k phrase table beside the repository")
+    return path
+
+
+@pytest.fixture
+def double_precision() -> Iterator[None]:
+    """Compute in 64-bit floats."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)

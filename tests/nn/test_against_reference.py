@@ -1,0 +1,187 @@
+"""The networks equal the equations of the paper, written out in NumPy by another hand (tests/reference.py)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.config import Biases, ModelConfig, Reset
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.phrases import Phrases
+from phrasescore.training.presets import PRESETS
+from phrasescore.vocabulary import END
+from tests.conftest import TINY
+from tests.reference import next_word_log_probs, pair_log_probs, parameter_count
+
+WORDS = 9
+SOURCES = [[2, 3, 4], [2, 3], [5], [6, 6, 6, 6, 2], [0]]
+TARGETS = [[7, 3], [7], [], [2, 2, 2, 2, 2, 2], [0, 8]]
+
+
+def random_network(config: ModelConfig) -> EncoderDecoder:
+    """A network whose weights, biases included, are all away from zero."""
+    torch.manual_seed(3)
+    network = EncoderDecoder(config, WORDS, WORDS)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.4)
+    return network
+
+
+def reference_scores(network: EncoderDecoder) -> NDArray[np.float64]:
+    weights = {name: tensor.double().numpy() for name, tensor in network.state_dict().items()}
+    config = network.config
+    return np.array(
+        [
+            sum(
+                pair_log_probs(
+                    weights,
+                    source,
+                    target,
+                    encoder_reset=config.encoder_reset,
+                    decoder_reset=config.decoder_reset,
+                    end=END,
+                )
+            )
+            for source, target in zip(SOURCES, TARGETS, strict=True)
+        ]
+    )
+
+
+def shared(sources: list[list[int]] = SOURCES, targets: list[list[int]] = TARGETS) -> PairBatch:
+    return PairBatch.sharing(Phrases.from_lists(sources), np.arange(len(sources)), Phrases.from_lists(targets))
+
+
+def scores(network: EncoderDecoder, batch: PairBatch) -> NDArray[np.float64]:
+    with torch.inference_mode():
+        return network.pair_scores(batch).double().numpy()
+
+
+SHAPES = [
+    replace(TINY, encoder_reset=encoder, decoder_reset=decoder, summary=summary, biases=biases, output_rank=rank)
+    for encoder, decoder in itertools.product(("before", "after"), repeat=2)
+    for summary, biases, rank in ((True, "authors", 3), (False, "none", 3), (True, "all", 0))
+]
+
+
+@pytest.mark.parametrize("config", SHAPES)
+@pytest.mark.usefixtures("double_precision")
+def test_double_precision_equals_the_equations(config: ModelConfig) -> None:
+    network = random_network(config)
+    assert np.abs(scores(network, shared()) - reference_scores(network)).max() < 1e-9
+
+
+@pytest.mark.parametrize("config", SHAPES)
+def test_single_precision_equals_the_equations(config: ModelConfig) -> None:
+    network = random_network(config)
+    assert np.abs(scores(network, shared()) - reference_scores(network)).max() < 1e-4
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_equals_the_equations(preset: str) -> None:
+    network = random_network(ModelConfig(**PRESETS[preset]["model"]))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(0.1)
+    assert np.abs(scores(network, shared()) - reference_scores(network)).max() < 1e-4
+
+
+@pytest.mark.usefixtures("double_precision")
+def test_training_batches_equal_scoring_batches() -> None:
+    network = random_network(TINY)
+    order = sorted(range(len(TARGETS)), key=lambda pair: -len(TARGETS[pair]))
+    apart = PairBatch.apart(
+        Phrases.from_lists(SOURCES[pair] for pair in order), Phrases.from_lists(TARGETS[pair] for pair in order)
+    )
+    assert np.allclose(scores(network, apart), scores(network, shared())[order], atol=1e-12)
+
+
+@pytest.mark.parametrize("config", SHAPES[:3])
+@pytest.mark.usefixtures("double_precision")
+def test_gradients_by_finite_differences(config: ModelConfig) -> None:
+    network = random_network(replace(config, hidden=3, embedding=2, maxout=2, output_rank=2))
+    names, parameters = zip(*network.named_parameters(), strict=True)
+    batch = shared()
+
+    def loss(*values: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = torch.func.functional_call(network, dict(zip(names, values, strict=True)), (batch,))
+        weight = torch.linspace(0.5, 2.0, len(found))
+        return (found * weight).sum()
+
+    assert torch.autograd.gradcheck(loss, parameters, eps=1e-6, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("double_precision")
+def test_probabilities_of_all_strings_sum_to_one() -> None:
+    """All targets up to a length, plus what is left for longer ones, is everything."""
+    torch.manual_seed(5)
+    words = 4
+    network = EncoderDecoder(TINY, words, words)
+    source, longest = [2, 3], 4
+    others = [word for word in range(words) if word != END]
+    targets = [list(t) for n in range(longest + 1) for t in itertools.product(others, repeat=n)]
+    batch = PairBatch.sharing(
+        Phrases.from_lists([source]), np.zeros(len(targets), np.int64), Phrases.from_lists(targets)
+    )
+    finished = np.exp(scores(network, batch)).sum()
+    weights = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    unfinished = 0.0
+    for target, score in zip(targets, scores(network, batch), strict=True):
+        if len(target) == longest:
+            end = next_word_log_probs(
+                weights, source, target, encoder_reset="before", decoder_reset="after", end=END
+            )[END]
+            unfinished += float(np.exp(score - end) * (1 - np.exp(end)))
+    assert finished < 1
+    assert abs(finished + unfinished - 1) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("biases", "summary", "sizes", "expected"),
+    [
+        ("authors", False, {}, 17_269_501),
+        ("none", True, {}, 18_250_300),
+        ("none", True, {"embedding": 500, "maxout": 1000, "output_rank": 500}, 42_001_500),
+        ("all", True, {}, None),
+        ("authors", True, {}, None),
+    ],
+)
+def test_parameter_counts(biases: Biases, summary: bool, sizes: dict[str, int], expected: int | None) -> None:
+    config = ModelConfig(biases=biases, summary=summary, **sizes)  # type: ignore[arg-type]
+    with torch.device("meta"):
+        network = EncoderDecoder(config, 15_001, 15_001)
+    count = sum(parameter.numel() for parameter in network.parameters())
+    formula = parameter_count(
+        15_001,
+        15_001,
+        embedding=config.embedding,
+        hidden=config.hidden,
+        maxout=config.maxout,
+        rank=config.output_rank,
+        biases=biases,
+        summary=summary,
+    )
+    assert count == formula
+    assert expected in (None, count)
+
+
+@pytest.mark.parametrize("reset", ["before", "after"])
+def test_the_reset_gate_stands_where_it_is_told(reset: Reset) -> None:
+    """torch.nn.GRU computes the form with the reset gate after the product, and only that."""
+    from phrasescore.nn.units import GatedUnit
+
+    torch.manual_seed(1)
+    unit = GatedUnit(4, 6, reset=reset, biases="none")
+    twin = torch.nn.GRUCell(4, 6, bias=False)
+    with torch.no_grad():
+        twin.weight_ih.copy_(unit.input.weight)
+        twin.weight_hh.copy_(torch.cat((unit.recurrent_gates.weight, unit.recurrent_candidate.weight)))
+    x, h = torch.randn(5, 4), torch.randn(5, 6)
+    is_equal = torch.allclose(unit.step(unit.project(x), h), twin(x, h), atol=1e-6)
+    assert is_equal == (reset == "after")

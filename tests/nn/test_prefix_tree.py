@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes
+from phrasescore.phrases import Phrases
+
+lists_of_ids = st.lists(st.lists(st.integers(2, 4), max_size=4), min_size=1, max_size=8)
+
+
+def prefixes(tree: PrefixTree, starts: int) -> list[tuple[int, ...]]:
+    """The start node and the words that lead to each node."""
+    found: list[tuple[int, ...]] = [(start,) for start in range(starts)]
+    above, words = found, tree.words_N.tolist()
+    for parent, size in zip(tree.parents, tree.sizes, strict=True):
+        nodes = range(len(above))[parent] if isinstance(parent, slice) else parent.tolist()
+        above = [(*above[node], word) for node, word in zip(nodes, words[:size], strict=True)]
+        found, words = found + above, words[size:]
+    return found
+
+
+@given(lists_of_ids, st.integers(1, 3))
+def test_each_distinct_prefix_has_one_node(lists: list[list[int]], starts: int) -> None:
+    start = np.arange(len(lists)) % starts
+    tree = merge_prefixes(Phrases.from_lists(lists), start, starts)
+    nodes = prefixes(tree, starts)
+    assert len(set(nodes)) == len(nodes)
+    expected = [(s, *ids[: t + 1]) for s, ids in zip(start, lists, strict=True) for t in range(len(ids))]
+    assert [nodes[node] for node in tree.path_I.tolist()] == expected
+    assert set(nodes[starts:]) == set(expected)
+
+
+@given(lists_of_ids)
+def test_apart_each_sequence_has_its_own_nodes(lists: list[list[int]]) -> None:
+    lists.sort(key=len, reverse=True)
+    tree = keep_apart(Phrases.from_lists(lists))
+    nodes = prefixes(tree, len(lists))
+    expected = [(s, *ids[: t + 1]) for s, ids in enumerate(lists) for t in range(len(ids))]
+    assert [nodes[node] for node in tree.path_I.tolist()] == expected
+    assert len(nodes) == len(lists) + len(expected)
+
+
+def test_apart_wants_the_longest_first() -> None:
+    with pytest.raises(ValueError, match="falling length"):
+        keep_apart(Phrases.from_lists([[2], [2, 3]]))
+
+
+def test_a_batch_predicts_each_word_from_the_node_before_it() -> None:
+    sources = Phrases.from_lists([[2, 3], [4]])
+    targets = Phrases.from_lists([[5, 6], [5], [], [7]])
+    batch = PairBatch.sharing(sources, np.array([0, 0, 1, 1]), targets)
+    nodes = prefixes(batch.target, batch.target_starts)
+    predicted = [nodes[node] for node in batch.node_I.tolist()]
+    assert predicted == [(0,), (0, 5), (0, 5, 6), (0,), (0, 5), (1,), (1,), (1, 7)]
+    assert batch.symbol_I.tolist() == [5, 6, 1, 5, 1, 1, 7, 1]
+    assert batch.pair_I.tolist() == [0, 0, 0, 1, 1, 2, 3, 3]
+    assert [nodes[i][0] for i in range(len(nodes))] == batch.source_of_node_A.tolist()
+    ends = [prefixes(batch.source, 1)[node] for node in batch.source_end_S.tolist()]
+    assert ends == [(0, 2, 3, 1), (0, 4, 1)]

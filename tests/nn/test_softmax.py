@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from phrasescore.nn import softmax
+from phrasescore.nn.softmax import WordSoftmax
+
+
+def layer(words: int, size: int, scale: float) -> tuple[WordSoftmax, torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(2)
+    found = WordSoftmax(words, size, bias=True)
+    torch.nn.init.normal_(found.words.bias)
+    states = torch.randn(70, size) * scale
+    node, symbol = torch.arange(140) % 70, torch.randint(words, (140,))
+    return found, states, node, symbol
+
+
+@pytest.mark.parametrize("tiles", [(512, 32), (16, 5)])
+@pytest.mark.parametrize("scale", [1.0, 60.0])
+def test_log_prob_is_the_log_softmax(monkeypatch: pytest.MonkeyPatch, tiles: tuple[int, int], scale: float) -> None:
+    """Also where log p is below -88, so that the shifted sum overflows 32 bits."""
+    monkeypatch.setattr(softmax, "_CPU_TILES", tiles)
+    found, states, node, symbol = layer(300, 20, scale)
+    expected = found.double().log_probs(states.double())[node, symbol]
+    if scale > 1:
+        assert expected.min() < -100
+    log_prob = found.float().log_prob(states, node, symbol)
+    assert torch.allclose(log_prob.double(), expected, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 60.0])
+def test_gradients_are_those_of_the_log_softmax(scale: float) -> None:
+    found, states, node, symbol = layer(50, 8, scale)
+    found.double()
+    weight = torch.linspace(-1, 2, 140, dtype=torch.float64)
+    gradients = []
+    for log_prob in (found.log_prob, lambda s, n, y: found.log_probs(s)[n, y]):
+        s = states.double().requires_grad_()
+        found.zero_grad()
+        (log_prob(s, node, symbol) * weight).sum().backward()
+        gradients.append([s.grad, found.words.weight.grad, found.words.bias.grad])
+    for ours, theirs in zip(*gradients, strict=True):
+        assert ours is not None
+        assert theirs is not None
+        assert torch.allclose(ours, theirs, atol=1e-9)
+
+
+def test_sixteen_bit_products_keep_confident_predictions_exact() -> None:
+    found, states, node, _ = layer(300, 20, 6.0)
+    symbol = found.log_probs(states).argmax(1)[node]
+    exact = found.log_prob(states, node, symbol).double()
+    found.product_dtype = torch.bfloat16
+    rounded = found.log_prob(states, node, symbol).double()
+    error = (rounded - exact).abs()
+    assert error.max() < 0.05
+    confident = exact > -0.05
+    assert confident.any()
+    assert error[confident].max() < 0.005

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import gzip
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasescore.device import choose_device
+from phrasescore.errors import UserError
+from phrasescore.files import open_output
+from phrasescore.model_folder import load_model
+from phrasescore.scoring.annotate import Columns, annotate
+from phrasescore.scoring.engine import Scorer
+from phrasescore.table.check import check_table
+from phrasescore.table.reader import TableReader
+from tests.conftest import DATA, MINI
+
+SCORER = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
+PLAIN = Columns()
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+
+
+def without_column(line: bytes, column: int) -> tuple[bytes, float]:
+    fields = line.split(b" ||| ")
+    scores = fields[2].split(b" ")
+    number = float(scores.pop(column))
+    fields[2] = b" ".join(scores)
+    return b" ||| ".join(fields), number
+
+
+def test_every_line_gets_one_number_and_nothing_else(mini_table: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.gz"
+    counts = annotate(TableReader(mini_table, chunk_lines=1000), output, SCORER, PLAIN)
+    before, after = lines_of(mini_table), lines_of(output)
+    assert len(after) == len(before) == counts.lines_written == 19_385
+    stripped = [without_column(line, 4) for line in after]
+    assert [line for line, _ in stripped] == before
+    assert all(0 < number <= 1 for _, number in stripped)
+    assert counts.columns_before == 4
+    assert counts.columns_after == 5
+    report = check_table(output, columns=5)
+    assert not report.problems
+    assert not report.notes
+
+
+def test_chunks_do_not_matter(small_table: Path, tmp_path: Path) -> None:
+    numbers = []
+    for size in (1, 50, 1000):
+        output = tmp_path / f"{size}.gz"
+        annotate(TableReader(small_table, chunk_lines=size), output, SCORER, PLAIN)
+        numbers.append([without_column(line, 4)[1] for line in lines_of(output)])
+    for other in numbers[1:]:
+        assert other == pytest.approx(numbers[0], rel=1e-4)
+
+
+def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    path.write_bytes(b"the dog ||| le zebre zebre ||| 0.5\nzebra ||| le ||| 0.5\nthe ||| le ||| 0.5\n")
+    for side, expected in {"target": [2, 0, 0], "source": [0, 1, 0], "both": [2, 1, 0]}.items():
+        annotate(TableReader(path), output, SCORER, Columns(unknown_words=side))  # type: ignore[arg-type]
+        texts = [line.split(b" ||| ")[2].split(b" ")[2] for line in output.read_bytes().splitlines()]
+        assert texts == [b"%.9g" % 2.718281828459045**count for count in expected]
+    annotate(TableReader(path), output, SCORER, PLAIN)
+    whole = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
+    annotate(TableReader(path), output, SCORER, Columns(per_word=True))
+    per_word = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
+    assert per_word == pytest.approx([whole[0] ** (1 / 4), whole[1] ** (1 / 2), whole[2] ** (1 / 2)], rel=1e-5)
+
+
+def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.gz"
+    sources = frozenset({b"the black dogs", b"the dog", b"nowhere to be found"})
+    counts = annotate(TableReader(mini_table), output, SCORER, PLAIN, sources)
+    expected = [line for line in lines_of(mini_table) if line.split(b" ||| ")[0] in sources]
+    assert [without_column(line, 4)[0] for line in lines_of(output)] == expected
+    assert counts.lines_written == len(expected) > 0
+    assert counts.lines_filtered_out == 19_385 - len(expected)
+
+
+def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    path.write_bytes(b"the ||| le ||| 0.5\nbroken\n ||| le ||| 0.5\na|b ||| c ||| 0.1 ||| 0-0\nthe ||| la ||| 0.5\n")
+    counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, Columns(unknown_words="target"))
+    lines = output.read_bytes().splitlines()
+    assert lines[1:4] == [b"broken", b" ||| le ||| 0.5 1 1", b"a|b ||| c ||| 0.1 1 1 ||| 0-0"]
+    assert len(lines) == 5
+    assert counts.faulty_lines_kept == 3
+    assert counts.first_fault is not None
+    assert "line 2" in counts.first_fault
+
+
+@pytest.mark.parametrize("content", [b"", b"the ||| le ||| 1"])
+def test_tables_of_no_line_and_of_one(tmp_path: Path, content: bytes) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    path.write_bytes(content)
+    counts = annotate(TableReader(path), output, SCORER, PLAIN)
+    assert counts.lines_written == len(output.read_bytes().splitlines()) == bool(content)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([b"the dog", b"a", b"\xc2\xa0"]), st.binary(max_size=5), st.integers(0, 1)),
+        max_size=20,
+    )
+)
+@settings(deadline=None, max_examples=40)
+def test_lines_and_order_are_kept(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[bytes, bytes, int]]) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    path, output = folder / "table", folder / "out"
+    clean = [(s, bytes(set(t) - set(b"\n\r\0|[] ")), e) for s, t, e in rows]
+    before = [s + b" ||| " + t + b" ||| 0.5 1" + (b" ||| 0-0\n", b"\n")[e] for s, t, e in clean]
+    path.write_bytes(b"".join(before))
+    annotate(TableReader(path, chunk_lines=3), output, SCORER, PLAIN)
+    after = [without_column(line.rstrip(b"\n"), 2) for line in output.read_bytes().splitlines(keepends=True)]
+    assert [line for line, _ in after] == [line.rstrip(b"\n") for line in before]
+    assert all(0 < number <= 1 for _, number in after)
+
+
+def only_these_files(folder: Path, *names: str) -> bool:
+    return {path.name for path in folder.iterdir()} == set(names)
+
+
+def test_a_fault_leaves_no_output_and_no_harmed_old_one(tmp_path: Path) -> None:
+    path, output = tmp_path / "table", tmp_path / "out.gz"
+    path.write_bytes(b"the ||| le ||| 0.5\n" * 5000 + b"broken\n")
+    with pytest.raises(UserError, match="line 5001"):
+        annotate(TableReader(path, chunk_lines=100), output, SCORER, PLAIN)
+    assert only_these_files(tmp_path, "table")
+    output.write_bytes(b"old")
+    with pytest.raises(UserError, match="line 5001"):
+        annotate(TableReader(path, chunk_lines=100), output, SCORER, PLAIN)
+    assert output.read_bytes() == b"old"
+    assert only_these_files(tmp_path, "table", "out.gz")
+
+
+def test_a_truncated_table_leaves_no_output(mini_table: Path, tmp_path: Path) -> None:
+    mini_table.write_bytes(mini_table.read_bytes()[:-1000])
+    with pytest.raises(UserError, match="truncated"):
+        annotate(TableReader(mini_table, chunk_lines=1000), tmp_path / "out.gz", SCORER, PLAIN)
+    assert only_these_files(tmp_path, mini_table.name)
+
+
+def test_a_table_may_replace_itself(small_table: Path) -> None:
+    before = len(lines_of(small_table))
+    annotate(TableReader(small_table), small_table, SCORER, PLAIN)
+    assert len(lines_of(small_table)) == before
+    assert check_table(small_table).columns[4].largest <= 1
+
+
+@pytest.fixture
+def small_disk() -> Iterator[None]:
+    """No file may grow beyond a few kilobytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("name", ["out.gz", "out", "out.zst"])
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk_is_one_sentence(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / name).write_bytes(b"old")
+    with pytest.raises(UserError, match="cannot be written.*nothing was changed"):
+        annotate(TableReader(MINI / "phrase-table.gz"), folder / name, SCORER, PLAIN)
+    assert only_these_files(folder, name)
+    assert (folder / name).read_bytes() == b"old"
+
+
+def test_a_folder_without_rights_is_one_sentence(small_table: Path) -> None:
+    with pytest.raises(UserError, match="cannot be written"):
+        annotate(TableReader(small_table), Path("/proc/out.gz"), SCORER, PLAIN)
+
+
+def test_two_runs_do_not_write_the_same_file(small_table: Path, tmp_path: Path) -> None:
+    with open_output(tmp_path / "out.gz"), pytest.raises(UserError, match="another run is writing"):
+        annotate(TableReader(small_table), tmp_path / "out.gz", SCORER, PLAIN)
+
+
+def test_a_table_without_a_model_vocabulary_word_still_scores(tmp_path: Path) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    path.write_bytes("\u65e5\u672c ||| \xff\xfe ||| 1\n".encode("utf-8") + b"\xff ||| \xfe\xfd ||| 1\n")
+    counts = annotate(TableReader(path), output, SCORER, PLAIN)
+    assert counts.source_words_unknown == counts.source_words == 2
+    assert len(output.read_bytes().splitlines()) == 2
+
+
+def test_the_real_table(multi30k_table: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.gz"
+    annotate(TableReader(multi30k_table, limit=20_000), output, SCORER, PLAIN)
+    with gzip.open(multi30k_table) as stream:
+        for line, after in zip(stream, lines_of(output), strict=False):
+            assert without_column(after, 4)[0] == line
+    assert len(lines_of(output)) == 20_000
+    assert (MINI / "phrase-table.gz").exists()

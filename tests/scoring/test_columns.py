@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasescore.scoring.columns import FLOOR, count_column, score_column
+
+
+def as_moses_reads(text: bytes) -> float:
+    """The feature value: a 32-bit float, its natural logarithm, floored at -100 (reference of Moses' loader)."""
+    return max(float(np.log(np.float64(np.float32(text)))), -100.0)
+
+
+@given(st.lists(st.floats(-1000, 1e-6), min_size=1))
+def test_every_number_is_a_probability(scores: list[float]) -> None:
+    texts, clipped = score_column(np.array(scores))
+    assert all(0 < float(text) <= 1 for text in texts)
+    assert clipped == sum(score < FLOOR for score in scores)
+
+
+@given(st.floats(-87.0, 0.0))
+def test_moses_sees_the_score(score: float) -> None:
+    assert abs(as_moses_reads(score_column(np.array([score]))[0][0]) - score) < 1e-5
+
+
+@pytest.mark.parametrize("score", [-90.0, -95.0, -98.9, -99.0, -150.0])
+def test_moses_sees_small_scores_less_precisely(score: float) -> None:
+    assert abs(as_moses_reads(score_column(np.array([score]))[0][0]) - max(score, FLOOR)) < 5e-3
+
+
+def test_what_is_not_a_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        score_column(np.array([-1.0, math.nan]))
+
+
+@given(st.lists(st.integers(0, 60), min_size=1))
+def test_moses_sees_the_count(counts: list[int]) -> None:
+    for count, text in zip(counts, count_column(np.array(counts)), strict=True):
+        assert abs(as_moses_reads(text) - count) < 1e-5

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasescore.device import choose_device
+from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import Direction
+from phrasescore.scoring.engine import Scorer
+from phrasescore.table.reader import TableReader
+from phrasescore.vocabulary import END, Vocabulary
+from tests.conftest import DATA, MINI, TINY
+from tests.reference import pair_log_probs
+
+WORDS = [b"a", b"b", b"c", b"d"]
+
+
+def make_scorer(direction: Direction = "target-given-source") -> Scorer:
+    torch.manual_seed(7)
+    vocabulary = Vocabulary(WORDS)
+    network = EncoderDecoder(TINY, len(vocabulary), len(vocabulary)).eval()
+    model = TrainedModel(network, vocabulary, vocabulary, direction, "none")
+    return Scorer(model, choose_device("cpu", "fp32"))
+
+
+SCORER = make_scorer()
+phrases = st.lists(st.sampled_from([*WORDS, b"z"]), min_size=1, max_size=4).map(b" ".join)
+pairs = st.lists(st.tuples(phrases, st.one_of(phrases, st.just(b""))), min_size=1, max_size=12)
+
+
+def score(scorer: Scorer, some: list[tuple[bytes, bytes]]) -> list[float]:
+    found = scorer.score(scorer.encode([source for source, _ in some], [target for _, target in some]))
+    return [float(value) for value in found.log_prob]
+
+
+@given(pairs)
+@settings(deadline=None)
+def test_scores_equal_the_equations(some: list[tuple[bytes, bytes]]) -> None:
+    weights = {name: tensor.double().numpy() for name, tensor in SCORER.network.state_dict().items()}
+    vocabulary = SCORER.model.source_vocabulary
+    for (source, target), found in zip(some, score(SCORER, some), strict=True):
+        expected = sum(
+            pair_log_probs(
+                weights,
+                vocabulary.encode([source]).ids.tolist(),
+                vocabulary.encode([target]).ids.tolist() if target else [],
+                encoder_reset="before",
+                decoder_reset="after",
+                end=END,
+            )
+        )
+        assert abs(found - expected) < 1e-4
+
+
+@given(pairs, st.randoms(use_true_random=False), st.integers(1, 5))
+@settings(deadline=None)
+def test_scores_do_not_depend_on_company_or_order(some: list[tuple[bytes, bytes]], random: object, size: int) -> None:
+    together = score(SCORER, some)
+    alone = [score(SCORER, [pair])[0] for pair in some]
+    assert np.allclose(together, alone, atol=1e-4)
+    order = list(range(len(some)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    shuffled = score(SCORER, [some[i] for i in order])
+    assert np.allclose(shuffled, [together[i] for i in order], atol=1e-4)
+    scorer = make_scorer()
+    scorer.batch_pairs = size
+    assert np.allclose(score(scorer, some), together, atol=1e-4)
+
+
+def test_the_other_direction_swaps_the_sides() -> None:
+    other = make_scorer("source-given-target")
+    some = [(b"a b", b"c"), (b"a b", b"d d z"), (b"c", b"a")]
+    swapped = [(target, source) for source, target in some]
+    assert np.allclose(score(other, some), score(SCORER, swapped), atol=1e-5)
+
+
+def test_counts_of_symbols_and_unknown_words() -> None:
+    found = SCORER.score(SCORER.encode([b"a z", b"z z", b"a z"], [b"b", b"z", b""]))
+    assert found.symbols.tolist() == [2, 2, 1]
+    assert found.unknown_source.tolist() == [1, 2, 1]
+    assert found.unknown_target.tolist() == [0, 1, 0]
+
+
+def test_sixteen_bit_scores_are_near() -> None:
+    model = load_model(DATA / "stored-model")
+    entries = next(iter(TableReader(MINI / "phrase-table.gz", limit=2000))).entries
+    sources, targets = [e.source for e in entries], [e.target for e in entries]
+    exact = Scorer(model, choose_device("cpu", "fp32"))
+    expected = exact.score(exact.encode(sources, targets)).log_prob
+    rounded = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "bf16"))
+    found = rounded.score(rounded.encode(sources, targets)).log_prob
+    assert np.abs(found - expected).mean() < 0.05
+    assert np.abs(found - expected).max() < 0.5
+
+
+def test_damaged_weights_are_noticed() -> None:
+    scorer = make_scorer()
+    with torch.no_grad():
+        scorer.network.encoder.embedding.words.weight.fill_(float("nan"))
+    with pytest.raises(ValueError, match="not a number"):
+        score(scorer, [(b"a", b"b")])
+
+
+def test_the_stored_model_gives_the_stored_scores() -> None:
+    """No later change may move scores unseen."""
+    model = load_model(DATA / "stored-model")
+    scorer = Scorer(model, choose_device("cpu", "fp32"))
+    lines = [line.split(b"\t") for line in (DATA / "stored-model-scores.tsv").read_bytes().splitlines()]
+    found = scorer.score(scorer.encode([line[0] for line in lines], [line[1] for line in lines])).log_prob
+    assert len(lines) == 200
+    assert np.allclose(found, [float(line[2]) for line in lines], atol=1e-4)
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_same_scores() -> None:
+    entries = next(iter(TableReader(MINI / "phrase-table.gz", limit=2000))).entries
+    sources, targets = [e.source for e in entries], [e.target for e in entries]
+    scores = []
+    for device in ("cpu", "cuda"):
+        scorer = Scorer(load_model(DATA / "stored-model"), choose_device(device, "fp32"))
+        scores.append(scorer.score(scorer.encode(sources, targets)).log_prob)
+    assert np.abs(scores[0] - scores[1]).max() < 1e-4
+
+
+def test_model_folder_is_read_from_any_place(tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(DATA / "stored-model", tmp_path / "moved")
+    assert load_model(tmp_path / "moved").weights_digest == load_model(DATA / "stored-model").weights_digest

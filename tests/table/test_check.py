@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+
+from phrasescore.table.check import check_table
+from tests.conftest import MINI
+
+
+def check_lines(path: Path, *lines: bytes, columns: int | None = None) -> list[str]:
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return list(check_table(path, columns=columns).problems)
+
+
+def test_a_table_that_moses_wrote_has_no_problems() -> None:
+    report = check_table(MINI / "phrase-table.gz", columns=4)
+    assert not report.problems
+    assert not report.notes
+    assert report.lines == 19_385
+    assert report.distinct_sources == 17_405
+    assert report.fields == {6: 19_385}
+    assert len(report.columns) == 4
+    assert report.columns[0].largest == 1
+    assert max(report.source_lengths) == max(report.target_lengths) == 7
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"a ||| b ||| -4.5 ||| 0-0", "below 0"),
+        (b"a ||| b ||| nan ||| 0-0", "NaN"),
+        (b"a ||| b ||| inf ||| 0-0", "infinite"),
+        (b"a ||| b ||| Infinity ||| 0-0", "cannot read `Infinity`"),
+        (b"a ||| b ||| 1_0 ||| 0-0", "cannot read `1_0`"),
+        (b"a ||| b ||| 0.5 1 ||| 0-0", "2 scores where num-features promises 1"),
+        (b"a ||| b ||| 0.5 ||| 0-1", "points outside"),
+        (b"a ||| b ||| 0.5 ||| 0:0", "not a list of `source-target`"),
+        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 ||| name", "names and values"),
+        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 |||  ||| {{Neural 1}}", "no property `Neural`"),
+        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 |||  ||| Counts 1", "of the form"),
+        (b"a|x ||| b ||| 0.5 ||| 0-0", "factored"),
+        (b"broken", "1 field"),
+    ],
+)
+def test_what_moses_would_refuse(tmp_path: Path, line: bytes, problem: str) -> None:
+    problems = check_lines(tmp_path / "table", line, columns=1)
+    assert len(problems) == 1
+    assert problem in problems[0]
+
+
+def test_what_is_legal_is_no_problem(tmp_path: Path) -> None:
+    lines = (
+        b"a ||| b ||| 2.718 0 ||| 0-0 ||| 1 1 1 ||| f 0.5 ||| {{Counts 1 2}}",
+        b"a |||  ||| 1e-50 .5 |||  ||| 1 1 1",
+        b"b ||| b ||| 5. 1",
+    )
+    assert check_lines(tmp_path / "table", *lines) == []
+    columns = check_table(tmp_path / "table").columns
+    assert [(column.floored, column.above_one) for column in columns] == [(1, 2), (1, 0)]
+
+
+def test_order_and_repetitions_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    assert check_lines(path, b"b ||| x ||| 1 ||| 0-0", b"a ||| x ||| 1 ||| 0-0", b"b ||| x ||| 1") == []
+    notes = " ".join(check_table(path).notes)
+    assert "not together" in notes
+    assert "not sorted" in notes
+    assert "without word alignment" in notes
+    check_lines(path, b"a ||| x ||| 1 ||| 0-0", b"a ||| x ||| 1 ||| 0-0")
+    assert check_table(path).repeated_pairs == 1
+
+
+@pytest.mark.parametrize(("name", "note"), [("table.txt", "does not end in .gz"), ("table.gz", None)])
+def test_names_that_moses_would_misread(tmp_path: Path, name: str, note: str | None) -> None:
+    path = Path(shutil.copy(MINI / "phrase-table.gz", tmp_path / name))
+    notes = check_table(path, limit=5).notes
+    assert (not notes) if note is None else (note in notes[0])
+
+
+def test_plain_text_named_gz_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "table.gz"
+    path.write_bytes(gzip.decompress((MINI / "phrase-table.gz").read_bytes()))
+    assert "not gzip data" in check_table(path, limit=5).notes[0]

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasescore.table.entry import Entry, LineFault, cut_line, parse_line, quote
+
+LINE = b"the black dogs ||| les chiens noirs ||| 0.5 1 0.25 2.718 ||| 0-0 1-2 2-1 ||| 4 2 2 ||| |||\n"
+
+
+def test_the_fields_of_a_line() -> None:
+    entry = parse_line(LINE)
+    assert entry.source == b"the black dogs"
+    assert entry.target == b"les chiens noirs"
+    assert entry.scores == b"0.5 1 0.25 2.718"
+    assert entry.score_count() == 4
+    assert entry.other_fields() == [b"0-0 1-2 2-1", b"4 2 2", b""]
+    assert entry.joint_count() == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LINE,
+        b"a ||| b ||| 0.5",
+        b"a ||| b ||| 0.5\n",
+        b"a ||| b ||| 0.5\r\n",
+        b"a ||| b ||| 0.5 |||\n",
+        b"a ||| b ||| 0.5 0.2 ||| 0-0\n",
+        b"a ||| b ||| 0.5  0.2  ||| 0-0\n",
+        b"a |||  ||| 0.5 ||| ||| 1 1 1\n",
+        "caf\u00e9\u00a0noir\u2028x ||| \u0085 y ||| 1\n".encode(),
+        b"\xff\xfe ||| b ||| 1e-5\n",
+        b"a ||| b ||| 0.1 ||| 0-0 ||| 1 1 1 ||| f 1 ||| {{Counts 1}} ||| more ||| still more\n",
+    ],
+)
+def test_columns_are_appended_and_nothing_else_changes(line: bytes) -> None:
+    entry = parse_line(line)
+    assert entry.to_line() == line
+    annotated = entry.with_columns(b"0.125")
+    again = parse_line(annotated)
+    assert again.score_count() == entry.score_count() + 1
+    assert again._replace(scores=entry.scores) == entry
+    assert annotated.replace(b" 0.125", b"", 1) == line
+
+
+def test_words_are_split_on_blanks_alone() -> None:
+    line = "a\u00a0b c ||| d\u2028e ||| 1 ||| 0-0 1-0\n".encode()
+    assert parse_line(line).source.split(b" ") == ["a\u00a0b".encode(), b"c"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"\n", "line: is empty"),
+        (b"a\tb\t0.5\n", "line: has 1 field"),
+        (b"a ||| b\n", "line: has 2 fields"),
+        (b"a|||b|||0.5\n", "one blank on both sides"),
+        (b" ||| b ||| 0.5\n", "field 1 (source): is empty"),
+        (b"a ||| b |||  ||| 0-0\n", "field 3 (scores): is empty"),
+        (b"a ||| b ||| 0.5 x ||| 0-0\n", "field 3 (scores): `x` is not a number"),
+        (b"a ||| b ||| 0,5 ||| 0-0\n", "`0,5` is not a number"),
+        (b"a|N ||| b|N ||| 0.5\n", "field 1 (source): holds `|`"),
+        (b"a ||| b|N ||| 0.5\n", "field 2 (target): holds `|`"),
+        (b"[X] ||| b [X] ||| 0.5\n", "hierarchical"),
+        (b"a [X][X] c [X] ||| b [X] ||| 0.5\n", "field 1 (source): holds `[X][X]`"),
+        (b"a ||| [laughter] ||| 0.5\n", "field 2 (target): holds `[laughter]`"),
+        (b"a\0 ||| b ||| 0.5\n", "NUL"),
+    ],
+)
+def test_faulty_lines_say_field_reason_and_remedy(line: bytes, message: str) -> None:
+    with pytest.raises(LineFault) as caught:
+        parse_line(line)
+    assert message in str(caught.value)
+    assert "; " in str(caught.value)
+
+
+def test_brackets_inside_words_are_words() -> None:
+    assert parse_line(b"a[1] ||| [ ||| 0.5\n").source == b"a[1]"
+
+
+def test_a_pair_without_counts_has_no_joint_count() -> None:
+    assert parse_line(b"a ||| b ||| 0.5\n").joint_count() is None
+    assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4\n").joint_count() is None
+
+
+def test_quotes_are_printable_and_short() -> None:
+    assert quote(b"\xff\x00") == r"\\xff\x00"
+    assert quote("\u00e9t\u00e9".encode()) == "\u00e9t\u00e9"
+    assert len(quote(b"x" * 100)) == 40
+
+
+words = st.binary(min_size=1, max_size=6).filter(
+    lambda word: not set(word) & set(b" \n\r\0|[]")
+)
+phrases = st.lists(words, min_size=1, max_size=5).map(b" ".join)
+numbers = st.floats(1e-30, 3, allow_nan=False).map(lambda value: b"%.6g" % value)
+scores = st.lists(numbers, min_size=1, max_size=6).map(b" ".join)
+rests = st.sampled_from(
+    [b"", b"\n", b"\r\n", b" ||| 0-0\n", b" ||| 0-0 ||| 1 1 1 ||| |||\n", b" |||\n", b"  ||| 0-0 ||| 2 2 2"]
+)
+
+
+@given(phrases, phrases, scores, rests, st.floats(1e-40, 1, exclude_min=True))
+def test_any_line_comes_back_as_it_was(
+    source: bytes, target: bytes, score_field: bytes, rest: bytes, probability: float
+) -> None:
+    line = b" ||| ".join((source, target, score_field)) + rest
+    entry = parse_line(line)
+    assert entry.to_line() == line
+    again = parse_line(entry.with_columns(b"%.9g" % probability))
+    assert again.score_count() == entry.score_count() + 1
+    assert (again.source, again.target, again.rest) == (entry.source, entry.target, entry.rest)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_parse_or_are_refused(line: bytes) -> None:
+    try:
+        entry = cut_line(line)
+    except LineFault:
+        return
+    assert isinstance(entry, Entry)
+    assert entry.to_line() == line

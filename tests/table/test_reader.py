@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import gzip
+import lzma
+import sys
+from pathlib import Path
+
+import pytest
+
+from phrasescore.errors import UserError
+from phrasescore.table.reader import TableReader
+from tests.conftest import MINI
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+LINES = gzip.decompress((MINI / "phrase-table.gz").read_bytes())
+
+
+def read_back(path: Path, **options: int) -> bytes:
+    return b"".join(entry.to_line() for chunk in TableReader(path, **options) for entry in chunk.entries)
+
+
+@pytest.mark.parametrize("name", ["table.gz", "table.zst", "table.xz", "table", "table.txt", "wrong.gz"])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress, lzma.compress])
+def test_compression_is_told_by_content(tmp_path: Path, name: str, compress: type[bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(compress(LINES))
+    assert read_back(path) == LINES
+
+
+def test_chunks_have_the_lines_in_order(mini_table: Path) -> None:
+    assert read_back(mini_table, chunk_lines=7) == LINES
+    sizes = [chunk.lines_read for chunk in TableReader(mini_table, chunk_lines=10_000)]
+    assert sizes == [10_000, 9_385]
+
+
+def test_concatenated_gzip_members_are_one_table(tmp_path: Path) -> None:
+    path = tmp_path / "two.gz"
+    path.write_bytes(gzip.compress(LINES[:1000]) + gzip.compress(LINES[1000:]))
+    assert read_back(path) == LINES
+
+
+def test_limit(mini_table: Path) -> None:
+    assert sum(chunk.lines_read for chunk in TableReader(mini_table, limit=12, chunk_lines=5)) == 12
+
+
+def test_a_last_line_without_line_feed(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    path.write_bytes(b"a ||| b ||| 1\nc ||| d ||| 0.5")
+    assert read_back(path) == path.read_bytes()
+
+
+def test_an_empty_table_has_no_chunks(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert list(TableReader(tmp_path / "empty")) == []
+
+
+def test_a_fault_names_file_line_field_reason_and_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    path.write_bytes(b"a ||| b ||| 1 1\nc ||| d ||| 0.5 1\ne ||| f ||| 0.5\n")
+    with pytest.raises(UserError) as caught:
+        list(TableReader(path, chunk_lines=2))
+    assert str(caught.value) == (
+        f"{path}, line 3, field 3 (scores): has 1 scores where the lines before have 2; the table was cut or mixed "
+        "with another; rebuild it"
+    )
+
+
+def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    path.write_bytes(b"a ||| b ||| 1 1\nbroken\n ||| d ||| 0.5 1\ne ||| f ||| 0.5 1\n")
+    (chunk,) = TableReader(path, keep_faulty=True)
+    assert [entry.source for entry in chunk.entries] == [b"a", b"e"]
+    assert {index: faulty.line for index, faulty in chunk.faulty.items()} == {1: b"broken\n", 2: b" ||| d ||| 0.5 1\n"}
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd.compress, lzma.compress])
+@pytest.mark.parametrize("damage", ["cut", "flip"])
+def test_damaged_compression_is_one_sentence(tmp_path: Path, compress: type[bytes], damage: str) -> None:
+    path = tmp_path / "table.gz"
+    data = bytearray(compress(LINES))
+    if damage == "cut":
+        data = data[:-9]
+    else:
+        data[len(data) // 2] ^= 0x55
+    path.write_bytes(data)
+    with pytest.raises(UserError) as caught:
+        list(TableReader(path, keep_faulty=True))
+    assert str(path) in str(caught.value)
+    assert "truncated or corrupt" in str(caught.value)
+
+
+def test_a_wrong_checksum_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "table.gz"
+    data = bytearray(gzip.compress(LINES))
+    data[-6] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match="truncated or corrupt"):
+        list(TableReader(path))
+
+
+def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No such file"):
+        list(TableReader(tmp_path / "nowhere.gz"))
+
+
+def test_a_folder_is_not_a_table(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="directory"):
+        list(TableReader(tmp_path))

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasescore.phrases import Phrases, offsets_of, ranges
+
+lists_of_ids = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
+
+
+@given(lists_of_ids)
+def test_phrases_hold_what_they_were_made_of(lists: list[list[int]]) -> None:
+    phrases = Phrases.from_lists(lists)
+    assert len(phrases) == len(lists)
+    assert phrases.lengths.tolist() == [len(ids) for ids in lists]
+    found = [phrases.ids[a:b].tolist() for a, b in zip(phrases.offsets, phrases.offsets[1:], strict=False)]
+    assert found == lists
+
+
+@given(lists_of_ids.filter(bool), st.data())
+def test_take(lists: list[list[int]], data: st.DataObject) -> None:
+    indices = data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=6))
+    taken = Phrases.from_lists(lists).take(np.array(indices, np.int64))
+    expected = Phrases.from_lists(lists[i] for i in indices)
+    assert taken.ids.tolist() == expected.ids.tolist()
+    assert taken.offsets.tolist() == expected.offsets.tolist()
+
+
+@given(lists_of_ids)
+def test_end_symbols(lists: list[list[int]]) -> None:
+    closed = Phrases.from_lists(lists).with_end(1)
+    expected = Phrases.from_lists([*ids, 1] for ids in lists)
+    assert closed.ids.tolist() == expected.ids.tolist()
+    assert closed.offsets.tolist() == expected.offsets.tolist()
+
+
+def test_ranges() -> None:
+    assert ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
+    assert offsets_of(np.array([2, 0, 3])).tolist() == [0, 2, 2, 5]
