@@ -119,9 +119,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise UserError(
-            f"{path}: cannot be written ({error.strerror}); check the folder and its rights"
-        ) from error
+        raise UserError(f"{path}: cannot be written ({error.strerror}); check the folder and its rights") from error
     with os.fdopen(descriptor, "wb", buffering=1 << 20) as raw:
         _lock(raw, temporary, path)
         try:

@@ -140,9 +140,7 @@ def read_out(weights: Weights, e: Vector, h: Vector, c: Vector) -> Vector:
     return log_p
 
 
-def decoder_step(
-    weights: Weights, previous: int | None, h: Vector, c: Vector, *, reset: str
-) -> tuple[Vector, Vector]:
+def decoder_step(weights: Weights, previous: int | None, h: Vector, c: Vector, *, reset: str) -> tuple[Vector, Vector]:
     """Read the previous target word (None before the first): the new state and ln p of every next word."""
     if previous is None:
         e = np.zeros(weights["decoder.embedding.words.weight"].shape[1])  # e(y_0) = 0: no bias, and O_y e(y_0) = 0

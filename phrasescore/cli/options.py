@@ -60,9 +60,7 @@ def add_section_options(parser: argparse.ArgumentParser, title: str, section: ty
 
 def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str, Any]:
     """Return the options of a section that stand on the command line."""
-    return {
-        item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None
-    }
+    return {item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None}
 
 
 def path_or_standard_stream(text: str) -> str | Path:

@@ -80,9 +80,7 @@ def run(args: argparse.Namespace) -> int:
                 if stop():
                     raise KeyboardInterrupt
 
-            trainer, table = prepare(
-                args.table, args.output, settings, device, args.validation, args.restart, on_lines
-            )
+            trainer, table = prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines)
         _introduce(reporter, trainer, table)
         with reporter.task("training") as task:
             trainer.watcher = Watcher(
@@ -113,9 +111,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     for place, layer in layers:
         for name, given in layer.items():
             values[name] |= check_values(_SECTIONS[name], given, place)
-    return Settings(
-        ModelConfig(**values["model"]), DataConfig(**values["data"]), TrainingConfig(**values["training"])
-    )
+    return Settings(ModelConfig(**values["model"]), DataConfig(**values["data"]), TrainingConfig(**values["training"]))
 
 
 def _introduce(reporter: Reporter, trainer: Trainer, table: TableData) -> None:

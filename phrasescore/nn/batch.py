@@ -70,9 +70,7 @@ class PairBatch:
         source_of_pair[by_source] = np.arange(len(sources))
         pairs = len(targets)
         target, start_of_pair = keep_apart(targets), np.arange(pairs)
-        return cls._assemble(
-            keep_apart(closed), pairs, closed, target, pairs, start_of_pair, source_of_pair, targets
-        )
+        return cls._assemble(keep_apart(closed), pairs, closed, target, pairs, start_of_pair, source_of_pair, targets)
 
     @classmethod
     def _assemble(

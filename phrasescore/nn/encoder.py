@@ -28,9 +28,7 @@ class EncodedSource:
 class Encoder(nn.Module):
     """Reads x_1 .. x_N, `<eos>` with a recurrent unit from h_0 = 0; c = tanh(V h_N) (appendix A.1.1)."""
 
-    def __init__(
-        self, words: int, embedding: int, hidden: int, *, reset: Reset, summary: bool, biases: Biases
-    ) -> None:
+    def __init__(self, words: int, embedding: int, hidden: int, *, reset: Reset, summary: bool, biases: Biases) -> None:
         super().__init__()
         self.hidden = hidden
         self.embedding = WordEmbedding(words, embedding, bias=biases == "authors")

@@ -19,9 +19,7 @@ class MaxoutReadout(nn.Module):
     This layer ends with G_r s; G_l and the softmax are in `softmax.py`. Rank 0 leaves G whole.
     """
 
-    def __init__(
-        self, embedding: int, hidden: int, context: int, maxout: int, rank: int, *, biases: Biases
-    ) -> None:
+    def __init__(self, embedding: int, hidden: int, context: int, maxout: int, rank: int, *, biases: Biases) -> None:
         super().__init__()
         self.state = nn.Linear(hidden, 2 * maxout, bias=biases != "none")
         self.word = nn.Linear(embedding, 2 * maxout, bias=False)

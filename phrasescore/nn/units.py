@@ -42,9 +42,7 @@ class GatedUnit(nn.Module):
     the paper's encoder.
     """
 
-    def __init__(
-        self, inputs: int, hidden: int, context: int = 0, *, reset: Reset = "before", biases: Biases
-    ) -> None:
+    def __init__(self, inputs: int, hidden: int, context: int = 0, *, reset: Reset = "before", biases: Biases) -> None:
         super().__init__()
         self.hidden = hidden
         self.reset = reset

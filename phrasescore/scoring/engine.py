@@ -7,6 +7,7 @@ hoisted out of the decoder, and there is no padding; see `nn/prefix_tree.py` and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
@@ -88,10 +89,8 @@ class Scorer:
         Raises:
             ValueError: a score is not a number, which means that the weights are damaged.
         """
-        log_prob = np.empty(len(pairs), np.float64)
-        for start in range(0, len(pairs), self.batch_pairs):
-            some = slice(start, start + self.batch_pairs)
-            log_prob[some] = self._score_batch(pairs, some)
+        scored = [self.score_batch(batch) for batch in self.batches(pairs)]
+        log_prob = np.concatenate(scored) if scored else np.zeros(0)
         if not np.isfinite(log_prob).all():
             raise ValueError("a score is not a number")
         return Scores(
@@ -101,15 +100,21 @@ class Scorer:
             unknown_target=_put_back(_count_unknown(pairs.targets), pairs.order),
         )
 
+    def batches(self, pairs: EncodedPairs) -> Iterator[PairBatch]:
+        """Yield the pairs in batches of neighbours."""
+        for start in range(0, len(pairs), self.batch_pairs):
+            source_of_pair = pairs.source_of_pair[start : start + self.batch_pairs]
+            first, last = source_of_pair[0], source_of_pair[-1]
+            yield PairBatch.sharing(
+                pairs.sources.take(np.arange(first, last + 1)),
+                source_of_pair - first,
+                pairs.targets.take(np.arange(start, start + len(source_of_pair))),
+            )
+
     @torch.inference_mode()
-    def _score_batch(self, pairs: EncodedPairs, some: slice) -> NDArray[np.float64]:
-        first_source = pairs.source_of_pair[some][0]
-        last_source = pairs.source_of_pair[some][-1]
-        batch = PairBatch.sharing(
-            pairs.sources.take(np.arange(first_source, last_source + 1)),
-            pairs.source_of_pair[some] - first_source,
-            pairs.targets.take(np.arange(len(pairs))[some]),
-        ).to(self.device.torch_device)
+    def score_batch(self, batch: PairBatch) -> NDArray[np.float64]:
+        """Return ln p of each pair of a batch; 64-bit sums."""
+        batch = batch.to(self.device.torch_device)
         with self.device.products():
             log_prob_I = self.network(batch).double()
         log_prob_P = log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)

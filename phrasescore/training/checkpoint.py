@@ -69,9 +69,7 @@ class Checkpoint:
         torch.set_rng_state(self.tensors[_RANDOM])
 
     def _with_prefix(self, prefix: str) -> dict[str, Tensor]:
-        return {
-            name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)
-        }
+        return {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
 
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""

@@ -299,7 +299,5 @@ class Trainer:
         """Drop the records of evaluations that a killed run made after its last checkpoint."""
         path = self.folder / METRICS
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        kept = [
-            line for line in lines if line.endswith(b"\n") and json.loads(line)["update"] <= self.progress.update
-        ]
+        kept = [line for line in lines if line.endswith(b"\n") and json.loads(line)["update"] <= self.progress.update]
         write_atomically(path, b"".join(kept))

@@ -30,7 +30,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "initialisation": "scaled",
         },
         "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
-        "training": {"batch_size": 1024, "learning_rate": 1e-3, "epochs": 20},
+        "training": {"batch_size": 1024, "learning_rate": 1e-3, "epochs": 1000, "max_minutes": 60.0},
     },
     # Fifteen minutes on two CPU cores.
     "small": {
@@ -43,6 +43,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "initialisation": "scaled",
         },
         "data": {"source_vocabulary": 15_000, "target_vocabulary": 15_000},
-        "training": {"batch_size": 384, "learning_rate": 2e-3, "epochs": 4},
+        "training": {
+            "batch_size": 384,
+            "learning_rate": 3e-3,
+            "evaluate_every": 500,
+            "epochs": 1000,
+            "max_minutes": 15.0,
+        },
     },
 }

@@ -63,10 +63,12 @@ def scores(network: EncoderDecoder, batch: PairBatch) -> NDArray[np.float64]:
         return network.pair_scores(batch).double().numpy()
 
 
+RESETS: tuple[Reset, ...] = ("before", "after")
+VARIANTS: tuple[tuple[bool, Biases, int], ...] = ((True, "authors", 3), (False, "none", 3), (True, "all", 0))
 SHAPES = [
     replace(TINY, encoder_reset=encoder, decoder_reset=decoder, summary=summary, biases=biases, output_rank=rank)
-    for encoder, decoder in itertools.product(("before", "after"), repeat=2)
-    for summary, biases, rank in ((True, "authors", 3), (False, "none", 3), (True, "all", 0))
+    for encoder, decoder in itertools.product(RESETS, repeat=2)
+    for summary, biases, rank in VARIANTS
 ]
 
 
@@ -134,9 +136,9 @@ def test_probabilities_of_all_strings_sum_to_one() -> None:
     unfinished = 0.0
     for target, score in zip(targets, scores(network, batch), strict=True):
         if len(target) == longest:
-            end = next_word_log_probs(
-                weights, source, target, encoder_reset="before", decoder_reset="after", end=END
-            )[END]
+            end = next_word_log_probs(weights, source, target, encoder_reset="before", decoder_reset="after", end=END)[
+                END
+            ]
             unfinished += float(np.exp(score - end) * (1 - np.exp(end)))
     assert finished < 1
     assert abs(finished + unfinished - 1) < 1e-9

@@ -38,7 +38,7 @@ def test_gradients_are_those_of_the_log_softmax(scale: float) -> None:
     for log_prob in (found.log_prob, lambda s, n, y: found.log_probs(s)[n, y]):
         s = states.double().requires_grad_()
         found.zero_grad()
-        (log_prob(s, node, symbol) * weight).sum().backward()
+        (log_prob(s, node, symbol) * weight).sum().backward()  # type: ignore[no-untyped-call]
         gradients.append([s.grad, found.words.weight.grad, found.words.bias.grad])
     for ours, theirs in zip(*gradients, strict=True):
         assert ours is not None

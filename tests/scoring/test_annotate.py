@@ -111,7 +111,9 @@ def test_tables_of_no_line_and_of_one(tmp_path: Path, content: bytes) -> None:
     )
 )
 @settings(deadline=None, max_examples=40)
-def test_lines_and_order_are_kept(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[bytes, bytes, int]]) -> None:
+def test_lines_and_order_are_kept(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[bytes, bytes, int]]
+) -> None:
     folder = tmp_path_factory.mktemp("rows")
     path, output = folder / "table", folder / "out"
     clean = [(s, bytes(set(t) - set(b"\n\r\0|[] ")), e) for s, t, e in rows]
@@ -169,7 +171,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / name).write_bytes(b"old")
-    with pytest.raises(UserError, match="cannot be written.*nothing was changed"):
+    with pytest.raises(UserError, match=r"cannot be written.*nothing was changed"):
         annotate(TableReader(MINI / "phrase-table.gz"), folder / name, SCORER, PLAIN)
     assert only_these_files(folder, name)
     assert (folder / name).read_bytes() == b"old"

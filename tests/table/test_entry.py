@@ -91,9 +91,7 @@ def test_quotes_are_printable_and_short() -> None:
     assert len(quote(b"x" * 100)) == 40
 
 
-words = st.binary(min_size=1, max_size=6).filter(
-    lambda word: not set(word) & set(b" \n\r\0|[]")
-)
+words = st.binary(min_size=1, max_size=6).filter(lambda word: not set(word) & set(b" \n\r\0|[]"))
 phrases = st.lists(words, min_size=1, max_size=5).map(b" ".join)
 numbers = st.floats(1e-30, 3, allow_nan=False).map(lambda value: b"%.6g" % value)
 scores = st.lists(numbers, min_size=1, max_size=6).map(b" ".join)

@@ -19,8 +19,9 @@ else:
 LINES = gzip.decompress((MINI / "phrase-table.gz").read_bytes())
 
 
-def read_back(path: Path, **options: int) -> bytes:
-    return b"".join(entry.to_line() for chunk in TableReader(path, **options) for entry in chunk.entries)
+def read_back(path: Path, chunk_lines: int = 1000) -> bytes:
+    chunks = TableReader(path, chunk_lines=chunk_lines)
+    return b"".join(entry.to_line() for chunk in chunks for entry in chunk.entries)
 
 
 @pytest.mark.parametrize("name", ["table.gz", "table.zst", "table.xz", "table", "table.txt", "wrong.gz"])
@@ -64,8 +65,8 @@ def test_a_fault_names_file_line_field_reason_and_remedy(tmp_path: Path) -> None
     with pytest.raises(UserError) as caught:
         list(TableReader(path, chunk_lines=2))
     assert str(caught.value) == (
-        f"{path}, line 3, field 3 (scores): has 1 scores where the lines before have 2; the table was cut or mixed "
-        "with another; rebuild it"
+        f"{path}, line 3, field 3 (scores): has 1 scores where the lines before have 2; the table was cut or "
+        "mixed with another; rebuild it"
     )
 
 
@@ -74,7 +75,10 @@ def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     path.write_bytes(b"a ||| b ||| 1 1\nbroken\n ||| d ||| 0.5 1\ne ||| f ||| 0.5 1\n")
     (chunk,) = TableReader(path, keep_faulty=True)
     assert [entry.source for entry in chunk.entries] == [b"a", b"e"]
-    assert {index: faulty.line for index, faulty in chunk.faulty.items()} == {1: b"broken\n", 2: b" ||| d ||| 0.5 1\n"}
+    assert {index: faulty.line for index, faulty in chunk.faulty.items()} == {
+        1: b"broken\n",
+        2: b" ||| d ||| 0.5 1\n",
+    }
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd.compress, lzma.compress])

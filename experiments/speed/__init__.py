@@ -1,0 +1,1 @@
+"""How fast: scoring, training, the pipeline, memory. `python -m experiments.speed --help`."""

@@ -1,0 +1,115 @@
+"""Measure, and write a report as JSON and as a table."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from experiments.speed import pipeline, scoring, training
+from phrasescore import __version__
+from phrasescore.device import choose_device, keep_freed_memory
+from phrasescore.files import write_atomically
+from phrasescore.model_folder import to_json
+
+_DEFAULT_TABLE = Path(__file__).parents[2].parent / "shared/golden/multi30k-en-fr/phrase-table.gz"
+_PARTS = ("scoring", "training", "pipeline", "memory")
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.speed", description=__doc__)
+    parser.add_argument("--table", type=Path, default=_DEFAULT_TABLE, help="phrase table (default: %(default)s)")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS, help="what to measure (default: all)")
+    parser.add_argument("--lines", type=int, default=16_384, help="lines to score (default: %(default)s)")
+    parser.add_argument("--repetitions", type=int, default=3, help="runs of each scorer (default: %(default)s)")
+    parser.add_argument("--updates", type=int, default=80, help="training updates (default: %(default)s)")
+    parser.add_argument(
+        "--memory-lines", type=int, default=10_000_000, help="lines of the huge table (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("results/speed"), help="folder of the report (default: %(default)s)"
+    )
+    return parser.parse_args()
+
+
+def machine(device_name: str) -> dict[str, Any]:
+    """Return what the figures were measured on."""
+    device = choose_device(device_name, "auto")
+    cpu = next(
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.processor(),
+    )
+    return {
+        "cpu": cpu,
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name(device.torch_device) if device.torch_device.type == "cuda" else None,
+        "default_precision": device.precision,
+        "versions": {"phrasescore": __version__, "torch": torch.__version__, "python": platform.python_version()},
+    }
+
+
+def as_table(report: dict[str, Any]) -> str:
+    """Return the report as a Markdown table."""
+    where = report["machine"]
+    rows = [
+        f"Measured on {where['gpu'] or where['cpu']}, {where['threads']} threads.",
+        "",
+        "| what | figure |",
+        "|---|---|",
+    ]
+    if "scoring" in report:
+        found = report["scoring"]
+        speed, share = found["pairs_per_second"], found["share_of_matrix_product_rate"]
+        rows += [
+            f"| (a) straightforward, 32 bit | {speed['a_straightforward_fp32']:,.0f} pairs/s |",
+            f"| (b) engine, 32 bit | {speed['b_engine_fp32']:,.0f} pairs/s, {found['times_a']['b']:.2f} times (a), "
+            f"{share['b']:.0%} of the matrix-product rate |",
+            f"| (c) engine, 16 bit | {speed['c_engine_bf16']:,.0f} pairs/s, {found['times_a']['c']:.2f} times (a), "
+            f"{share['c']:.0%} of the matrix-product rate |",
+            f"| largest difference (b) to (a) | {found['largest_difference_b_a']:.1e} nats |",
+            f"| mean, largest difference (c) to (a) | {found['mean_difference_c_a']:.1e}, "
+            f"{found['largest_difference_c_a']:.1e} nats |",
+        ]
+    if "training" in report:
+        found = report["training"]
+        rows.append(
+            f"| training, 512 units, {found['precision']} | {found['pairs_per_second']:,.0f} pairs/s, "
+            f"{found['times_the_sketch']:.2f} times the sketch |"
+        )
+    if "pipeline" in report:
+        rows.append(f"| pipeline without the network | {report['pipeline']['lines_per_second']:,.0f} lines/s |")
+    if "memory" in report:
+        found = report["memory"]
+        rows.append(f"| peak memory of annotating {found['lines']:,} lines | {found['peak_memory_mb']:,.0f} MB |")
+    return "\n".join(rows) + "\n"
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    args = parse_arguments()
+    keep_freed_memory()
+    report: dict[str, Any] = {"schema": 1, "table": str(args.table), "machine": machine(args.device)}
+    measurements = {
+        "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions),
+        "training": lambda: training.measure(args.table, args.device, args.updates),
+        "pipeline": lambda: pipeline.measure_pipeline(args.table),
+        "memory": lambda: pipeline.measure_memory(args.table, args.memory_lines),
+    }
+    for part in args.parts:
+        report[part] = measurements[part]()
+        args.output.mkdir(parents=True, exist_ok=True)
+        write_atomically(args.output / "report.json", to_json(report))
+        write_atomically(args.output / "report.md", as_table(report).encode())
+    print(as_table(report), end="")
+
+
+main()

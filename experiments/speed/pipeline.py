@@ -1,0 +1,85 @@
+"""The pipeline of `annotate`: lines a second with the network left out, and peak memory on a huge table."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from phrasescore.device import choose_device
+from phrasescore.files import open_output
+from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.nn.config import ModelConfig
+from phrasescore.pairs import DataConfig
+from phrasescore.scoring.annotate import Columns, annotate
+from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.table.reader import TableReader
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.run import Settings, prepare
+
+
+class WithoutNetwork(Scorer):
+    """Reads, encodes and writes, but gives every pair the same score."""
+
+    def score(self, pairs: EncodedPairs) -> Scores:
+        """Return the same score for each pair."""
+        nothing = np.zeros(len(pairs), np.int64)
+        return Scores(np.full(len(pairs), -10.0), nothing, nothing, nothing)
+
+
+def measure_pipeline(table: Path) -> dict[str, Any]:
+    """Annotate a whole table without a network, to a compressed file."""
+    with TemporaryDirectory() as folder:
+        scorer = WithoutNetwork(_small_model(table, Path(folder)), choose_device("cpu", "fp32"))
+        counts = annotate(TableReader(table), Path(folder) / "out.gz", scorer, Columns())
+    return {"lines": counts.lines_written, "lines_per_second": counts.lines_written / counts.seconds}
+
+
+def measure_memory(table: Path, lines: int) -> dict[str, Any]:
+    """Annotate a table of so many lines in a process of its own and return its peak memory."""
+    with TemporaryDirectory() as folder:
+        long_table = Path(folder) / "long.gz"
+        _repeat(table, long_table, lines)
+        _small_model(table, Path(folder))
+        command = [sys.executable, "-m", "phrasescore", "annotate", str(long_table), "--device", "cpu", "--quiet"]
+        command += ["-m", str(Path(folder) / "rnn"), "-o", str(Path(folder) / "out.gz")]
+        started = time.perf_counter()
+        process = subprocess.Popen(command)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        if status:
+            raise RuntimeError("annotate failed")
+    return {"lines": lines, "seconds": seconds, "peak_memory_mb": _megabytes(usage)}
+
+
+def _megabytes(usage: resource.struct_rusage) -> float:
+    return usage.ru_maxrss / 1024
+
+
+def _repeat(table: Path, output: Path, lines: int) -> None:
+    """Write the lines of a table again and again until there are enough."""
+    written = 0
+    with open_output(output) as stream:
+        while written < lines:
+            for chunk in TableReader(table, limit=lines - written):
+                stream.writelines(entry.to_line() for entry in chunk.entries)
+                written += chunk.lines_read
+
+
+def _small_model(table: Path, folder: Path) -> TrainedModel:
+    """Train a network just large enough to be one, in `folder`/rnn."""
+    settings = Settings(
+        ModelConfig(hidden=16, embedding=8, maxout=8, output_rank=8, biases="all", initialisation="scaled"),
+        DataConfig(source_vocabulary=1000, target_vocabulary=1000),
+        TrainingConfig(batch_size=64, max_updates=20),
+    )
+    trainer, _ = prepare(table, folder / "rnn", settings, choose_device("cpu", "fp32"))
+    trainer.train()
+    return load_model(folder / "rnn")

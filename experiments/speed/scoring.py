@@ -1,0 +1,144 @@
+"""Scoring: the straightforward way against the engine, in 32 and in 16 bit, on the same lines in one run."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from experiments.speed import straightforward
+from phrasescore.device import Device, Precision, choose_device
+from phrasescore.model_folder import TrainedModel
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import DataConfig
+from phrasescore.scoring.engine import Scorer
+from phrasescore.table.entry import Entry
+from phrasescore.table.reader import TableReader
+from phrasescore.training.presets import PRESETS
+from phrasescore.vocabulary import END, Vocabulary
+
+_BLOCK = 4096
+
+
+def blocks_of_lines(table: Path, lines: int) -> list[list[Entry]]:
+    """Return blocks of neighbouring lines from evenly spaced places of a table."""
+    chunks = [chunk.entries for chunk in TableReader(table, chunk_lines=_BLOCK)]
+    wanted = max(1, lines // _BLOCK)
+    return [chunks[i * len(chunks) // wanted] for i in range(min(wanted, len(chunks)))]
+
+
+def paper_model(table: Path) -> TrainedModel:
+    """Return a network of the paper's sizes with random weights and 15,000 words a side."""
+    words: tuple[dict[bytes, None], dict[bytes, None]] = {}, {}
+    for chunk in TableReader(table):
+        for entry in chunk.entries:
+            for side, phrase in zip(words, (entry.source, entry.target), strict=True):
+                side.update(dict.fromkeys(phrase.split(b" ")))
+    # A table with fewer words is filled up, so that the softmax has the paper's size.
+    size = DataConfig().target_vocabulary
+    source, target = (
+        Vocabulary(islice({**side, **{b"filler%d" % i: None for i in range(size)}}, size)) for side in words
+    )
+    torch.manual_seed(1)
+    network = EncoderDecoder(ModelConfig(**PRESETS["cho2014"]["model"]), len(source), len(target)).eval()
+    return TrainedModel(network, source, target, "target-given-source", "random")
+
+
+def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
+    """Return pairs a second of each way, the ratios, and the share of the machine's matrix-product rate."""
+    blocks = blocks_of_lines(table, lines)
+    pairs = sum(map(len, blocks))
+    model = paper_model(table)
+    precisions: tuple[Precision, ...] = ("fp32", "bf16")
+    devices = {precision: choose_device(device_name, precision) for precision in precisions}
+    runs: dict[str, list[float]] = {"a": [], "b": [], "c": []}
+    scores: dict[str, NDArray[np.float64]] = {}
+    for _ in range(repetitions):
+        for name, score, device in (
+            ("a", _straightforward, devices["fp32"]),
+            ("b", _engine, devices["fp32"]),
+            ("c", _engine, devices["bf16"]),
+        ):
+            started = time.perf_counter()
+            scores[name] = score(model, blocks, device)
+            runs[name].append(time.perf_counter() - started)
+    speed = {name: pairs / float(np.median(seconds)) for name, seconds in runs.items()}
+    operations = 2 * sum(_multiplications(model, batch) for batch in _all_batches(model, blocks, devices["fp32"]))
+    rates = {precision: product_rate(device) for precision, device in devices.items()}
+    return {
+        "pairs": pairs,
+        "repetitions": repetitions,
+        "pairs_per_second": {
+            "a_straightforward_fp32": speed["a"],
+            "b_engine_fp32": speed["b"],
+            "c_engine_bf16": speed["c"],
+        },
+        "times_a": {"b": speed["b"] / speed["a"], "c": speed["c"] / speed["a"]},
+        "largest_difference_b_a": float(np.abs(scores["b"] - scores["a"]).max()),
+        "mean_difference_c_a": float(np.abs(scores["c"] - scores["a"]).mean()),
+        "largest_difference_c_a": float(np.abs(scores["c"] - scores["a"]).max()),
+        "engine_gflop_per_pair": operations / pairs / 1e9,
+        "matrix_product_gflops": {precision: rate / 1e9 for precision, rate in rates.items()},
+        "share_of_matrix_product_rate": {
+            "b": operations * speed["b"] / pairs / rates["fp32"],
+            "c": operations * speed["c"] / pairs / rates["bf16"],
+        },
+    }
+
+
+def _straightforward(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
+    network = model.network.to(device.torch_device)
+    scores = []
+    with device.products():
+        for entries in blocks:
+            sources = model.source_vocabulary.encode([entry.source for entry in entries]).with_end(END)
+            targets = model.target_vocabulary.encode([entry.target for entry in entries]).with_end(END)
+            for start in range(0, len(entries), straightforward.BATCH):
+                some = np.arange(start, min(start + straightforward.BATCH, len(entries)))
+                found = straightforward.score(network, sources.take(some), targets.take(some), device.torch_device)
+                scores.append(found.double().cpu().numpy())
+    return np.concatenate(scores)
+
+
+def _engine(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
+    scorer = Scorer(model, device)
+    encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
+    return np.concatenate([scorer.score(pairs).log_prob for pairs in encoded])
+
+
+def _all_batches(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> list[PairBatch]:
+    scorer = Scorer(model, device)
+    encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
+    return [batch for pairs in encoded for batch in scorer.batches(pairs)]
+
+
+def _multiplications(model: TrainedModel, batch: PairBatch) -> int:
+    """Return the multiplications that the engine's matrix products need for a batch."""
+    config = model.network.config
+    n, m, s, r = config.hidden, config.embedding, config.maxout, config.output_rank
+    step = 3 * n * n + 3 * n * m
+    source_nodes, nodes = len(batch.source.words_N), len(batch.source_of_node_A)
+    once_a_source = n * n + n * n + 3 * n * n + 2 * s * n
+    readout = 2 * s * n + 2 * s * m + s * r + r * len(model.target_vocabulary)
+    return source_nodes * step + len(batch.source_end_S) * once_a_source + nodes * (step + readout)
+
+
+def product_rate(device: Device, size: int = 2048, seconds: float = 1.0) -> float:
+    """Return the operations a second of a large square matrix product in the device's precision."""
+    left = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
+    right = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
+    best = 0.0
+    deadline = time.perf_counter() + seconds
+    with device.products():
+        while time.perf_counter() < deadline:
+            started = time.perf_counter()
+            float((left @ right)[0, 0])
+            best = max(best, 2 * size**3 / (time.perf_counter() - started))
+    return best

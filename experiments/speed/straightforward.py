@@ -1,0 +1,59 @@
+"""The straightforward scorer, as the authors' `score.py` did it: what the engine is compared with.
+
+64 lines in file order, padded to the longest of them, every source encoded again, 32-bit, a full log-softmax at
+every position, padding included. The context terms are computed once a pair, as there.
+
+Legend: B pairs, T positions, m embedding size, n hidden size, V words.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.phrases import Phrases
+from phrasescore.vocabulary import END
+
+BATCH = 64
+
+
+def padded(phrases: Phrases) -> tuple[Tensor, Tensor]:
+    """Return ids [B, T], end symbols as padding, and which positions are real [B, T]."""
+    lengths = torch.from_numpy(phrases.lengths)
+    real_BT = torch.arange(int(lengths.max())) < lengths[:, None]
+    ids_BT = torch.full(real_BT.shape, END)
+    ids_BT[real_BT] = torch.from_numpy(phrases.ids).long()
+    return ids_BT, real_BT
+
+
+@torch.inference_mode()
+def score(network: EncoderDecoder, sources: Phrases, targets: Phrases, device: torch.device) -> Tensor:
+    """Return ln p(target | source) of a few pairs, [B]; phrases come with their end symbols."""
+    (x_BT, real_source_BT), (y_BT, real_target_BT) = padded(sources), padded(targets)
+    x_BT, y_BT = x_BT.to(device), y_BT.to(device)
+    real_source_BT, real_target_BT = real_source_BT.to(device), real_target_BT.to(device)
+    encoder, decoder, readout = network.encoder, network.decoder, network.decoder.readout
+    x_BTg = encoder.unit.project(encoder.embedding(x_BT))
+    h_Bn = x_BTg.new_zeros(len(x_BT), encoder.hidden)
+    for t in range(x_BT.shape[1]):
+        h_Bn = torch.where(real_source_BT[:, t, None], encoder.unit.step(x_BTg[:, t], h_Bn), h_Bn)
+    c_Bn = h_Bn if encoder.summary is None else torch.tanh(encoder.summary(h_Bn))
+
+    context_Bg = decoder.unit.project_context(c_Bn)
+    h_Bn = torch.tanh(decoder.initial(c_Bn))
+    e_BTm = decoder.embedding(y_BT)
+    e_BTm = torch.cat((torch.zeros_like(e_BTm[:, :1]), e_BTm[:, :-1]), dim=1)
+    y_BTg = decoder.unit.project(e_BTm)
+    states = []
+    for t in range(y_BT.shape[1]):
+        h_Bn = decoder.unit.step(y_BTg[:, t], h_Bn, context_Bg)
+        states.append(h_Bn)
+    h_BTn = torch.stack(states, dim=1)
+    s_BTs = readout.state(h_BTn) + readout.word(e_BTm) + readout.context(c_Bn)[:, None]
+    s_BTs = torch.amax(s_BTs.unflatten(2, (-1, 2)), dim=3)
+    if readout.factor is not None:
+        s_BTs = readout.factor(s_BTs)
+    log_p_BTV = torch.log_softmax(network.softmax.words(s_BTs), dim=2)
+    log_p_BT = log_p_BTV.gather(2, y_BT[:, :, None])[:, :, 0]
+    return (log_p_BT * real_target_BT).sum(1)

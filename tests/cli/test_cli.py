@@ -1,0 +1,225 @@
+"""The commands as a user runs them."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import phrasescore
+from tests.conftest import DATA, MINI
+
+MODEL = str(DATA / "stored-model")
+TINY_OPTIONS = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --evaluate-every 20 --device cpu"
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def run(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-W", "error", "-m", "phrasescore", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, env=ENVIRONMENT, timeout=100, check=False)
+
+
+def error_of(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The one sentence of a run that failed."""
+    text = done.stderr.decode()
+    assert "Traceback" not in text
+    assert done.returncode == 1
+    return text.strip().splitlines()[-1]
+
+
+def test_the_whole_job(mini_table: Path, tmp_path: Path) -> None:
+    model, output, report = tmp_path / "rnn", tmp_path / "out.gz", tmp_path / "report.json"
+    trained = run("train", mini_table, "-o", model, *TINY_OPTIONS.split(), "--max-updates", "60")
+    assert trained.returncode == 0, trained.stderr
+    for part in (b"19,385 distinct pairs", b"held out", b"per word", b"done after update 60"):
+        assert part in trained.stderr
+    annotated = run("annotate", mini_table, "-m", model, "-o", output, "--report", report, "--device", "cpu")
+    assert annotated.returncode == 0, annotated.stderr
+    checked = run("check", output, "--num-features", "5")
+    assert checked.returncode == 0
+    assert b"no problems" in checked.stdout
+    counts = json.loads(report.read_text())["counts"]
+    assert counts["lines_read"] == counts["lines_written"] == 19_385
+    line = gzip.decompress(output.read_bytes()).splitlines()[7].split(b" ||| ")
+    scored = run("score", "-m", model, "--precision", "fp32", stdin=line[0] + b"\t" + line[1] + b"\n")
+    assert np.log(float(line[2].split()[-1])) == pytest.approx(float(scored.stdout), abs=0.1)
+
+
+def test_standard_input_and_output(mini_table: Path) -> None:
+    table = mini_table.read_bytes()
+    done = run("annotate", "-", "-m", MODEL, "--limit", "30", "-q", stdin=table)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 30
+    assert done.stderr == b""
+    checked = run("check", "-", stdin=table)
+    assert checked.returncode == 0
+
+
+def test_scores_of_pairs() -> None:
+    lines = (DATA / "stored-model-scores.tsv").read_bytes().splitlines()
+    pairs = b"".join(b"\t".join(line.split(b"\t")[:2]) + b"\n" for line in lines)
+    done = run("score", "-m", MODEL, "--precision", "fp32", stdin=pairs)
+    expected = [float(line.split(b"\t")[2]) for line in lines]
+    assert np.allclose([float(text) for text in done.stdout.split()], expected, atol=1e-4)
+    assert "line 2: is not a source phrase, one tab" in error_of(run("score", "-m", MODEL, stdin=b"a\tb\nc d\n"))
+
+
+def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
+    done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run")
+    assert done.returncode == 0
+    assert b"600 lines read" in done.stderr
+    assert not (tmp_path / "out.gz").exists()
+
+
+def test_only_the_sources_of_a_text(mini_table: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.gz"
+    done = run("annotate", mini_table, "-m", MODEL, "-o", output, "--only-sources-in", MINI / "test.en")
+    assert done.returncode == 0
+    assert 0 < len(gzip.decompress(output.read_bytes()).splitlines()) < 19_385
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["annotate", "TABLE", "-m", "nowhere"], "nowhere: is not a model folder"),
+        (["annotate", "nowhere.gz", "-m", MODEL], "nowhere.gz: cannot be read (No such file"),
+        (["annotate", "TABLE", "-m", MODEL, "--device", "cuda:7"], "there is no cuda:7 here"),
+        (["annotate", "TABLE", "-m", MODEL, "--device", "abacus"], "`abacus` is not a device"),
+        (["annotate", "TABLE", "-m", MODEL, "--direction", "source-given-target"], "was trained for target-given"),
+        (["annotate", "TABLE", "-m", MODEL, "-o", "/proc/nowhere/x.gz"], "cannot be written"),
+        (["train", "TABLE", "-o", "FOLDER/rnn", "--held-out", "1"], "leaves no pairs to train on"),
+        (["train", "TABLE", "-o", "/proc/rnn"], "/proc/rnn"),
+        (["check", "nowhere.gz"], "cannot be read"),
+    ],
+)
+def test_errors_are_one_sentence(small_table: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    places = {"TABLE": str(small_table), "FOLDER": str(tmp_path)}
+    for name, place in places.items():
+        arguments = [argument.replace(name, place) for argument in arguments]
+    assert message in error_of(run(*arguments))
+
+
+def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
+    for arguments in ([], ["fly"], ["annotate", str(small_table)], ["train", "x", "-o", "y", "--hidden", "many"]):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert b"Traceback" not in done.stderr
+
+
+def test_a_configuration_file_and_the_command_line(small_table: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[model]\nhidden = 8\nembedding = 6\n[training]\nmax_updates = 3\nbatch_size = 16\n")
+    done = run("train", small_table, "-o", tmp_path / "rnn", "--config", config, "--embedding", "5", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    model = json.loads((tmp_path / "rnn/config.json").read_text())["model"]
+    assert (model["hidden"], model["embedding"]) == (8, 5)
+    config.write_text("[training]\nbatchsize = 16\n")
+    assert "unknown key `batchsize`; did you mean `batch_size`?" in error_of(
+        run("train", small_table, "-o", tmp_path / "other", "--config", config)
+    )
+    assert not (tmp_path / "other").exists()
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_training_saves_on_a_signal_and_resumes(small_table: Path, tmp_path: Path, number: signal.Signals) -> None:
+    folder = tmp_path / "rnn"
+    command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "-o", str(folder)]
+    command += [*TINY_OPTIONS.split(), "--epochs", "100000", "--patience", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    wait_for(folder / "training-state/checkpoint.safetensors")
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert b"the same command resumes" in messages
+    update = int(messages.split(b"stopped after update ")[1].split(b";")[0])
+    resumed = run(*command[3:], "--epochs", "1")
+    assert resumed.returncode == 0
+    assert f"resuming after update {update}".encode() in resumed.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path, number: signal.Signals) -> None:
+    big, folder = tmp_path / "big.gz", tmp_path / "out"
+    big.write_bytes(mini_table.read_bytes() * 200)
+    folder.mkdir()
+    output = folder / "table.gz"
+    output.write_bytes(b"old")
+    command = [sys.executable, "-m", "phrasescore", "annotate", str(big), "-m", MODEL, "-o", str(output), "-q"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    wait_for(folder / ".table.gz.tmp")
+    time.sleep(0.5)
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    assert b"Traceback" not in messages
+    assert output.read_bytes() == b"old"
+    done = run("annotate", mini_table, "-m", MODEL, "-o", output, "-q")
+    assert done.returncode == 0
+    assert {path.name for path in folder.iterdir()} == {"table.gz"}
+
+
+def test_a_closed_pipe_is_silent(mini_table: Path) -> None:
+    command = f"{sys.executable} -m phrasescore annotate {mini_table} -m {MODEL} -q | head -n 3"
+    done = subprocess.run(command, shell=True, capture_output=True, env=ENVIRONMENT, timeout=100, check=True)
+    assert len(done.stdout.splitlines()) == 3
+    assert done.stderr == b""
+
+
+def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(MODEL, folder)
+    arguments = ["annotate", str(small_table), "-m", str(folder), "--dry-run"]
+    content = (folder / "weights.safetensors").read_bytes()
+    (folder / "weights.safetensors").write_bytes(content[:-50])
+    assert "does not hold the weights" in error_of(run(*arguments))
+    (folder / "weights.safetensors").unlink()
+    assert "has no weights.safetensors yet" in error_of(run(*arguments))
+    (folder / "vocab.source.txt").write_text("<unk>\n<eos>\nother\n")
+    assert "is not the vocabulary the network was trained with" in error_of(run(*arguments))
+    (folder / "config.json").write_text("{")
+    assert "is not JSON" in error_of(run(*arguments))
+
+
+@pytest.mark.parametrize("command", ["", "train", "annotate", "score", "check"])
+def test_help_needs_no_torch(command: str) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None; from phrasescore.cli import main\n"
+        f"try: main({[*command.split(), '--help']})\nexcept SystemExit as end: sys.exit(end.code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"usage: phrasescore" in done.stdout
+
+
+def test_completion_scripts() -> None:
+    assert b"phrasescore" in run("--print-completion", "bash").stdout
+
+
+def test_nothing_is_pickled_or_evaluated() -> None:
+    """Models come from strangers: the package must not hold a call that could run what is in them."""
+    forbidden = {"eval", "exec", "compile", "__import__"}
+    for path in Path(phrasescore.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                assert not names & {"pickle", "marshal", "shelve", "joblib"}, path
+            if isinstance(node, ast.Call):
+                called = node.func
+                assert not (isinstance(called, ast.Name) and called.id in forbidden), path
+                assert not (isinstance(called, ast.Attribute) and ast.unparse(called) == "torch.load"), path

@@ -1,0 +1,79 @@
+"""A real Moses loads the annotated table, and its feature is our score. Needs MOSES_HOME; run with `-m moses`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phrasescore.device import choose_device
+from phrasescore.model_folder import load_model
+from phrasescore.scoring.annotate import Columns, annotate
+from phrasescore.scoring.engine import Scorer
+from phrasescore.table.reader import TableReader
+from tests.conftest import DATA, MINI
+
+INI = """\
+[input-factors]
+0
+[mapping]
+0 T 0
+[distortion-limit]
+6
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=5 path={table} input-factor=0 output-factor=0
+Distortion
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -1
+PhrasePenalty0= 0.2
+TranslationModel0= 0.2 0.2 0.2 0.2 0.2
+Distortion0= 0.3
+"""
+
+
+@pytest.fixture
+def moses() -> Path:
+    home = os.environ.get("MOSES_HOME")
+    if not home:
+        pytest.skip("needs MOSES_HOME")
+    return Path(home) / "bin" / "moses"
+
+
+@pytest.mark.moses
+def test_moses_sees_our_score(moses: Path, tmp_path: Path) -> None:
+    """In every derivation of an n-best list the fifth score is the sum of ln p over its phrase pairs."""
+    table, nbest = tmp_path / "phrase-table.gz", tmp_path / "nbest"
+    scorer = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
+    annotate(TableReader(MINI / "phrase-table.gz"), table, scorer, Columns())
+    (tmp_path / "moses.ini").write_text(INI.format(table=table))
+    sentences = (MINI / "test.en").read_bytes().splitlines()[:20]
+    command = [
+        moses,
+        "-f",
+        tmp_path / "moses.ini",
+        "-n-best-list",
+        nbest,
+        "20",
+        "-include-segmentation-in-n-best",
+        "true",
+    ]
+    subprocess.run(command, input=b"\n".join(sentences) + b"\n", check=True, capture_output=True)
+    derivations = nbest.read_bytes().splitlines()
+    assert len(derivations) > 100
+    for line in derivations:
+        number, target, features, _, segments = (field.strip() for field in line.split(b" ||| "))
+        source, words = sentences[int(number)].split(), target.split()
+        pairs = []
+        for segment in segments.split():
+            here, there = ([int(end) for end in span.split(b"-")] for span in segment.split(b"="))
+            pairs.append((b" ".join(source[here[0] : here[-1] + 1]), b" ".join(words[there[0] : there[-1] + 1])))
+        expected = float(scorer.score(scorer.encode([s for s, _ in pairs], [t for _, t in pairs])).log_prob.sum())
+        scores = features.split(b"TranslationModel0= ")[1].split()
+        assert np.isclose(float(scores[4]), expected, rtol=1e-5, atol=1e-4)

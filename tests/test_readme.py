@@ -1,0 +1,33 @@
+"""The README does not promise what the commands do not have."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from phrasescore.training.presets import PRESETS
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+@pytest.mark.parametrize("command", ["train", "annotate", "score", "check"])
+def test_options_in_the_readme_exist(command: str) -> None:
+    section = README.split(f"### {command}\n")[1].split("\n##")[0]
+    named = set(re.findall(r"--[a-z][a-z-]*", section))
+    done = subprocess.run(
+        [sys.executable, "-m", "phrasescore", command, "--help"], capture_output=True, text=True, check=True
+    )
+    other = subprocess.run(
+        [sys.executable, "-m", "phrasescore", "train", "--help"], capture_output=True, text=True, check=True
+    )
+    known = set(re.findall(r"--[a-z][a-z-]*", done.stdout + other.stdout))
+    assert named - known == set()
+
+
+def test_every_preset_is_described() -> None:
+    for preset in PRESETS:
+        assert f"| `{preset}` |" in README

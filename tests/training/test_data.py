@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from phrasescore.errors import UserError
+from phrasescore.pairs import (
+    DataConfig,
+    TableData,
+    batches_in_order,
+    batches_of_pass,
+    hash_phrases,
+    read_table,
+    split_held_out,
+)
+from phrasescore.phrases import Phrases
+from tests.conftest import MINI
+
+LINES = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines()
+
+
+def read_lines(tmp_path: Path, *lines: bytes, config: DataConfig | None = None) -> TableData:
+    (tmp_path / "table").write_bytes(b"".join(line + b"\n" for line in lines))
+    return read_table(tmp_path / "table", tmp_path, config or DataConfig())
+
+
+def texts(data: TableData) -> list[tuple[bytes, bytes]]:
+    """The pairs of all lines, spelt out."""
+    sides = []
+    for vocabulary, phrases in (
+        (data.source_vocabulary, data.pairs.source),
+        (data.target_vocabulary, data.pairs.target),
+    ):
+        bounds = zip(phrases.offsets, phrases.offsets[1:], strict=False)
+        sides.append([vocabulary.decode(phrases.ids[a:b].tolist()) for a, b in bounds])
+    return list(zip(*sides, strict=True))
+
+
+def test_pairs_are_those_of_the_table(tmp_path: Path) -> None:
+    data = read_table(MINI / "phrase-table.gz", tmp_path, DataConfig())
+    expected = [tuple(line.split(b" ||| ")[:2]) for line in LINES]
+    assert texts(data) == expected
+    assert data.distinct.tolist() == list(range(len(LINES)))
+    assert data.summary["source_coverage"] == 1
+    assert data.summary["counts_in_table"]
+    assert not list(tmp_path.iterdir()), "the id files have no names once they are mapped"
+
+
+def test_the_most_frequent_words_by_joint_count(tmp_path: Path) -> None:
+    lines = (
+        b"a ||| x ||| 1 ||| 0-0 ||| 1 1 1",
+        b"b ||| y ||| 1 ||| 0-0 ||| 9 9 9",
+        b"a a ||| z ||| 1 ||| 0-0 ||| 1 1 2",
+    )
+    data = read_lines(tmp_path, *lines, config=DataConfig(source_vocabulary=1, target_vocabulary=2))
+    assert data.source_vocabulary.words[2:] == (b"b",)
+    assert data.target_vocabulary.words[2:] == (b"y", b"z")
+    assert texts(data)[2] == (b"<unk> <unk>", b"z")
+    assert data.summary["source_coverage"] == 9 / 14
+    uncounted = read_lines(tmp_path, b"a ||| x ||| 1", b"a ||| y ||| 1", b"b ||| y ||| 1")
+    assert uncounted.source_vocabulary.words[2:] == (b"a", b"b")
+    assert not uncounted.summary["counts_in_table"]
+
+
+def test_words_can_be_counted_in_texts(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"b b a\n")
+    config = DataConfig(source_vocabulary=1, source_corpus=tmp_path / "text")
+    data = read_lines(tmp_path, b"a ||| x ||| 1", b"a ||| y ||| 1", b"b ||| y ||| 1", config=config)
+    assert data.source_vocabulary.words[2:] == (b"b",)
+    assert data.target_vocabulary.words[2:] == (b"y", b"x")
+
+
+def test_each_distinct_pair_once(tmp_path: Path) -> None:
+    lines = (
+        b"a ||| x ||| 1 ||| 0-0 ||| 2 2 2",
+        b"b ||| x ||| 1 ||| 0-0 ||| 1 1 1",
+        b"a ||| x ||| 0.5 ||| 0-0 ||| 3 3 3",
+        b"x ||| a ||| 1 ||| 0-0 ||| 2 2 2",
+    )
+    data = read_lines(tmp_path, *lines)
+    assert data.distinct.tolist() == [0, 1, 3]
+    assert data.pairs.weight.tolist() == [1, 1, 1, 1]
+    weighted = read_lines(tmp_path, *lines, config=DataConfig(weight_by_count=True))
+    assert weighted.pairs.weight[weighted.distinct].tolist() == pytest.approx([15 / 8, 3 / 8, 6 / 8])
+
+
+def test_the_other_direction_swaps_the_sides(tmp_path: Path) -> None:
+    config = DataConfig(direction="source-given-target", source_vocabulary=1, target_vocabulary=5)
+    data = read_lines(tmp_path, b"a ||| x y ||| 1", b"a ||| y ||| 1", b"b ||| y ||| 1", config=config)
+    assert texts(data) == [(b"x y", b"a"), (b"y", b"a"), (b"y", b"<unk>")]
+
+
+def test_an_empty_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no phrase pairs"):
+        read_lines(tmp_path)
+
+
+def test_hashes_tell_phrases_apart() -> None:
+    lists = [[], [0], [0, 0], [1], [0, 1], [1, 0], [5, 6, 7], [7, 6, 5], [256], [1, 256]]
+    hashes = hash_phrases(Phrases.from_lists(lists))
+    assert len(set(hashes.tolist())) == len(lists)
+    assert hash_phrases(Phrases.from_lists(lists[::-1])).tolist() == hashes.tolist()[::-1]
+
+
+def test_held_out_lines_are_not_trained_on() -> None:
+    lines = np.arange(1000)
+    train, held_out = split_held_out(lines, DataConfig(held_out=0.05), seed=3)
+    assert sorted([*train, *held_out]) == lines.tolist()
+    assert len(held_out) == 50
+    assert split_held_out(lines, DataConfig(held_out=0.05), seed=3)[1].tolist() == held_out.tolist()
+    assert split_held_out(lines, DataConfig(held_out=0.05), seed=4)[1].tolist() != held_out.tolist()
+    assert len(split_held_out(lines, DataConfig(held_out=0.05, held_out_limit=7), seed=3)[1]) == 7
+
+
+def test_a_pass_has_every_pair_once_in_batches_of_like_length(tmp_path: Path) -> None:
+    data = read_table(MINI / "phrase-table.gz", tmp_path, DataConfig())
+    lines = data.distinct[5:]
+    batches = list(batches_of_pass(data.pairs, lines, 50, seed=1, number=0))
+    assert sorted(np.concatenate(batches).tolist()) == lines.tolist()
+    lengths = data.pairs.target.lengths, data.pairs.source.lengths
+    for batch in batches:
+        assert np.all(np.diff(lengths[0][batch]) <= 0)
+    spread = [np.ptp(lengths[0][batch]) + np.ptp(lengths[1][batch]) for batch in batches]
+    assert np.mean(spread) < 1.5
+    again = [batch.tolist() for batch in batches_of_pass(data.pairs, lines, 50, seed=1, number=0)]
+    assert again == [batch.tolist() for batch in batches]
+    other = [batch.tolist() for batch in batches_of_pass(data.pairs, lines, 50, seed=1, number=1)]
+    assert other != again
+    in_order = np.concatenate(list(batches_in_order(data.pairs, 64)))
+    assert sorted(in_order.tolist()) == list(range(len(LINES)))

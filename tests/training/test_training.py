@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from phrasescore.device import choose_device
+from phrasescore.errors import UserError
+from phrasescore.model_folder import METRICS, WEIGHTS, load_model
+from phrasescore.nn.config import ModelConfig
+from phrasescore.pairs import DataConfig
+from phrasescore.scoring.engine import Scorer
+from phrasescore.training.checkpoint import Progress
+from phrasescore.training.config import Optimiser, TrainingConfig
+from phrasescore.training.loop import Evaluation, Trainer, Watcher
+from phrasescore.training.optimisers import make_optimiser, rate_factor
+from phrasescore.training.run import Settings, prepare
+from tests.conftest import MINI
+
+CPU = choose_device("cpu", "fp32")
+
+
+def train(table: Path, folder: Path, settings: Settings, stop_after: int | None = None) -> Trainer:
+    trainer, _ = prepare(table, folder, settings, CPU)
+    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
+    trainer.train()
+    return trainer
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return dict(load_model(folder).network.state_dict())
+
+
+def metrics(folder: Path) -> list[dict[str, object]]:
+    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    for record in records:
+        del record["seconds"], record["pairs_per_second"]
+    return records
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+def test_a_resumed_run_equals_one_never_stopped(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, optimiser: Optimiser
+) -> None:
+    training = replace(tiny_settings.training, optimiser=optimiser)
+    settings = replace(tiny_settings, training=training)
+    whole = train(small_table, tmp_path / "whole", settings).progress
+    for stop in (3, 17, 25):
+        stopped = train(small_table, tmp_path / "parts", settings, stop_after=stop)
+        assert stopped.progress.finished is None
+        assert stopped.progress.update == stop
+    parts = train(small_table, tmp_path / "parts", settings).progress
+    assert parts.update == whole.update == 2 * math.ceil(540 / 32)
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    assert [record["update"] for record in metrics(tmp_path / "whole")] == [10, 20, 30, 34]
+
+
+def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """Kill -9 in the middle; the run goes on from its last checkpoint."""
+    options = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 16 --epochs 30 --evaluate-every 25"
+    command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "--device", "cpu", *options.split()]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, "-o", str(tmp_path / "whole"), "-q"], check=True, env=environment)
+    for _ in range(2):
+        process = subprocess.Popen([*command, "-o", str(tmp_path / "killed"), "-q"], env=environment)
+        state = tmp_path / "killed" / "training-state" / "checkpoint.safetensors"
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        while process.poll() is None and (state.stat().st_mtime_ns if state.exists() else 0) == before:
+            time.sleep(0.01)
+        time.sleep(random.Random(1).random() / 20)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run([*command, "-o", str(tmp_path / "killed"), "-q"], check=True, env=environment)
+    assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
+    assert not list((tmp_path / "killed").rglob("*.ids"))
+
+
+def test_other_settings_or_data_do_not_resume(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings)
+    other = replace(tiny_settings, training=replace(tiny_settings.training, batch_size=16))
+    with pytest.raises(UserError, match=r"another batch_size \(32, now 16\)"):
+        train(small_table, folder, other)
+    with pytest.raises(UserError, match="another table"):
+        train(MINI / "phrase-table.gz", folder, tiny_settings)
+    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
+    assert train(small_table, folder, longer).progress.update == 51
+
+
+def test_a_finished_run_has_nothing_left_to_do(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    train(small_table, tmp_path / "run", tiny_settings)
+    before = (tmp_path / "run" / METRICS).read_bytes()
+    again = train(small_table, tmp_path / "run", tiny_settings)
+    assert again.progress.finished == "the budget is spent"
+    assert (tmp_path / "run" / METRICS).read_bytes() == before
+
+
+def test_restart(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    train(small_table, tmp_path / "run", tiny_settings, stop_after=15)
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, restart=True)
+    assert trainer.progress.update == 0
+    trainer.train()
+    assert [record["update"] for record in metrics(tmp_path / "run")] == [10, 20, 30, 34]
+
+
+def test_folders_that_hold_something_else(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    with pytest.raises(UserError, match="is not empty and holds no model"):
+        prepare(small_table, tmp_path, tiny_settings, CPU)
+    with pytest.raises(UserError, match="is a file"):
+        prepare(small_table, small_table, tiny_settings, CPU)
+    train(small_table, tmp_path / "run", tiny_settings)
+    (tmp_path / "run/training-state/checkpoint.safetensors").write_bytes(b"damaged")
+    with pytest.raises(UserError, match="is damaged"):
+        prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    (tmp_path / "run/training-state/checkpoint.safetensors").unlink()
+    with pytest.raises(UserError, match="not the state of its training"):
+        prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+
+
+def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+
+    def spoil() -> bool:
+        if trainer.progress.update == 15:
+            with torch.no_grad():
+                trainer.network.decoder.initial.weight.fill_(float("nan"))
+        return False
+
+    trainer.watcher = Watcher(should_stop=spoil)
+    with pytest.raises(UserError, match="update 20: the loss is not a number; the weights of update 10 are kept"):
+        trainer.train()
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())
+
+
+def test_the_best_weights_are_kept_and_patience_ends_the_run(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    training = replace(tiny_settings.training, learning_rate=0.5, epochs=1000, patience=3, schedule="constant")
+    seen: list[Evaluation] = []
+    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
+    trainer.watcher = Watcher(on_evaluation=seen.append)
+    progress = trainer.train()
+    assert progress.finished == "the held-out loss no longer falls"
+    losses = [evaluation.held_out.per_pair for evaluation in seen if evaluation.held_out]
+    assert progress.best_loss == min(losses)
+    assert losses[-4] == min(losses)
+    assert [evaluation.best for evaluation in seen[-3:]] == [False] * 3
+    assert seen[-4].update == progress.best_update
+
+
+def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=MINI / "phrase-table.gz")
+    trainer.train()
+    last = metrics(tmp_path / "run")[-1]
+    assert last["held_out"] != last["validation"]
+    assert trainer.pairs.validation is not None
+    assert len(trainer.pairs.validation) == 19_385
+
+
+@pytest.mark.parametrize(("schedule", "middle"), [("constant", 1.0), ("linear", 0.55), ("cosine", 0.55)])
+def test_schedules(schedule: str, middle: float) -> None:
+    config = TrainingConfig(schedule=schedule, warmup_updates=10, final_rate=0.1)  # type: ignore[arg-type]
+    assert rate_factor(config, 0, 0.0) == pytest.approx(0.1)
+    assert rate_factor(config, 9, 0.0) == pytest.approx(1.0)
+    assert rate_factor(config, 99, 0.5) == pytest.approx(middle)
+    assert rate_factor(config, 99, 1.0) == pytest.approx(1.0 if schedule == "constant" else 0.1)
+
+
+def test_adadelta_is_the_paper_s() -> None:
+    """Accumulate the squared gradient, step with the old squared steps, then accumulate the squared step."""
+    layer = torch.nn.Linear(1, 1, bias=False)
+    optimiser = make_optimiser(layer, TrainingConfig(optimiser="adadelta", learning_rate=1.0))
+    w, square_g, square_d = float(layer.weight), 0.0, 0.0
+    for g in (0.5, -2.0, 0.25):
+        layer.weight.grad = torch.tensor([[g]])
+        optimiser.step()
+        square_g = 0.95 * square_g + 0.05 * g * g
+        d = math.sqrt(square_d + 1e-6) / math.sqrt(square_g + 1e-6) * g
+        square_d = 0.95 * square_d + 0.05 * d * d
+        w -= d
+        assert float(layer.weight) == pytest.approx(w, rel=1e-5)
+
+
+def toy_table(path: Path, reverse: bool) -> Path:
+    """Random strings over a small alphabet and their copies, forwards or backwards."""
+    random.seed(4)
+    lines: set[str] = set()
+    while len(lines) < 8000:
+        source = [random.choice("abcdefgh") for _ in range(random.randint(1, 5))]
+        target = source[::-1] if reverse else source
+        lines.add(f"{' '.join(source)} ||| {' '.join(target)} ||| 1\n")
+    path.write_text("".join(sorted(lines)))
+    return path
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_copying_and_reversing_are_learnt(tmp_path: Path, reverse: bool) -> None:
+    """Held-out strings of at most five letters: perplexity below 1.1 per symbol, and right beats wrong."""
+    model = ModelConfig(hidden=96, embedding=24, maxout=48, output_rank=24, biases="all", initialisation="scaled")
+    training = TrainingConfig(batch_size=64, learning_rate=8e-3, epochs=14, evaluate_every=500, warmup_updates=50)
+    settings = Settings(model, DataConfig(held_out=0.05), training)
+    train(toy_table(tmp_path / "toy", reverse), tmp_path / "run", settings)
+    last = metrics(tmp_path / "run")[-1]["held_out"]
+    assert isinstance(last, dict)
+    assert math.exp(last["per_word"]) < 1.1
+    scorer = Scorer(load_model(tmp_path / "run"), CPU)
+    right, wrong = (b"h g f e", b"e f g h") if reverse else (b"e f g h", b"h g f e")
+    scores = scorer.score(scorer.encode([b"e f g h", b"e f g h"], [right, wrong])).log_prob
+    assert scores[0] > -0.5
+    assert scores[1] < -5
+
+
+def test_progress_is_plain_data() -> None:
+    assert Progress(**json.loads(json.dumps(vars(Progress())))) == Progress()
