@@ -39,9 +39,9 @@ class Section(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
-def option(default: T, text: str) -> T:
-    """Declare a dataclass field with the help text of its option."""
-    return field(default=default, metadata={"help": text})
+def option(default: T, text: str, *, minimum: float | None = None) -> T:
+    """Declare a dataclass field with the help text of its option and the least value it may have."""
+    return field(default=default, metadata={"help": text, "minimum": minimum})
 
 
 def option_types(section: type[Section]) -> dict[str, Any]:
@@ -69,7 +69,12 @@ def check_values(section: type[Section], values: Mapping[str, Any], place: str) 
         UserError: an unknown key (the nearest known one is suggested) or a value of the wrong type.
     """
     kinds = option_types(section)
-    return {key: _check(key, value, kinds, place) for key, value in values.items()}
+    checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
+    for item in fields(section):
+        minimum, value = item.metadata["minimum"], checked.get(item.name)
+        if minimum is not None and value is not None and not value >= minimum:
+            raise UserError(f"{place}: {item.name} is {value}; give at least {minimum}")
+    return checked
 
 
 def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:

@@ -16,7 +16,7 @@ from phrasescore.errors import UserError
 
 Precision = Literal["auto", "fp32", "bf16"]
 
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Device:
 
     @contextmanager
     def products(self) -> Iterator[None]:
-        """Within it, matrix products are as precise as the device says; sums and states stay 32-bit.
+        """Within it, matrix products are as precise as the device says; states and the softmax's sums stay 32-bit.
 
         On a CPU, oneDNN rounds the factors of 32-bit products; on a GPU, autocast does.
         """
@@ -75,7 +75,7 @@ def choose_device(name: str, precision: Precision) -> Device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = torch.cuda.device_count()
         raise UserError(f"--device: there is no {name} here ({found} GPUs found); use --device cpu or auto")
-    fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else cpu_has_bf16()
+    fast = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else cpu_has_bf16()
     use_bf16 = fast if precision == "auto" else precision == "bf16"
     return Device(device, torch.bfloat16 if use_bf16 else None)
 
@@ -97,3 +97,5 @@ def keep_freed_memory() -> None:
             libc = ctypes.CDLL(None)
             libc.mallopt(_M_MMAP_MAX, 0)
             libc.mallopt(_M_TRIM_THRESHOLD, -1)
+            # Threads share one heap: the heaps that others get of their own give memory back at once.
+            libc.mallopt(_M_ARENA_MAX, 1)

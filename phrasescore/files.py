@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from xopen import xopen
 
@@ -76,7 +76,7 @@ def open_input(path: str | Path) -> Iterator[Input]:
     name = display_name(path)
     is_stdin = str(path) == STANDARD_STREAM
     try:
-        raw = io.BufferedReader(io.FileIO(sys.stdin.fileno() if is_stdin else path, closefd=not is_stdin), 1 << 20)
+        raw = io.BufferedReader(io.FileIO(0 if is_stdin else path, closefd=not is_stdin), 1 << 20)
     except OSError as error:
         raise UserError(f"{name}: cannot be read ({error.strerror}); check the path and its rights") from error
     with raw:
@@ -112,16 +112,23 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
         with os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=1 << 20) as stdout:
             yield stdout
         return
-    path = Path(path)
+    # A link stays a link, and a device or a named pipe is written to, not replaced.
+    path = Path(path).resolve()
     temporary = path.with_name(f".{path.name}.tmp")
     if path.is_dir():
         raise UserError(f"{path}: is a folder; give the name of a file")
+    if path.exists() and not path.is_file():
+        with path.open("wb") as special:
+            yield special
+        return
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}); check the folder and its rights") from error
     with os.fdopen(descriptor, "wb", buffering=1 << 20) as raw:
-        _lock(raw, temporary, path)
+        # The other run may have renamed the file between our opening it and our locking it.
+        if not (try_to_lock(raw) and temporary.exists() and os.path.samestat(temporary.stat(), os.fstat(descriptor))):
+            raise UserError(f"{path}: another run is writing this file; wait for it or choose another name")
         try:
             raw.truncate(0)
             compression = _SUFFIXES.get(path.suffix)
@@ -133,6 +140,8 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
                 with opened as stream:
                     yield stream
             raw.flush()
+            if path.exists():
+                os.fchmod(raw.fileno(), path.stat().st_mode & 0o777)
             os.fsync(raw.fileno())
             temporary.replace(path)
         except BaseException as error:
@@ -146,15 +155,13 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             raise
 
 
-def _lock(raw: BinaryIO, temporary: Path, path: Path) -> None:
-    busy = f"{path}: another run is writing this file; wait for it or choose another name"
+def try_to_lock(file: IO[bytes]) -> bool:
+    """Lock an open file until it is closed; return whether nobody else holds it."""
     try:
-        fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise UserError(busy) from error
-    # The other run may have renamed the file between our opening it and our locking it.
-    if not (temporary.exists() and os.path.samestat(temporary.stat(), os.fstat(raw.fileno()))):
-        raise UserError(busy)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _forget_buffer(raw: BinaryIO) -> None:

@@ -48,9 +48,17 @@ class TrainedModel:
 
 
 def save_description(
-    folder: Path, config: ModelConfig, direction: Direction, source: Vocabulary, target: Vocabulary
+    folder: Path,
+    config: ModelConfig,
+    direction: Direction,
+    source: Vocabulary,
+    target: Vocabulary,
+    provenance: dict[str, Any],
 ) -> None:
-    """Write everything but the weights; the folder must exist."""
+    """Write everything but the weights; the folder must exist.
+
+    `provenance` says what the network was trained on and how.
+    """
     source.save(folder / SOURCE_VOCABULARY)
     target.save(folder / TARGET_VOCABULARY)
     description = {
@@ -59,6 +67,7 @@ def save_description(
         "direction": direction,
         "source_vocabulary": {"words": len(source), "sha256": source.digest()},
         "target_vocabulary": {"words": len(target), "sha256": target.digest()},
+        "training": provenance,
         "versions": {"phrasescore": __version__, "torch": torch.__version__},
     }
     write_atomically(folder / CONFIG, to_json(description))
@@ -78,9 +87,11 @@ def load_model(folder: Path) -> TrainedModel:
     if not (folder / CONFIG).exists():
         raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
     description = _read_json(folder / CONFIG)
-    if description.get("format") != FORMAT:
+    if not {"format", "model", "direction", "source_vocabulary", "target_vocabulary"} <= description.keys():
+        raise UserError(f"{folder / CONFIG}: does not describe a network; copy the model folder again")
+    if description["format"] != FORMAT:
         raise UserError(
-            f"{folder / CONFIG}: has format {description.get('format')!r}, this version reads {FORMAT}; "
+            f"{folder / CONFIG}: has format {description['format']!r}, this version reads {FORMAT}; "
             "train again or use the version that wrote it"
         )
     source = _load_vocabulary(folder / SOURCE_VOCABULARY, description, "source_vocabulary")
@@ -119,10 +130,10 @@ def to_json(value: Any) -> bytes:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = json.loads(read_bytes(path))
+        value = json.loads(read_bytes(path))
     except ValueError as error:
         raise UserError(f"{path}: is not JSON ({error}); copy the model folder again") from error
-    return value
+    return value if isinstance(value, dict) else {}
 
 
 def _load_vocabulary(path: Path, description: dict[str, Any], key: str) -> Vocabulary:

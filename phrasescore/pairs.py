@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +38,16 @@ _POOL_BATCHES = 64
 class DataConfig:
     """What is read from a phrase table and how it becomes training data."""
 
-    source_vocabulary: int = option(15_000, "most frequent source words the network knows")
-    target_vocabulary: int = option(15_000, "most frequent target words the network knows")
+    source_vocabulary: int = option(15_000, "most frequent source words the network knows", minimum=1)
+    target_vocabulary: int = option(15_000, "most frequent target words the network knows", minimum=1)
     source_corpus: Path | None = option(None, "tokenised text to count the source words in, not the table")
     target_corpus: Path | None = option(None, "tokenised text to count the target words in, not the table")
     direction: Direction = option("target-given-source", "which side is predicted from which")
     weight_by_count: bool = option(
         False, "weight a pair by its joint count instead of counting each distinct pair once"
     )
-    held_out: float = option(0.01, "share of the pairs kept from training to measure the loss")
-    held_out_limit: int = option(10_000, "the most pairs held out")
+    held_out: float = option(0.01, "share of the pairs kept from training to measure the loss", minimum=0)
+    held_out_limit: int = option(10_000, "the most pairs held out, and the most pairs of --validation", minimum=0)
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,12 @@ class PhrasePairs:
 class _Side:
     """One side of the pairs while the table is read: ids by first appearance, words counted."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.stream = path.open("wb")
+    def __init__(self, folder: Path) -> None:
+        # A file without a name: its space is freed with the last map of it, however the process ends.
+        self.stream = cast(BinaryIO, TemporaryFile(dir=folder))  # noqa: SIM115
         self.ids: defaultdict[bytes, int] = defaultdict(count().__next__)
-        self.counts: NDArray[np.float64] = np.zeros(1)
-        self.lengths: list[NDArray[np.uint16]] = []
+        self.counts: NDArray[np.float64] = np.zeros(0)
+        self.lengths: list[NDArray[np.uint32]] = []
 
     def add(self, phrases: list[bytes], weight: NDArray[np.float32]) -> NDArray[np.uint64]:
         """Append phrases; return a hash of each."""
@@ -81,12 +83,16 @@ class _Side:
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         lookup = self.ids.__getitem__
         ids = np.fromiter((lookup(word) for words in lists for word in words), np.int32, int(lengths.sum()))
-        ids.tofile(self.stream)
-        self.lengths.append(lengths.astype(np.uint16))
+        self.stream.write(ids.tobytes())
+        self.lengths.append(lengths.astype(np.uint32))
         added = np.bincount(ids, np.repeat(weight, lengths), minlength=len(self.counts)).astype(np.float64)
         added[: len(self.counts)] += self.counts
         self.counts = added
         return hash_phrases(Phrases(ids, offsets_of(lengths)))
+
+    def close(self) -> None:
+        """Close the file; what is mapped of it stays."""
+        self.stream.close()
 
     def word_counts(self) -> Counter[bytes]:
         """Return the weighted count of each word."""
@@ -94,20 +100,14 @@ class _Side:
 
     def finish(self, vocabulary: Vocabulary) -> Phrases:
         """Turn the ids into those of the vocabulary; return the memory-mapped phrases."""
-        self.stream.close()
+        self.stream.flush()
         known = vocabulary.encode(list(self.ids)).ids if self.ids else np.zeros(0, np.int32)
-        ids = _map_ids(self.path)
+        size = self.stream.tell()
+        ids: Ids = np.memmap(self.stream, np.int32, "r+") if size else np.zeros(0, np.int32)
         for start in range(0, len(ids), _REMAP_IDS):
             ids[start : start + _REMAP_IDS] = known[ids[start : start + _REMAP_IDS]]
-        lengths = np.concatenate(self.lengths) if self.lengths else np.zeros(0, np.uint16)
+        lengths = np.concatenate(self.lengths) if self.lengths else np.zeros(0, np.uint32)
         return Phrases(ids, offsets_of(lengths))
-
-
-def _map_ids(path: Path) -> Ids:
-    """Map a file of ids into memory and remove its name: the space is freed when the process ends, however."""
-    ids = np.memmap(path, np.int32, "r+") if path.stat().st_size else np.zeros(0, np.int32)
-    path.unlink()
-    return ids
 
 
 def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
@@ -137,7 +137,7 @@ class TableData:
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     digest: str
-    """Changes with the pairs, their order and their weights."""
+    """Changes with the pairs and their order."""
     summary: dict[str, Any]
     """Lines, distinct pairs, coverage of the vocabularies, for the report."""
 
@@ -149,14 +149,14 @@ def read_table(
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
     progress: Callable[[int, float | None], None] = lambda lines, share: None,
 ) -> TableData:
-    """Read a phrase table into `folder` as ids.
+    """Read a phrase table as ids.
 
     "Source" and "target" mean the network's input and output: with the direction `source-given-target` they
     are the table's target and source.
 
     Args:
         table: the phrase table.
-        folder: where the id files go; it must exist.
+        folder: where the ids go, in files without a name; it must exist.
         config: vocabulary sizes, direction, weighting.
         vocabularies: source and target vocabulary of an existing network; None to choose them here.
         progress: called with the lines and the share of the file read so far.
@@ -164,9 +164,20 @@ def read_table(
     Raises:
         UserError: the table is unreadable, faulty or empty.
     """
-    sides = _Side(folder / "source.ids"), _Side(folder / "target.ids")
+    with closing(_Side(folder)) as source_side, closing(_Side(folder)) as target_side:
+        return _read_sides(table, (source_side, target_side), config, vocabularies, progress)
+
+
+def _read_sides(
+    table: str | Path,
+    sides: tuple[_Side, _Side],
+    config: DataConfig,
+    vocabularies: tuple[Vocabulary, Vocabulary] | None,
+    progress: Callable[[int, float | None], None],
+) -> TableData:
     hashes: list[NDArray[np.uint64]] = []
     joint_counts: list[NDArray[np.float32]] = []
+    digest = hashlib.sha256()
     lines, has_counts = 0, True
     for chunk in TableReader(table):
         counts = [entry.joint_count() for entry in chunk.entries]
@@ -177,19 +188,30 @@ def read_table(
             side.add(texts, joint) for side, texts in zip(sides, orient(phrases, config.direction), strict=True)
         )
         hashes.append(mix(source_hash + np.uint64(1)) ^ target_hash)
-        joint_counts.append(joint)
+        digest.update(hashes[-1].tobytes())
+        if config.weight_by_count:
+            joint_counts.append(joint)
         lines += chunk.lines_read
         progress(lines, chunk.share_read)
+    if config.weight_by_count and not has_counts:
+        raise UserError(f"{table}: has lines without joint counts; leave --weight-by-count out")
     if not lines:
         raise UserError(f"{table}: holds no phrase pairs; give a phrase table of at least one line")
     if vocabularies is None:
         vocabularies = _choose_vocabularies(sides, config)
     coverage = [v.coverage(side.word_counts()) for v, side in zip(vocabularies, sides, strict=True)]
     source, target = (side.finish(v) for side, v in zip(sides, vocabularies, strict=True))
-    pair_hashes, weight = np.concatenate(hashes), np.concatenate(joint_counts)
-    digest = hashlib.sha256(pair_hashes.tobytes() + weight.tobytes()).hexdigest()
-    distinct = _first_of_each(pair_hashes, weight)
-    weight = weight / weight[distinct].mean() if config.weight_by_count else np.ones_like(weight)
+    for side in sides:
+        digest.update(b"\n".join(side.ids))
+    pair_hashes = np.concatenate(hashes)
+    hashes.clear()
+    if config.weight_by_count:
+        weight = np.concatenate(joint_counts)
+        distinct = _first_of_each(pair_hashes, weight)
+        weight = weight / weight[distinct].mean()
+    else:
+        distinct = _first_of_each(pair_hashes)
+        weight = np.broadcast_to(np.float32(1), len(pair_hashes))
     summary = {
         "lines": lines,
         "distinct_pairs": len(distinct),
@@ -199,7 +221,7 @@ def read_table(
         "source_coverage": coverage[0],
         "target_coverage": coverage[1],
     }
-    return TableData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest, summary)
+    return TableData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest.hexdigest(), summary)
 
 
 def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
@@ -217,13 +239,14 @@ def _choose_vocabularies(sides: tuple[_Side, _Side], config: DataConfig) -> tupl
     return source, target
 
 
-def _first_of_each(pair_hashes: NDArray[np.uint64], weight: NDArray[np.float32]) -> NDArray[np.int64]:
+def _first_of_each(pair_hashes: NDArray[np.uint64], weight: NDArray[np.float32] | None = None) -> NDArray[np.int64]:
     """Return the first line of each distinct pair, and add the weights of the others to its own."""
     ordered = np.sort(pair_hashes)
     if not np.any(ordered[1:] == ordered[:-1]):
         return np.arange(len(pair_hashes))
     _, first, which = np.unique(pair_hashes, return_index=True, return_inverse=True)
-    weight[first] = np.bincount(which, weight)
+    if weight is not None:
+        weight[first] = np.bincount(which, weight)
     return np.sort(first)
 
 

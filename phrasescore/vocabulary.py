@@ -68,10 +68,6 @@ class Vocabulary:
             ids = ids[~empty]
         return Phrases(ids, offsets_of(lengths))
 
-    def decode(self, ids: Iterable[int]) -> bytes:
-        """Return the words of a phrase, joined by blanks."""
-        return b" ".join(self.words[id_] for id_ in ids)
-
     def coverage(self, counts: Counter[bytes]) -> float:
         """Return the share of running words that the vocabulary knows."""
         total = sum(counts.values())

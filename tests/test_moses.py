@@ -54,16 +54,8 @@ def test_moses_sees_our_score(moses: Path, tmp_path: Path) -> None:
     annotate(TableReader(MINI / "phrase-table.gz"), table, scorer, Columns())
     (tmp_path / "moses.ini").write_text(INI.format(table=table))
     sentences = (MINI / "test.en").read_bytes().splitlines()[:20]
-    command = [
-        moses,
-        "-f",
-        tmp_path / "moses.ini",
-        "-n-best-list",
-        nbest,
-        "20",
-        "-include-segmentation-in-n-best",
-        "true",
-    ]
+    command = [str(moses), "-f", str(tmp_path / "moses.ini"), "-n-best-list", str(nbest), "20"]
+    command += ["-include-segmentation-in-n-best", "true"]
     subprocess.run(command, input=b"\n".join(sentences) + b"\n", check=True, capture_output=True)
     derivations = nbest.read_bytes().splitlines()
     assert len(derivations) > 100

@@ -112,4 +112,5 @@ def main() -> None:
     print(as_table(report), end="")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -77,7 +77,7 @@ def _small_model(table: Path, folder: Path) -> TrainedModel:
     """Train a network just large enough to be one, in `folder`/rnn."""
     settings = Settings(
         ModelConfig(hidden=16, embedding=8, maxout=8, output_rank=8, biases="all", initialisation="scaled"),
-        DataConfig(source_vocabulary=1000, target_vocabulary=1000),
+        DataConfig(source_vocabulary=15_000, target_vocabulary=15_000),
         TrainingConfig(batch_size=64, max_updates=20),
     )
     trainer, _ = prepare(table, folder / "rnn", settings, choose_device("cpu", "fp32"))

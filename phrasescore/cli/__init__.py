@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     args = make_parser().parse_args(argv)
     try:
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
     except UserError as error:
         print(f"phrasescore {args.command}: {error}", file=sys.stderr)
         return 1
@@ -49,12 +51,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(
-            f"phrasescore {args.command}: {place}{error.strerror or error}; nothing was changed",
+            f"phrasescore {args.command}: {place}{error.strerror or error}",
             file=sys.stderr,
         )
         return 1
-    except MemoryError:
-        print(f"phrasescore {args.command}: memory ran out; use smaller batches", file=sys.stderr)
+    except (MemoryError, RuntimeError) as error:
+        # torch raises a RuntimeError when the memory of the machine or of the GPU runs out.
+        if isinstance(error, RuntimeError) and "memory" not in str(error):
+            raise
+        print(
+            f"phrasescore {args.command}: memory ran out; close other programs or give smaller sizes", file=sys.stderr
+        )
         return 1
     except KeyboardInterrupt:
         print(f"phrasescore {args.command}: stopped", file=sys.stderr)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
-from phrasescore.cli.options import add_device_options, add_quiet_option, path_or_standard_stream, positive
+from phrasescore.cli.options import (
+    add_device_options,
+    add_direction_option,
+    add_model_option,
+    add_quiet_option,
+    load_scorer,
+    path_or_standard_stream,
+    positive,
+)
+from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.engine import Scorer
 
 REPORT_SCHEMA = 1
-DIRECTIONS = ("target-given-source", "source-given-target")
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -75,39 +84,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
-def add_model_option(parser: argparse.ArgumentParser) -> None:
-    """Add --model."""
-    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
-
-
-def add_direction_option(parser: argparse._ActionsContainer) -> None:
-    """Add --direction."""
-    parser.add_argument(
-        "--direction",
-        choices=DIRECTIONS,
-        default=DIRECTIONS[0],
-        help="what the network must have been trained for (default: %(default)s)",
-    )
-
-
-def load_scorer(args: argparse.Namespace) -> Scorer:
-    """Return the scoring engine for the model, direction, device and precision on the command line."""
-    from phrasescore.device import choose_device, keep_freed_memory
-    from phrasescore.errors import UserError
-    from phrasescore.model_folder import load_model
-    from phrasescore.scoring.engine import Scorer
-
-    keep_freed_memory()
-    device = choose_device(args.device, args.precision)
-    model = load_model(args.model)
-    if args.direction != model.direction:
-        raise UserError(
-            f"{args.model}: was trained for {model.direction}; give --direction {model.direction}, or a network "
-            f"trained for {args.direction}"
-        )
-    return Scorer(model, device)
-
-
 def run(args: argparse.Namespace) -> int:
     """Annotate; return the exit code."""
     from phrasescore.scoring.annotate import Columns, annotate
@@ -115,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.table.sources import phrases_in_texts
 
     reporter = Reporter(quiet=args.quiet)
+    if args.report and not os.access(args.report.parent, os.W_OK):
+        raise UserError(f"{args.report}: cannot be written; check the folder and its rights")
     columns = Columns(args.per_word, args.unknown_words)
     with interrupt_on_sigterm():
         scorer = load_scorer(args)

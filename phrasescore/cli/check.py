@@ -6,6 +6,7 @@ import argparse
 import json
 from collections import Counter
 from dataclasses import asdict
+from typing import Any
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
@@ -45,8 +46,13 @@ def run(args: argparse.Namespace) -> int:
             limit=args.limit,
             progress=lambda lines, share: task.update(share, f"{lines:,} lines"),
         )
-    print(json.dumps(asdict(report), indent=2) if args.json else "\n".join(_as_text(report)))
+    print(json.dumps(_as_json(report), indent=2) if args.json else "\n".join(_as_text(report)))
     return 1 if report.problems else 0
+
+
+def _as_json(report: TableReport) -> dict[str, Any]:
+    values = {key: dict(value) if isinstance(value, Counter) else value for key, value in vars(report).items()}
+    return {**values, "columns": [asdict(column) for column in report.columns]}
 
 
 def _as_text(report: TableReport) -> list[str]:

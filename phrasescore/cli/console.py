@@ -37,7 +37,7 @@ class Task:
 
     def __init__(self, reporter: Reporter, title: str) -> None:
         self._reporter, self._title = reporter, title
-        self._last_line = time.monotonic()
+        self._started = self._last_line = time.monotonic()
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -65,7 +65,10 @@ class Task:
         now = time.monotonic()
         if self._bar.disable and now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            done = "" if share is None else f"{share:.0%}, "
+            done = ""
+            if share:
+                minutes_left = (now - self._started) * (1 - share) / share / 60
+                done = f"{share:.0%}, {minutes_left:.0f} min left, "
             self._reporter.say(f"{self._title}: {done}{text}")
 
 

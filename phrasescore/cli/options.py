@@ -1,14 +1,19 @@
-"""Options that several commands share, and options made from configuration dataclasses."""
+"""Options that several commands share, what they stand for, and options made from configuration dataclasses."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from phrasescore.configuration import Section, choices, option_types, scalar_type
+from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM
+from phrasescore.pairs import Direction
+
+if TYPE_CHECKING:
+    from phrasescore.scoring.engine import Scorer
 
 
 def positive(text: str) -> int:
@@ -66,3 +71,35 @@ def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str,
 def path_or_standard_stream(text: str) -> str | Path:
     """Parse a path, or `-`."""
     return text if text == STANDARD_STREAM else Path(text)
+
+
+def add_model_option(parser: argparse.ArgumentParser) -> None:
+    """Add --model."""
+    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+
+
+def add_direction_option(parser: argparse._ActionsContainer) -> None:
+    """Add --direction."""
+    parser.add_argument(
+        "--direction",
+        choices=get_args(Direction),
+        default=get_args(Direction)[0],
+        help="what the network must have been trained for (default: %(default)s)",
+    )
+
+
+def load_scorer(args: argparse.Namespace) -> Scorer:
+    """Return the scoring engine for the model, direction, device and precision on the command line."""
+    from phrasescore.device import choose_device, keep_freed_memory
+    from phrasescore.model_folder import load_model
+    from phrasescore.scoring.engine import Scorer
+
+    keep_freed_memory()
+    device = choose_device(args.device, args.precision)
+    model = load_model(args.model)
+    if args.direction != model.direction:
+        raise UserError(
+            f"{args.model}: was trained for {model.direction}; give --direction {model.direction}, or a network "
+            f"trained for {args.direction}"
+        )
+    return Scorer(model, device)

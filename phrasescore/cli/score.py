@@ -9,8 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from phrasescore.cli.annotate import add_direction_option, add_model_option, load_scorer
-from phrasescore.cli.options import add_device_options, path_or_standard_stream
+from phrasescore.cli.options import (
+    add_device_options,
+    add_direction_option,
+    add_model_option,
+    load_scorer,
+    path_or_standard_stream,
+)
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, open_input
 

@@ -17,7 +17,7 @@ from phrasescore.cli.options import (
 from phrasescore.configuration import Section, check_values, read_toml
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.training.config import TrainingConfig
+from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
 
 if TYPE_CHECKING:
@@ -80,7 +80,12 @@ def run(args: argparse.Namespace) -> int:
                 if stop():
                     raise KeyboardInterrupt
 
-            trainer, table = prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines)
+            try:
+                trainer, table = prepare(
+                    args.table, args.output, settings, device, args.validation, args.restart, on_lines
+                )
+            except KeyboardInterrupt:
+                return stop.exit_code
         _introduce(reporter, trainer, table)
         with reporter.task("training") as task:
             trainer.watcher = Watcher(
@@ -109,8 +114,12 @@ def _settings(args: argparse.Namespace) -> Settings:
     layers.append(("command line", {name: given_options(args, kind) for name, kind in _SECTIONS.items()}))
     values: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
     for place, layer in layers:
-        for name, given in layer.items():
-            values[name] |= check_values(_SECTIONS[name], given, place)
+        checked = {name: check_values(_SECTIONS[name], given, place) for name, given in layer.items()}
+        if BUDGET & checked.get("training", {}).keys():
+            # A budget replaces the one of the layer below, so that `--epochs 3` does not also mean 15 minutes.
+            values["training"] = {key: value for key, value in values["training"].items() if key not in BUDGET}
+        for name, given in checked.items():
+            values[name] |= given
     return Settings(ModelConfig(**values["model"]), DataConfig(**values["data"]), TrainingConfig(**values["training"]))
 
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes
+from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
 
@@ -51,10 +51,12 @@ class PairBatch:
             source_of_pair: for each pair the index of its source.
             targets: the target phrase of each pair, without end symbols.
         """
-        closed = sources.with_end(END)
+        # Filled up with copies of the last source, for the same reason as the levels of a prefix tree.
+        filled = np.pad(np.arange(len(sources)), (0, rounded_up(len(sources)) - len(sources)), "edge")
+        closed = sources.take(filled).with_end(END)
         source = merge_prefixes(closed, np.zeros(len(closed), np.int64), starts=1)
-        target = merge_prefixes(targets, source_of_pair, starts=len(sources))
-        return cls._assemble(source, 1, closed, target, len(sources), source_of_pair, source_of_pair, targets)
+        target = merge_prefixes(targets, source_of_pair, starts=len(closed))
+        return cls._assemble(source, 1, closed, target, len(closed), source_of_pair, source_of_pair, targets)
 
     @classmethod
     def apart(cls, sources: Phrases, targets: Phrases) -> PairBatch:
@@ -92,7 +94,7 @@ class PairBatch:
         node_I = np.empty(len(closed.ids), np.int64)
         node_I[first] = start_of_pair
         node_I[~first] = target.path_I.numpy()
-        source_of_node_A = np.empty(target_starts + len(target.words_N), np.int64)
+        source_of_node_A = np.zeros(target_starts + len(target.words_N), np.int64)
         source_of_node_A[node_I] = source_of_pair[pair_I]
         return cls(
             source=source,

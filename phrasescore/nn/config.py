@@ -18,10 +18,10 @@ Initialisation = Literal["cho2014", "scaled"]
 class ModelConfig:
     """Sizes and forms of the encoder-decoder. The defaults are the paper's."""
 
-    hidden: int = option(1000, "units in the state of the encoder and of the decoder")
-    embedding: int = option(100, "size of a word vector, the rank of the input factor")
-    maxout: int = option(500, "outputs of the maxout readout, each the larger of two units")
-    output_rank: int = option(100, "rank of the softmax matrix; 0 leaves it whole")
+    hidden: int = option(1000, "units in the state of the encoder and of the decoder", minimum=1)
+    embedding: int = option(100, "size of a word vector, the rank of the input factor", minimum=1)
+    maxout: int = option(500, "outputs of the maxout readout, each the larger of two units", minimum=1)
+    output_rank: int = option(100, "rank of the softmax matrix; 0 leaves it whole", minimum=0)
     encoder_reset: Reset = option("before", "reset gate before the recurrent product (Eq. 8) or after it")
     decoder_reset: Reset = option("after", "the same in the decoder; the appendix has it after the product")
     summary: bool = option(True, "c = tanh(V h_N) as in the appendix, not c = h_N as in the authors' code")

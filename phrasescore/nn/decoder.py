@@ -50,7 +50,9 @@ class Decoder(nn.Module):
         context_R3n, context_N3n = context_A3n.split((batch.target_starts, len(e_Nm)))
         # The first step reads no word: e(y_0) = 0.
         x_13n = self.unit.project(e_Nm.new_zeros(1, e_Nm.shape[1]))
-        h_Rn = torch.tanh(self.initial(c_Sn)).index_select(0, source_A[: batch.target_starts])
+        # States are as precise as the weights, also where products are 16-bit.
+        h_Sn = torch.tanh(self.initial(c_Sn)).to(self.initial.weight.dtype)
+        h_Rn = h_Sn.index_select(0, source_A[: batch.target_starts])
         h_Rn = self.unit.step(x_13n.expand(len(h_Rn), -1), h_Rn, context_R3n)
         h_An = unroll(self.unit, tree, self.unit.project(e_Nm), h_Rn, context_N3n)
         s_Ak: Tensor = self.readout(h_An, e_Nm, c_Sn, source_A)

@@ -39,7 +39,7 @@ class Encoder(nn.Module):
         """Encode the source phrases of a batch."""
         tree = batch.source
         x_N3n = self.unit.project(self.embedding(tree.words_N))
-        h_Rn = x_N3n.new_zeros(batch.source_starts, self.hidden)
+        h_Rn = self.embedding.words.weight.new_zeros(batch.source_starts, self.hidden)
         c_Sn = unroll(self.unit, tree, x_N3n, h_Rn).index_select(0, batch.source_end_S)
         if self.summary is not None:
             c_Sn = torch.tanh(self.summary(c_Sn))

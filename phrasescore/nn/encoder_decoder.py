@@ -5,6 +5,7 @@ Legend: P pairs, I predicted symbols.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from phrasescore.nn.batch import PairBatch
@@ -48,12 +49,16 @@ class EncoderDecoder(nn.Module):
         self.softmax = WordSoftmax(target_words, self.decoder.readout.size, bias=config.biases != "none")
         initialise(self, config.initialisation)
 
+    def multiply_in(self, dtype: torch.dtype | None) -> None:
+        """Set the type in which the softmax multiplies, None for that of the weights."""
+        self.softmax.product_dtype = dtype
+
     def forward(self, batch: PairBatch) -> Tensor:
         """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I] (Eq. 2 and 4)."""
         s_Ar = self.decoder(batch, self.encoder(batch))
         return self.softmax.log_prob(s_Ar, batch.node_I, batch.symbol_I)
 
     def pair_scores(self, batch: PairBatch) -> Tensor:
-        """Return ln p(target | source) of every pair, its end symbol included, [P]."""
-        log_prob_I: Tensor = self(batch)
+        """Return ln p(target | source) of every pair, its end symbol included, summed in 64 bits, [P]."""
+        log_prob_I: Tensor = self(batch).double()
         return log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)

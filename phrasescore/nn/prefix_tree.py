@@ -1,8 +1,8 @@
 """Sequences merged into the tree of their prefixes: what a recurrent network really has to compute.
 
 The state after x_1..x_t depends on that prefix alone. Sequences that share a prefix share its node, and a
-sequence that has ended has no more nodes; so there is no padding and nothing is computed twice. A phrase
-table, where most phrases are the prefix of another, needs less than half the steps (see experiments/speed).
+sequence that has ended has no more nodes; so there is no padding to speak of and nothing is computed twice. In a phrase
+table most phrases are the prefix of another.
 
 Legend: S sequences, R start nodes, N nodes below them, I symbols of all sequences.
 """
@@ -19,6 +19,14 @@ from torch import Tensor
 from phrasescore.phrases import Phrases
 
 _WORD_BITS = 32
+_ROWS = 32
+"""Levels are filled up to a multiple of so many nodes. Matrix libraries prepare a program for each new number
+of rows, which takes longer than the product itself; so there must not be many different numbers."""
+
+
+def rounded_up(rows: int) -> int:
+    """Return the number of rows that so many are filled up to."""
+    return -(-rows // _ROWS) * _ROWS
 
 
 @dataclass(frozen=True)
@@ -61,9 +69,10 @@ def merge_prefixes(sequences: Phrases, start_S: NDArray[np.int64], starts: int) 
         distinct, node = np.unique(key, return_inverse=True)
         node_S[alive] = node
         path[position] = first_node + node
-        parents.append(torch.from_numpy(distinct >> _WORD_BITS))
-        words.append(distinct & ((1 << _WORD_BITS) - 1))
-        first_node += len(distinct)
+        level = np.pad(distinct, (0, rounded_up(len(distinct)) - len(distinct)), "edge")
+        parents.append(torch.from_numpy(level >> _WORD_BITS))
+        words.append(level & ((1 << _WORD_BITS) - 1))
+        first_node += len(level)
     return _tree(parents, words, path)
 
 
@@ -84,11 +93,12 @@ def keep_apart(sequences: Phrases) -> PrefixTree:
     words: list[NDArray[np.int64]] = []
     first_node = len(sequences)
     for depth in range(int(lengths.max(initial=0))):
-        size = int(np.searchsorted(-lengths, -depth))
-        position = begins[:size] + depth
-        path[position] = first_node + np.arange(size)
+        alive = int(np.searchsorted(-lengths, -depth))
+        position = begins[:alive] + depth
+        path[position] = first_node + np.arange(alive)
+        size = min(rounded_up(alive), len(sequences))
         parents.append(slice(0, size))
-        words.append(sequences.ids[position].astype(np.int64))
+        words.append(np.pad(sequences.ids[position].astype(np.int64), (0, size - alive)))
         first_node += size
     return _tree(parents, words, path)
 

@@ -38,12 +38,10 @@ class WordSoftmax(nn.Module):
         if b_V is None:
             b_V = G_Vr.new_zeros(len(G_Vr))
         dtype = self.product_dtype or G_Vr.dtype
-        log_prob_I: Tensor = _LogProb.apply(s_Ar, G_Vr, b_V, node_I, symbol_I, dtype)
+        # Its products choose their own types.
+        with torch.autocast(s_Ar.device.type, enabled=False):
+            log_prob_I: Tensor = _LogProb.apply(s_Ar, G_Vr, b_V, node_I, symbol_I, dtype, torch.is_grad_enabled())
         return log_prob_I
-
-    def log_probs(self, s_Ar: Tensor) -> Tensor:
-        """Return ln p of every word at every node, [A, V]."""
-        return torch.log_softmax(self.words(s_Ar), dim=1)
 
 
 class _LogProb(torch.autograd.Function):
@@ -58,6 +56,7 @@ class _LogProb(torch.autograd.Function):
         node_I: Tensor,
         symbol_I: Tensor,
         dtype: torch.dtype,
+        keep: bool,
     ) -> Tensor:
         s_Ar = s_Ar.to(G_Vr.dtype)
         l_I = (s_Ar.index_select(0, node_I) * G_Vr.index_select(0, symbol_I)).sum(1) + b_V[symbol_I]
@@ -66,7 +65,6 @@ class _LogProb(torch.autograd.Function):
         one_V2 = s_Ar.new_ones(len(G_Vr), 2, dtype=dtype)
         left = torch.cat((s_Ar.to(dtype), one_A2, _split(t_A, dtype)), dim=1)
         right = torch.cat((G_Vr.to(dtype), _split(b_V, dtype), -one_V2), dim=1).t().contiguous()
-        keep = any(ctx.needs_input_grad)
         e_AV, Z_A = _exponentials(left, right, keep)
         log_Z_A = Z_A.log()
         overflow = torch.isinf(log_Z_A)
@@ -97,7 +95,7 @@ class _LogProb(torch.autograd.Function):
         dG_Vr, db_V = dG_Vr1[:, :-1], dG_Vr1[:, -1]
         dG_Vr.index_add_(0, symbol_I, grad_I[:, None] * s_Ar.index_select(0, node_I))
         db_V.index_add_(0, symbol_I, grad_I)
-        return ds_Ar, dG_Vr, db_V, None, None, None
+        return ds_Ar, dG_Vr, db_V, None, None, None, None
 
 
 def _split(column: Tensor, dtype: torch.dtype) -> Tensor:
@@ -115,7 +113,8 @@ def _exponentials(left: Tensor, right: Tensor, keep: bool) -> tuple[Tensor, Tens
     product_rows, cached_rows = _GPU_TILES if left.is_cuda else _CPU_TILES
     sums = torch.empty(rows, dtype=torch.promote_types(left.dtype, torch.float32), device=left.device)
     exponentials = left.new_empty(rows if keep else min(rows, product_rows), words)
-    wide = torch.empty(min(rows, cached_rows), words, dtype=sums.dtype, device=left.device)
+    is_wide = left.dtype == sums.dtype
+    wide = exponentials if is_wide else sums.new_empty(min(rows, cached_rows), words)
     for start in range(0, rows, product_rows):
         tile = left[start : start + product_rows]
         out = exponentials[start : start + product_rows] if keep else exponentials[: len(tile)]
@@ -123,8 +122,8 @@ def _exponentials(left: Tensor, right: Tensor, keep: bool) -> tuple[Tensor, Tens
         for part, part_sums in zip(
             out.split(cached_rows), sums[start : start + len(tile)].split(cached_rows), strict=True
         ):
-            e = part if part.dtype == wide.dtype else wide[: len(part)].copy_(part)
+            e = part if is_wide else wide[: len(part)].copy_(part)
             torch.sum(e.exp_(), dim=1, out=part_sums)
-            if keep and e is not part:
+            if keep and not is_wide:
                 part.copy_(e)
     return exponentials, sums

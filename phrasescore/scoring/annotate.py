@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.pairs import orient
-from phrasescore.scoring.background import in_background
+from phrasescore.scoring.background import read_ahead, write_behind
 from phrasescore.scoring.columns import count_column, score_column
-from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.scoring.engine import DamagedWeightsError, EncodedPairs, Scorer, Scores
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.reader import Chunk, TableReader
 
@@ -72,7 +72,7 @@ def annotate(
 ) -> Counts:
     """Append columns to every line of a table, in order; every other byte passes through.
 
-    Reading, scoring and writing run in threads of their own.
+    Reading and writing run in threads of their own.
 
     Args:
         reader: the table.
@@ -107,6 +107,8 @@ def _run(
         for chunk in reader:
             counts.lines_read += chunk.lines_read
             for faulty in chunk.faulty.values():
+                if faulty.fault.is_about_the_table:
+                    raise reader.error(faulty)
                 counts.first_fault = counts.first_fault or str(reader.error(faulty))
             if only_sources is not None:
                 chunk = chunk.keep_sources(only_sources)
@@ -116,24 +118,27 @@ def _run(
                 scorer.encode([entry.source for entry in entries], [entry.target for entry in entries]),
             )
 
-    def scored() -> Iterator[tuple[Chunk, Scores]]:
-        for chunk, pairs in in_background(encoded()):
-            try:
-                yield chunk, scorer.score(pairs)
-            except ValueError as error:
-                raise UserError(
-                    f"the network gives {error} near line {counts.lines_read}; its weights are damaged, train again"
-                ) from error
-
-    for chunk, scores in in_background(scored()):
+    def write_chunk(scored: tuple[Chunk, Scores]) -> None:
+        chunk, scores = scored
         write(annotated_lines(chunk, new_columns(scores, columns, scorer, counts), columns))
         _count(chunk, scores, scorer, counts)
         counts.seconds = time.monotonic() - started
         progress(counts, chunk.share_read)
+
+    with contextlib.closing(read_ahead(encoded())) as chunks, write_behind(write_chunk) as hand_over:
+        for chunk, pairs in chunks:
+            hand_over((chunk, _score(scorer, pairs, reader)))
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.columns_before = reader.columns
     counts.columns_after = None if reader.columns is None else reader.columns + columns.number
     return counts
+
+
+def _score(scorer: Scorer, pairs: EncodedPairs, reader: TableReader) -> Scores:
+    try:
+        return scorer.score(pairs)
+    except DamagedWeightsError as error:
+        raise UserError(f"{reader.path}: {error}; its weights are damaged, train it again") from error
 
 
 def new_columns(scores: Scores, columns: Columns, scorer: Scorer, counts: Counts) -> list[bytes]:
@@ -174,7 +179,7 @@ def _count(chunk: Chunk, scores: Scores, scorer: Scorer, counts: Counts) -> None
     counts.faulty_lines_kept += len(chunk.faulty)
     source, target = orient((scores.unknown_source, scores.unknown_target), scorer.model.direction)
     counts.source_words += sum(entry.source.count(b" ") + 1 for entry in chunk.entries)
-    counts.target_words += sum(entry.target.count(b" ") + 1 for entry in chunk.entries)
+    counts.target_words += sum(entry.target.count(b" ") + 1 for entry in chunk.entries if entry.target)
     counts.source_words_unknown += int(source.sum())
     counts.target_words_unknown += int(target.sum())
     counts.log_prob_sum += float(scores.log_prob.sum())

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 FLOOR = -99.0
 """Lower scores are written as exp(FLOOR): above Moses' own floor, where 32-bit floats still tell them apart."""
+LARGEST_COUNT = 88
+"""exp of a larger count is infinite as a 32-bit float."""
 
 
 def score_column(scores: NDArray[np.float64]) -> tuple[list[bytes], int]:
@@ -31,6 +33,6 @@ def score_column(scores: NDArray[np.float64]) -> tuple[list[bytes], int]:
 
 
 def count_column(counts: NDArray[np.integer]) -> list[bytes]:
-    """Return exp(count) of each count with 9 significant digits."""
-    texts = [b"%.9g" % math.exp(count) for count in range(int(counts.max(initial=0)) + 1)]
-    return [texts[count] for count in counts.tolist()]
+    """Return exp(count) of each count, at most `LARGEST_COUNT`, with 9 significant digits."""
+    texts = [b"%.9g" % math.exp(count) for count in range(LARGEST_COUNT + 1)]
+    return [texts[min(count, LARGEST_COUNT)] for count in counts.tolist()]

@@ -56,6 +56,10 @@ class Scores:
     unknown_target: NDArray[np.int64]
 
 
+class DamagedWeightsError(Exception):
+    """The network computes something that is not a number."""
+
+
 class Scorer:
     """Scores phrase pairs with a trained network."""
 
@@ -63,7 +67,7 @@ class Scorer:
         self.model = model
         self.device = device
         self.network = model.network.to(device.torch_device)
-        self.network.softmax.product_dtype = device.product_dtype
+        self.network.multiply_in(device.product_dtype)
         self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
 
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
@@ -87,18 +91,27 @@ class Scorer:
         """Score encoded pairs.
 
         Raises:
-            ValueError: a score is not a number, which means that the weights are damaged.
+            DamagedWeightsError: a score is not a number.
         """
-        scored = [self.score_batch(batch) for batch in self.batches(pairs)]
-        log_prob = np.concatenate(scored) if scored else np.zeros(0)
+        log_prob = self._score_all(pairs)
         if not np.isfinite(log_prob).all():
-            raise ValueError("a score is not a number")
+            raise DamagedWeightsError("the network gives scores that are not numbers")
         return Scores(
             log_prob=_put_back(log_prob, pairs.order),
             symbols=_put_back(pairs.targets.lengths + 1, pairs.order),
             unknown_source=_put_back(_count_unknown(pairs.sources)[pairs.source_of_pair], pairs.order),
             unknown_target=_put_back(_count_unknown(pairs.targets), pairs.order),
         )
+
+    def _score_all(self, pairs: EncodedPairs) -> NDArray[np.float64]:
+        while True:
+            try:
+                scored = [self.score_batch(batch) for batch in self.batches(pairs)]
+                return np.concatenate(scored) if scored else np.zeros(0)
+            except torch.OutOfMemoryError:
+                if self.batch_pairs == 1:
+                    raise
+                self.batch_pairs //= 2
 
     def batches(self, pairs: EncodedPairs) -> Iterator[PairBatch]:
         """Yield the pairs in batches of neighbours."""
@@ -116,9 +129,7 @@ class Scorer:
         """Return ln p of each pair of a batch; 64-bit sums."""
         batch = batch.to(self.device.torch_device)
         with self.device.products():
-            log_prob_I = self.network(batch).double()
-        log_prob_P = log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
-        scores: NDArray[np.float64] = log_prob_P.cpu().numpy()
+            scores: NDArray[np.float64] = self.network.pair_scores(batch).cpu().numpy()
         return scores
 
 

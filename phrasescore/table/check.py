@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from phrasescore.files import STANDARD_STREAM, detect_format
-from phrasescore.table.entry import SEPARATOR, Entry, quote
+from phrasescore.table.entry import SEPARATOR, Entry
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import is_text
 
@@ -96,7 +96,8 @@ def check_table(
         for index in range(chunk.lines_read):
             checker.report.lines += 1
             if index in chunk.faulty:
-                checker.problem(str(chunk.faulty[index].fault))
+                fault = chunk.faulty[index].fault
+                checker.problem(f"{fault.field}: {fault.reason}")
             else:
                 checker.add(next(good))
         progress(checker.report.lines, chunk.share_read)
@@ -130,7 +131,7 @@ class _Checker:
         report.target_lengths[len(target)] += 1
         report.undecodable_words += sum(not is_text(word) for word in source + target)
         self._check_scores(_tokens(entry.scores))
-        fields = entry.other_fields() if entry.rest.startswith(SEPARATOR) else []
+        fields = entry.other_fields()
         report.fields[3 + len(fields)] += 1
         alignment, _, sparse, properties = (fields + [b""] * 4)[:4]
         self._check_alignment(alignment, len(source), len(target))
@@ -149,8 +150,8 @@ class _Checker:
                 )
         for column, text in zip(columns, scores, strict=True):
             if not _MOSES_NUMBER.fullmatch(text):
-                self.problem(f"field 3 (scores): Moses cannot read `{quote(text)}` as a number")
-                continue
+                self.problem("field 3 (scores): has something that Moses cannot read as a number")
+                return
             value = float(text)
             column.add(value)
             if value < 0 or math.isnan(value) or math.isinf(value):
@@ -158,6 +159,7 @@ class _Checker:
                     "field 3 (scores): has a number below 0, infinite or NaN, which becomes a NaN or an infinity "
                     "in Moses without a word (columns are probabilities, not logarithms)"
                 )
+                return
 
     def _check_alignment(self, alignment: bytes, source: int, target: int) -> None:
         pairs = _tokens(alignment)
@@ -179,7 +181,7 @@ class _Checker:
             self.problem("field 7 (properties): is not of the form `{{Key value}}`")
         for key in groups:
             if key not in _MOSES_PROPERTIES and not key.startswith(b"TargetConstituentBoundaries"):
-                self.problem(f"field 7 (properties): Moses knows no property `{quote(key)}`")
+                self.problem("field 7 (properties): names a property that Moses does not know")
 
     def _check_order(self, entry: Entry) -> None:
         # `sort` compares whole lines, so the separator is part of the key.
@@ -212,20 +214,19 @@ class _Checker:
         if report.repeated_pairs:
             report.notes.append(f"{report.repeated_pairs} pairs stand there twice: Moses keeps both as options")
         if str(path) != STANDARD_STREAM:
-            note = _note_on_compression(Path(path))
-            report.notes.extend([note] if note else [])
+            self._check_compression(Path(path))
 
-
-def _note_on_compression(path: Path) -> str | None:
-    with path.open("rb") as stream:
-        compression = detect_format(stream.read(6))
-    if compression == "gz" and path.suffix != ".gz":
-        return "gzip data under a name that does not end in .gz: Moses goes by the name, rename it"
-    if compression != "gz" and path.suffix == ".gz":
-        return "named .gz but not gzip data: Moses goes by the name, rename or compress it"
-    if compression in ("zst", "xz", "bz2"):
-        return f"{compression} data: Moses reads plain and gzip tables, compress it as .gz"
-    return None
+    def _check_compression(self, path: Path) -> None:
+        """Moses opens tables by their names, and knows no other compression than gzip."""
+        if not path.is_file():
+            return
+        with path.open("rb") as stream:
+            compression = detect_format(stream.read(6))
+        if compression not in (None, "gz"):
+            self.problem(f"file: is {compression} data, which Moses does not read in a table; compress it as .gz")
+        elif (compression == "gz") != (path.suffix == ".gz"):
+            kind = "gzip data" if compression else "plain text"
+            self.problem(f"file: is {kind} under the name {path.name}, and Moses goes by the name; rename it")
 
 
 def _tokens(field: bytes) -> list[bytes]:

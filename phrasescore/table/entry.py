@@ -8,6 +8,7 @@ no-break space or U+2028 is part of a word. Moses' loader: moses/TranslationMode
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 SEPARATOR = b" ||| "
@@ -16,8 +17,11 @@ SEPARATOR = b" ||| "
 class LineFault(ValueError):
     """What is wrong with a line: the field, the reason, the remedy. The reader adds file and line number."""
 
-    def __init__(self, field: str, reason: str, remedy: str) -> None:
+    def __init__(self, field: str, reason: str, remedy: str, *, is_about_the_table: bool = False) -> None:
         super().__init__(f"{field}: {reason}; {remedy}")
+        self.field, self.reason = field, reason
+        self.is_about_the_table = is_about_the_table
+        """Whether the line shows that the whole table is of a kind that cannot be used."""
 
 
 class Entry(NamedTuple):
@@ -39,14 +43,16 @@ class Entry(NamedTuple):
 
     def score_count(self) -> int:
         """Return the number of scores. Empty tokens do not count: Moses skips them."""
-        blanks = self.scores.count(b" ")
-        if b"  " in self.scores:
+        if b"  " in self.scores or self.scores.startswith(b" "):
             return sum(1 for token in self.scores.split(b" ") if token)
-        return blanks + 1
+        return self.scores.count(b" ") + 1
 
     def other_fields(self) -> list[bytes]:
         """Return the fields after the scores: alignment, counts, sparse features, properties."""
-        fields = self.rest.rstrip(b"\r\n").removeprefix(SEPARATOR).split(SEPARATOR)
+        rest = self.rest.rstrip(b"\r\n").lstrip(b" ")
+        if not rest.startswith(SEPARATOR.lstrip()):
+            return []
+        fields = rest.removeprefix(SEPARATOR.lstrip()).split(SEPARATOR)
         # Moses itself ends a line whose last field is empty with ` |||`.
         fields[-1] = fields[-1].removesuffix(b"|||")
         return fields
@@ -56,9 +62,10 @@ class Entry(NamedTuple):
         fields = self.other_fields()
         counts = fields[1].split(b" ") if len(fields) > 1 else []
         try:
-            return float(counts[2])
+            count = float(counts[2])
         except (IndexError, ValueError):
             return None
+        return count if 0 <= count < math.inf else None
 
 
 def cut_line(line: bytes) -> Entry:
@@ -90,9 +97,9 @@ def parse_line(line: bytes) -> Entry:
     Raises:
         LineFault: it is not a line of a phrase-based, unfactored table that Moses would load.
     """
-    entry = cut_line(line)
     if b"\0" in line:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
+    entry = cut_line(line)
     _check_phrases(entry.source, entry.target)
     _check_scores(entry.scores)
     return entry
@@ -121,6 +128,7 @@ def _check_phrases(source: bytes, target: bytes) -> None:
             field,
             "holds `|`, which separates the factors of a factored table",
             "factored tables cannot be scored; train without factors, or escape a literal `|` as `&#124;`",
+            is_about_the_table=True,
         )
 
 
@@ -132,6 +140,7 @@ def _check_labels(field: str, phrase: bytes) -> None:
                 f"holds `{quote(token)}`, which Moses reads as a label of a hierarchical rule",
                 "hierarchical and syntax tables cannot be scored; use a phrase-based table, or escape literal "
                 "brackets as `&#91;` and `&#93;`",
+                is_about_the_table=True,
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -23,20 +22,17 @@ class Loss:
     per_word: float
     """Per predicted symbol: words and end symbols."""
 
-    @property
-    def perplexity(self) -> float:
-        """exp(loss per word)."""
-        return math.exp(min(self.per_word, 700.0))
-
 
 @torch.inference_mode()
 def mean_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> Loss:
     """Return the mean loss over all pairs, each counted once."""
     total, symbols = 0.0, 0
+    network.eval()
     with device.products():
         for lines in batches_in_order(pairs, _BATCH):
             some = pairs.take(lines)
             batch = PairBatch.apart(some.source, some.target).to(device.torch_device)
             total -= float(network(batch).double().sum())
             symbols += len(batch.symbol_I)
+    network.train()
     return Loss(total / len(pairs), total / symbols)

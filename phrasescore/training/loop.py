@@ -18,7 +18,7 @@ from torch import Tensor
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
+from phrasescore.files import try_to_lock, write_atomically
 from phrasescore.model_folder import METRICS, TRAINING_STATE, save_weights
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -29,6 +29,7 @@ from phrasescore.training.evaluation import Loss, mean_loss
 from phrasescore.training.optimisers import make_optimiser, rate_factor
 
 CHECKPOINT = "checkpoint.safetensors"
+LOCK = "lock"
 _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
 
@@ -121,7 +122,7 @@ class Trainer:
         self.optimiser = make_optimiser(network, config)
         self.progress = Progress()
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device.torch_device)
-        network.softmax.product_dtype = device.product_dtype
+        network.multiply_in(device.product_dtype)
 
     @property
     def _checkpoint_path(self) -> Path:
@@ -155,8 +156,14 @@ class Trainer:
         """Train until the budget is spent, the held-out loss no longer falls, or the watcher says stop.
 
         Raises:
-            UserError: the loss is no longer a number.
+            UserError: the loss is no longer a number, or another run is training in the folder.
         """
+        with (self.folder / TRAINING_STATE / LOCK).open("wb") as lock:
+            if not try_to_lock(lock):
+                raise UserError(f"{self.folder}: another run is training in this folder; wait for it or give another")
+            return self._train()
+
+    def _train(self) -> Progress:
         while not self._is_finished():
             batches = batches_of_pass(
                 self.pairs.table,
@@ -183,7 +190,7 @@ class Trainer:
     def _stop(self) -> Progress:
         """Save the state in the middle of a pass, and weights to look at if there are none yet."""
         self._check_loss()
-        self._save_checkpoint()
+        self.save_checkpoint()
         if self.progress.best_loss is None:
             save_weights(self.folder, self.network)
         return self.progress
@@ -224,7 +231,8 @@ class Trainer:
     def _status(self, spent: float) -> Status:
         progress = self.progress
         rate = progress.pair_sum / progress.second_sum if progress.second_sum else 0.0
-        return Status(progress.update, spent, rate, progress.loss_sum / progress.pair_sum, progress.best_loss)
+        held_out = progress.best_loss if len(self.pairs.held_out) else None
+        return Status(progress.update, spent, rate, progress.loss_sum / progress.pair_sum, held_out)
 
     def _update(self, pairs: PhrasePairs) -> float:
         """Follow the gradient of the mean negative log-likelihood per pair (Eq. 4); return the budget spent."""
@@ -245,9 +253,9 @@ class Trainer:
         self._loss_sum += loss.detach().double() * len(pairs)
         return spent
 
-    def _check_loss(self) -> None:
+    def _check_loss(self, measured: float = 0.0) -> None:
         self.progress.loss_sum = float(self._loss_sum)
-        if not math.isfinite(self.progress.loss_sum):
+        if not math.isfinite(self.progress.loss_sum + measured):
             best = (
                 f"the weights of update {self.progress.best_update} are kept in {self.folder}"
                 if self.progress.best_loss is not None
@@ -267,6 +275,7 @@ class Trainer:
         measured = held_out or validation
         training_loss = progress.loss_sum / progress.pair_sum
         loss = measured.per_pair if measured else training_loss
+        self._check_loss(loss)
         best = progress.best_loss is None or loss < progress.best_loss
         if best:
             save_weights(self.folder, self.network)
@@ -289,10 +298,11 @@ class Trainer:
         with (self.folder / METRICS).open("a") as stream:
             stream.write(json.dumps(asdict(evaluation)) + "\n")
         progress.seconds += time.monotonic() - started
-        self._save_checkpoint()
+        self.save_checkpoint()
         self.watcher.on_evaluation(evaluation)
 
-    def _save_checkpoint(self) -> None:
+    def save_checkpoint(self) -> None:
+        """Write the state of the run."""
         Checkpoint.capture(self.network, self.optimiser, self.progress, self.run).save(self._checkpoint_path)
 
     def _forget_later_metrics(self) -> None:

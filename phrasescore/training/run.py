@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from phrasescore.device import Device
@@ -16,10 +17,10 @@ from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_descr
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig, TableData, read_table, split_held_out
-from phrasescore.training.config import TrainingConfig
+from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.loop import CHECKPOINT, Trainer, TrainingPairs
 
-_BUDGET = ("epochs", "max_updates", "max_minutes", "patience")
+_MAY_CHANGE = BUDGET | {"patience"}
 """What may be different when a run is resumed."""
 
 
@@ -34,7 +35,7 @@ class Settings:
     def fixed(self) -> dict[str, Any]:
         """Return what must be the same when a run is resumed, as JSON values."""
         values = {**asdict(self.model), **asdict(self.data), **asdict(self.training)}
-        fixed = {key: value for key, value in values.items() if key not in _BUDGET}
+        fixed = {key: value for key, value in values.items() if key not in _MAY_CHANGE}
         return dict(json.loads(json.dumps(fixed, default=str)))
 
 
@@ -69,16 +70,31 @@ def prepare(
     pairs = TrainingPairs(data.pairs, lines, data.pairs.take(held_out), None)
     if validation is not None:
         vocabularies = data.source_vocabulary, data.target_vocabulary
-        other = read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies)
-        pairs = TrainingPairs(data.pairs, lines, pairs.held_out, other.pairs.take(other.distinct))
+        other = read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress)
+        shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(other.distinct)
+        some = np.sort(shuffled[: settings.data.held_out_limit])
+        pairs = TrainingPairs(data.pairs, lines, pairs.held_out, other.pairs.take(some))
     torch.manual_seed(settings.training.seed)
     network = EncoderDecoder(settings.model, len(data.source_vocabulary), len(data.target_vocabulary))
-    run = {**settings.fixed(), "table": data.digest}
+    run = {
+        **settings.fixed(),
+        "table": data.digest,
+        "vocabularies": [data.source_vocabulary.digest(), data.target_vocabulary.digest()],
+    }
     trainer = Trainer(folder, network.to(device.torch_device), pairs, settings.training, device, run)
+    if restart:
+        (folder / TRAINING_STATE / CHECKPOINT).unlink(missing_ok=True)
+        (folder / WEIGHTS).unlink(missing_ok=True)
     if not trainer.resume():
-        save_description(
-            folder, settings.model, settings.data.direction, data.source_vocabulary, data.target_vocabulary
-        )
+        provenance = {
+            "table": str(table),
+            **data.summary,
+            "settings": asdict(settings.training),
+            "device": str(device),
+        }
+        vocabularies = data.source_vocabulary, data.target_vocabulary
+        save_description(folder, settings.model, settings.data.direction, *vocabularies, provenance)
+        trainer.save_checkpoint()
     return trainer, data
 
 
@@ -88,10 +104,7 @@ def _make_folder(folder: Path, restart: bool) -> None:
         raise UserError(f"{folder}: is a file; give the name of a folder")
     if folder.exists() and any(folder.iterdir()) and not ((folder / CONFIG).exists() or state.exists()):
         raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
-    if restart:
-        (state / CHECKPOINT).unlink(missing_ok=True)
-        (folder / WEIGHTS).unlink(missing_ok=True)
-    elif (folder / WEIGHTS).exists() and not (state / CHECKPOINT).exists():
+    if not restart and (folder / WEIGHTS).exists() and not (state / CHECKPOINT).exists():
         raise UserError(
             f"{folder}: holds a network but not the state of its training; give another folder, or --restart "
             "to replace it"

@@ -21,7 +21,7 @@ from tests.conftest import DATA, MINI
 
 MODEL = str(DATA / "stored-model")
 TINY_OPTIONS = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --evaluate-every 20 --device cpu"
-ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"} | {"OMP_NUM_THREADS": "1"}
 
 
 def run(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -99,6 +99,9 @@ def test_only_the_sources_of_a_text(mini_table: Path, tmp_path: Path) -> None:
         (["annotate", "TABLE", "-m", MODEL, "-o", "/proc/nowhere/x.gz"], "cannot be written"),
         (["train", "TABLE", "-o", "FOLDER/rnn", "--held-out", "1"], "leaves no pairs to train on"),
         (["train", "TABLE", "-o", "/proc/rnn"], "/proc/rnn"),
+        (["train", "TABLE", "-o", "FOLDER/rnn", "--batch-size", "0"], "batch_size is 0; give at least 1"),
+        (["train", "TABLE", "-o", "FOLDER/rnn", "--max-minutes", "0"], "max_minutes is 0.0; give at least"),
+        (["annotate", "TABLE", "-m", MODEL, "--report", "/nowhere/r.json"], "/nowhere/r.json: cannot be written"),
         (["check", "nowhere.gz"], "cannot be read"),
     ],
 )
@@ -174,11 +177,20 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     assert {path.name for path in folder.iterdir()} == {"table.gz"}
 
 
-def test_a_closed_pipe_is_silent(mini_table: Path) -> None:
-    command = f"{sys.executable} -m phrasescore annotate {mini_table} -m {MODEL} -q | head -n 3"
+@pytest.mark.parametrize("command", [f"annotate TABLE -m {MODEL} -q", "check TABLE -q"])
+def test_a_closed_pipe_is_silent(mini_table: Path, command: str) -> None:
+    command = f"{sys.executable} -m phrasescore {command.replace('TABLE', str(mini_table))} | head -n 1"
     done = subprocess.run(command, shell=True, capture_output=True, env=ENVIRONMENT, timeout=100, check=True)
-    assert len(done.stdout.splitlines()) == 3
+    assert len(done.stdout.splitlines()) == 1
     assert done.stderr == b""
+
+
+def test_findings_as_json(small_table: Path) -> None:
+    done = run("check", small_table, "--json")
+    findings = json.loads(done.stdout)
+    assert findings["lines"] == 600
+    assert len(findings["columns"]) == 4
+    assert findings["problems"] == {}
 
 
 def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> None:

@@ -91,7 +91,9 @@ def test_every_preset_equals_the_equations(preset: str) -> None:
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(0.1)
-    assert np.abs(scores(network, shared()) - reference_scores(network)).max() < 1e-4
+    expected = reference_scores(network)
+    assert np.abs(scores(network, shared()) - expected).max() < 1e-4
+    assert np.abs(scores(network.double(), shared()) - expected).max() < 1e-9
 
 
 @pytest.mark.usefixtures("double_precision")

@@ -28,10 +28,13 @@ def test_each_distinct_prefix_has_one_node(lists: list[list[int]], starts: int) 
     start = np.arange(len(lists)) % starts
     tree = merge_prefixes(Phrases.from_lists(lists), start, starts)
     nodes = prefixes(tree, starts)
-    assert len(set(nodes)) == len(nodes)
     expected = [(s, *ids[: t + 1]) for s, ids in zip(start, lists, strict=True) for t in range(len(ids))]
     assert [nodes[node] for node in tree.path_I.tolist()] == expected
+    # Levels are filled up with copies of their last node, which no path uses.
     assert set(nodes[starts:]) == set(expected)
+    used = {(node, nodes[node]) for node in tree.path_I.tolist()}
+    assert len(used) == len(set(expected))
+    assert all(size % 32 == 0 for size in tree.sizes)
 
 
 @given(lists_of_ids)
@@ -41,7 +44,8 @@ def test_apart_each_sequence_has_its_own_nodes(lists: list[list[int]]) -> None:
     nodes = prefixes(tree, len(lists))
     expected = [(s, *ids[: t + 1]) for s, ids in enumerate(lists) for t in range(len(ids))]
     assert [nodes[node] for node in tree.path_I.tolist()] == expected
-    assert len(nodes) == len(lists) + len(expected)
+    assert len(set(tree.path_I.tolist())) == len(expected)
+    assert max(tree.sizes, default=0) <= len(lists)
 
 
 def test_apart_wants_the_longest_first() -> None:
@@ -58,6 +62,6 @@ def test_a_batch_predicts_each_word_from_the_node_before_it() -> None:
     assert predicted == [(0,), (0, 5), (0, 5, 6), (0,), (0, 5), (1,), (1,), (1, 7)]
     assert batch.symbol_I.tolist() == [5, 6, 1, 5, 1, 1, 7, 1]
     assert batch.pair_I.tolist() == [0, 0, 0, 1, 1, 2, 3, 3]
-    assert [nodes[i][0] for i in range(len(nodes))] == batch.source_of_node_A.tolist()
-    ends = [prefixes(batch.source, 1)[node] for node in batch.source_end_S.tolist()]
+    assert [nodes[i][0] for i in batch.node_I] == batch.source_of_node_A[batch.node_I].tolist()
+    ends = [prefixes(batch.source, 1)[node] for node in batch.source_end_S.tolist()[:2]]
     assert ends == [(0, 2, 3, 1), (0, 4, 1)]

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 import resource
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,14 +88,44 @@ def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
 
 def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
-    path.write_bytes(b"the ||| le ||| 0.5\nbroken\n ||| le ||| 0.5\na|b ||| c ||| 0.1 ||| 0-0\nthe ||| la ||| 0.5\n")
+    path.write_bytes(b"the ||| le ||| 0.5\nbroken\n ||| le ||| 0.5\na ||| c ||| 0.1 1 ||| 0-0\nthe ||| la ||| 0.5\n")
     counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, Columns(unknown_words="target"))
     lines = output.read_bytes().splitlines()
-    assert lines[1:4] == [b"broken", b" ||| le ||| 0.5 1 1", b"a|b ||| c ||| 0.1 1 1 ||| 0-0"]
+    assert lines[1:4] == [b"broken", b" ||| le ||| 0.5 1 1", b"a ||| c ||| 0.1 1 1 1 ||| 0-0"]
     assert len(lines) == 5
     assert counts.faulty_lines_kept == 3
     assert counts.first_fault is not None
     assert "line 2" in counts.first_fault
+
+
+@pytest.mark.parametrize("line", [b"a|b ||| c ||| 0.1", b"[X][X] a [X] ||| b ||| 0.1"])
+def test_tables_of_another_kind_are_refused_even_so(tmp_path: Path, line: bytes) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    path.write_bytes(b"the ||| le ||| 0.5\n" + line + b"\n")
+    with pytest.raises(UserError, match="cannot be scored"):
+        annotate(TableReader(path, keep_faulty=True), output, SCORER, PLAIN)
+    assert not output.exists()
+
+
+def test_links_stay_links_and_devices_are_not_replaced(small_table: Path, tmp_path: Path) -> None:
+    real, link, pipe = tmp_path / "real.gz", tmp_path / "link.gz", tmp_path / "pipe"
+    real.write_bytes(b"old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    annotate(TableReader(small_table), link, SCORER, PLAIN)
+    assert link.is_symlink()
+    assert len(lines_of(real)) == 600
+    assert real.stat().st_mode & 0o777 == 0o640
+    annotate(TableReader(small_table), Path("/dev/null"), SCORER, PLAIN)
+    assert Path("/dev/null").is_char_device()
+    os.mkfifo(pipe)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    annotate(TableReader(small_table), pipe, SCORER, PLAIN)
+    reader.join()
+    assert len(received[0].splitlines()) == 600
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("content", [b"", b"the ||| le ||| 1"])
@@ -202,4 +234,3 @@ def test_the_real_table(multi30k_table: Path, tmp_path: Path) -> None:
         for line, after in zip(stream, lines_of(output), strict=False):
             assert without_column(after, 4)[0] == line
     assert len(lines_of(output)) == 20_000
-    assert (MINI / "phrase-table.gz").exists()

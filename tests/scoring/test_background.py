@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 
 import pytest
 
-from phrasescore.scoring.background import in_background
+from phrasescore.scoring.background import read_ahead, write_behind
 
 
 def test_items_come_in_order() -> None:
-    assert list(in_background(in_background(range(100)))) == list(range(100))
+    assert list(read_ahead(read_ahead(range(100)))) == list(range(100))
 
 
 def test_an_exception_comes_through() -> None:
@@ -17,7 +18,7 @@ def test_an_exception_comes_through() -> None:
         yield 1
         raise KeyError("here")
 
-    items = in_background(failing())
+    items = read_ahead(failing())
     assert next(items) == 1
     with pytest.raises(KeyError, match="here"):
         next(items)
@@ -34,8 +35,33 @@ def test_closing_stops_the_thread_and_closes_the_source() -> None:
             closed.set()
 
     before = threading.active_count()
-    items = in_background(endless())
+    items = read_ahead(endless())
     assert next(items) == 1
     items.close()
     assert closed.is_set()
+    assert threading.active_count() == before
+
+
+def test_what_is_handed_over_is_written_in_order() -> None:
+    written: list[int] = []
+    with write_behind(written.append) as hand_over:
+        for item in range(50):
+            hand_over(item)
+    assert written == list(range(50))
+
+
+def test_an_exception_of_the_writer_comes_through() -> None:
+    def fail(item: int) -> None:
+        raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"), write_behind(fail) as hand_over:
+        deque(map(hand_over, range(1000)))
+    with pytest.raises(OSError, match="disk"), write_behind(fail) as hand_over:
+        hand_over(1)
+
+
+def test_nothing_is_written_after_a_failure() -> None:
+    before = threading.active_count()
+    with pytest.raises(KeyError), write_behind(lambda item: None):
+        raise KeyError("body")
     assert threading.active_count() == before

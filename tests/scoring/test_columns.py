@@ -37,7 +37,7 @@ def test_what_is_not_a_number_is_refused() -> None:
         score_column(np.array([-1.0, math.nan]))
 
 
-@given(st.lists(st.integers(0, 60), min_size=1))
+@given(st.lists(st.integers(0, 200), min_size=1))
 def test_moses_sees_the_count(counts: list[int]) -> None:
     for count, text in zip(counts, count_column(np.array(counts)), strict=True):
-        assert abs(as_moses_reads(text) - count) < 1e-5
+        assert abs(as_moses_reads(text) - min(count, 88)) < 1e-5

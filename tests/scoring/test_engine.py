@@ -12,7 +12,7 @@ from phrasescore.device import choose_device
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.engine import DamagedWeightsError, Scorer
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
 from tests.conftest import DATA, MINI, TINY
@@ -103,7 +103,7 @@ def test_damaged_weights_are_noticed() -> None:
     scorer = make_scorer()
     with torch.no_grad():
         scorer.network.encoder.embedding.words.weight.fill_(float("nan"))
-    with pytest.raises(ValueError, match="not a number"):
+    with pytest.raises(DamagedWeightsError, match="not numbers"):
         score(scorer, [(b"a", b"b")])
 
 

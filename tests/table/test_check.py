@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gzip
-import shutil
+import lzma
 from pathlib import Path
 
 import pytest
@@ -33,13 +33,13 @@ def test_a_table_that_moses_wrote_has_no_problems() -> None:
         (b"a ||| b ||| -4.5 ||| 0-0", "below 0"),
         (b"a ||| b ||| nan ||| 0-0", "NaN"),
         (b"a ||| b ||| inf ||| 0-0", "infinite"),
-        (b"a ||| b ||| Infinity ||| 0-0", "cannot read `Infinity`"),
-        (b"a ||| b ||| 1_0 ||| 0-0", "cannot read `1_0`"),
+        (b"a ||| b ||| Infinity ||| 0-0", "cannot read as a number"),
+        (b"a ||| b ||| 1_0 ||| 0-0", "cannot read as a number"),
         (b"a ||| b ||| 0.5 1 ||| 0-0", "2 scores where num-features promises 1"),
         (b"a ||| b ||| 0.5 ||| 0-1", "points outside"),
         (b"a ||| b ||| 0.5 ||| 0:0", "not a list of `source-target`"),
         (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 ||| name", "names and values"),
-        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 |||  ||| {{Neural 1}}", "no property `Neural`"),
+        (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 |||  ||| {{Neural 1}}", "property that Moses does not know"),
         (b"a ||| b ||| 0.5 ||| 0-0 ||| 1 1 1 |||  ||| Counts 1", "of the form"),
         (b"a|x ||| b ||| 0.5 ||| 0-0", "factored"),
         (b"broken", "1 field"),
@@ -73,14 +73,29 @@ def test_order_and_repetitions_are_noted(tmp_path: Path) -> None:
     assert check_table(path).repeated_pairs == 1
 
 
-@pytest.mark.parametrize(("name", "note"), [("table.txt", "does not end in .gz"), ("table.gz", None)])
-def test_names_that_moses_would_misread(tmp_path: Path, name: str, note: str | None) -> None:
-    path = Path(shutil.copy(MINI / "phrase-table.gz", tmp_path / name))
-    notes = check_table(path, limit=5).notes
-    assert (not notes) if note is None else (note in notes[0])
+@pytest.mark.parametrize(
+    ("name", "compress", "problem"),
+    [
+        ("table.gz", gzip.compress, None),
+        ("table", bytes, None),
+        ("table.txt", gzip.compress, "gzip data under the name table.txt"),
+        ("table.gz", bytes, "plain text under the name table.gz"),
+        ("table.xz", lzma.compress, "xz data, which Moses does not read"),
+    ],
+)
+def test_files_that_moses_would_misread(tmp_path: Path, name: str, compress: type[bytes], problem: str | None) -> None:
+    path = tmp_path / name
+    path.write_bytes(compress(gzip.decompress((MINI / "phrase-table.gz").read_bytes())))
+    problems = list(check_table(path, limit=5).problems)
+    assert (not problems) if problem is None else (problem in problems[0])
 
 
-def test_plain_text_named_gz_is_noted(tmp_path: Path) -> None:
-    path = tmp_path / "table.gz"
-    path.write_bytes(gzip.decompress((MINI / "phrase-table.gz").read_bytes()))
-    assert "not gzip data" in check_table(path, limit=5).notes[0]
+def test_an_empty_table_is_noted(tmp_path: Path) -> None:
+    assert check_lines(tmp_path / "table") == []
+    assert check_table(tmp_path / "table").notes == ["the table is empty"]
+
+
+def test_blanks_around_scores(tmp_path: Path) -> None:
+    lines = b"a ||| b |||  0.5  1  ||| 0-0 ||| 3 3 3", b"a ||| c ||| 0.5 1 ||| 0-0 ||| 3 3 3"
+    assert check_lines(tmp_path / "table", *lines, columns=2) == []
+    assert check_table(tmp_path / "table").fields == {5: 2}

@@ -83,6 +83,8 @@ def test_brackets_inside_words_are_words() -> None:
 def test_a_pair_without_counts_has_no_joint_count() -> None:
     assert parse_line(b"a ||| b ||| 0.5\n").joint_count() is None
     assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4\n").joint_count() is None
+    assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4 nan\n").joint_count() is None
+    assert parse_line(b"a ||| b ||| 0.5  ||| 0-0 ||| 3 4 7\n").joint_count() == 7
 
 
 def test_quotes_are_printable_and_short() -> None:

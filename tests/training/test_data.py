@@ -35,7 +35,7 @@ def texts(data: TableData) -> list[tuple[bytes, bytes]]:
         (data.target_vocabulary, data.pairs.target),
     ):
         bounds = zip(phrases.offsets, phrases.offsets[1:], strict=False)
-        sides.append([vocabulary.decode(phrases.ids[a:b].tolist()) for a, b in bounds])
+        sides.append([b" ".join(vocabulary.words[i] for i in phrases.ids[a:b]) for a, b in bounds])
     return list(zip(*sides, strict=True))
 
 

@@ -68,19 +68,19 @@ def test_a_resumed_run_equals_one_never_stopped(
 
 def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     """Kill -9 in the middle; the run goes on from its last checkpoint."""
-    options = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 16 --epochs 30 --evaluate-every 25"
+    options = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 16 --epochs 60 --evaluate-every 25"
     command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "--device", "cpu", *options.split()]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([*command, "-o", str(tmp_path / "whole"), "-q"], check=True, env=environment)
-    for _ in range(2):
+    for attempt in range(2):
         process = subprocess.Popen([*command, "-o", str(tmp_path / "killed"), "-q"], env=environment)
         state = tmp_path / "killed" / "training-state" / "checkpoint.safetensors"
         before = state.stat().st_mtime_ns if state.exists() else 0
         while process.poll() is None and (state.stat().st_mtime_ns if state.exists() else 0) == before:
             time.sleep(0.01)
-        time.sleep(random.Random(1).random() / 20)
+        time.sleep(attempt / 20)
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        assert process.wait() == -signal.SIGKILL
     subprocess.run([*command, "-o", str(tmp_path / "killed"), "-q"], check=True, env=environment)
     assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
@@ -93,7 +93,7 @@ def test_other_settings_or_data_do_not_resume(small_table: Path, tmp_path: Path,
     other = replace(tiny_settings, training=replace(tiny_settings.training, batch_size=16))
     with pytest.raises(UserError, match=r"another batch_size \(32, now 16\)"):
         train(small_table, folder, other)
-    with pytest.raises(UserError, match="another table"):
+    with pytest.raises(UserError, match=r"another (table|vocabularies)"):
         train(MINI / "phrase-table.gz", folder, tiny_settings)
     longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
     assert train(small_table, folder, longer).progress.update == 51
@@ -144,6 +144,41 @@ def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Pat
     assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())
 
 
+def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    """The last update before an evaluation goes wrong: its loss was still a number."""
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    parameter = trainer.network.decoder.initial.weight
+    parameter.register_hook(  # type: ignore[no-untyped-call]
+        lambda gradient: gradient * float("nan") if trainer.progress.update == 19 else gradient
+    )
+    with pytest.raises(UserError, match="the loss is not a number; the weights of update 10 are kept"):
+        trainer.train()
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())
+
+
+def test_two_runs_do_not_share_a_folder(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    first, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    second, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+
+    def start_second() -> bool:
+        with pytest.raises(UserError, match="another run is training"):
+            second.train()
+        return True
+
+    first.watcher = Watcher(should_stop=start_second)
+    assert first.train().update == 1
+
+
+def test_a_faulty_table_does_not_cost_the_old_model(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    train(small_table, tmp_path / "run", tiny_settings)
+    (tmp_path / "faulty").write_bytes(b"broken\n")
+    with pytest.raises(UserError, match="line 1"):
+        prepare(tmp_path / "faulty", tmp_path / "run", tiny_settings, CPU, restart=True)
+    assert weights(tmp_path / "run")
+
+
 def test_the_best_weights_are_kept_and_patience_ends_the_run(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
@@ -166,7 +201,7 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
     last = metrics(tmp_path / "run")[-1]
     assert last["held_out"] != last["validation"]
     assert trainer.pairs.validation is not None
-    assert len(trainer.pairs.validation) == 19_385
+    assert len(trainer.pairs.validation) == trainer.run["held_out_limit"] == 10_000
 
 
 @pytest.mark.parametrize(("schedule", "middle"), [("constant", 1.0), ("linear", 0.55), ("cosine", 0.55)])
@@ -182,7 +217,7 @@ def test_adadelta_is_the_paper_s() -> None:
     """Accumulate the squared gradient, step with the old squared steps, then accumulate the squared step."""
     layer = torch.nn.Linear(1, 1, bias=False)
     optimiser = make_optimiser(layer, TrainingConfig(optimiser="adadelta", learning_rate=1.0))
-    w, square_g, square_d = float(layer.weight), 0.0, 0.0
+    w, square_g, square_d = layer.weight.item(), 0.0, 0.0
     for g in (0.5, -2.0, 0.25):
         layer.weight.grad = torch.tensor([[g]])
         optimiser.step()
@@ -190,7 +225,7 @@ def test_adadelta_is_the_paper_s() -> None:
         d = math.sqrt(square_d + 1e-6) / math.sqrt(square_g + 1e-6) * g
         square_d = 0.95 * square_d + 0.05 * d * d
         w -= d
-        assert float(layer.weight) == pytest.approx(w, rel=1e-5)
+        assert layer.weight.item() == pytest.approx(w, rel=1e-5)
 
 
 def toy_table(path: Path, reverse: bool) -> Path:
