@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -35,25 +34,12 @@ class Device:
     def __str__(self) -> str:
         return f"{self.torch_device} {self.precision}"
 
-    @contextmanager
-    def products(self) -> Iterator[None]:
-        """Within it, matrix products are as precise as the device says; states and the softmax's sums stay 32-bit.
+    def products(self) -> AbstractContextManager[object]:
+        """Return the context in which matrix products are as precise as the device says.
 
-        On a CPU, oneDNN rounds the factors of 32-bit products; on a GPU, autocast does.
+        States, losses and the softmax's sums stay 32-bit within it.
         """
-        matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-        before = matmul.fp32_precision
-        matmul.fp32_precision = "bf16" if self.precision == "bf16" else "ieee"
-        autocast = (
-            torch.autocast("cuda", torch.bfloat16)
-            if self.precision == "bf16" and self.torch_device.type == "cuda"
-            else contextlib.nullcontext()
-        )
-        try:
-            with autocast:
-                yield
-        finally:
-            matmul.fp32_precision = before
+        return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.product_dtype is not None)
 
 
 def choose_device(name: str, precision: Precision) -> Device:

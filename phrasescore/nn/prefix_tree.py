@@ -19,14 +19,17 @@ from torch import Tensor
 from phrasescore.phrases import Phrases
 
 _WORD_BITS = 32
-_ROWS = 32
-"""Levels are filled up to a multiple of so many nodes. Matrix libraries prepare a program for each new number
-of rows, which takes longer than the product itself; so there must not be many different numbers."""
+_LEAST_ROWS = 32
 
 
 def rounded_up(rows: int) -> int:
-    """Return the number of rows that so many are filled up to."""
-    return -(-rows // _ROWS) * _ROWS
+    """Return the number of rows that so many are filled up to: at most 32 more, or a sixteenth more.
+
+    Matrix libraries prepare a program for each new number of rows, which takes longer than the product itself;
+    so there must not be many different numbers.
+    """
+    step = max(_LEAST_ROWS, 1 << max(0, rows.bit_length() - 5))
+    return -(-rows // step) * step
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,10 @@ class GatedUnit(nn.Module):
 
     def project(self, x_Nm: Tensor) -> Tensor:
         """Return W_r x, W_z x, W x side by side, [N, 3n]."""
-        x_N3n: Tensor = self.input(x_Nm)
-        if self.candidate_bias is None:
-            return x_N3n
-        return x_N3n + nn.functional.pad(self.candidate_bias, (2 * self.hidden, 0))
+        bias: Tensor | None = self.input.bias
+        if self.candidate_bias is not None:
+            bias = nn.functional.pad(self.candidate_bias, (2 * self.hidden, 0))
+        return nn.functional.linear(x_Nm, self.input.weight, bias)
 
     def project_context(self, c_Sd: Tensor) -> Tensor:
         """Return C_r c, C_z c, C c side by side, [S, 3n]."""
@@ -76,15 +76,15 @@ class GatedUnit(nn.Module):
         if context_B3n is not None:
             c_B2n, c_Bn = context_B3n.split((2 * n, n), dim=1)
             x_B2n = x_B2n + c_B2n
-        gates_B2n = torch.sigmoid(torch.addmm(x_B2n, h_Bn, self.recurrent_gates.weight.t()))
-        r_Bn, z_Bn = gates_B2n.chunk(2, dim=1)
-        U = self.recurrent_candidate.weight.t()
+        r_Bn, z_Bn = torch.sigmoid(x_B2n + self.recurrent_gates(h_Bn)).chunk(2, dim=1)
         if self.reset == "before":
             if c_Bn is not None:
                 candidate_Bn = candidate_Bn + c_Bn
-            candidate_Bn = torch.addmm(candidate_Bn, r_Bn * h_Bn, U)
+            candidate_Bn = candidate_Bn + self.recurrent_candidate(r_Bn * h_Bn)
         else:
-            product_Bn = h_Bn @ U if c_Bn is None else torch.addmm(c_Bn, h_Bn, U)
+            product_Bn = self.recurrent_candidate(h_Bn)
+            if c_Bn is not None:
+                product_Bn = product_Bn + c_Bn
             candidate_Bn = torch.addcmul(candidate_Bn, r_Bn, product_Bn)
         candidate_Bn = torch.tanh(candidate_Bn)
         return candidate_Bn + z_Bn * (h_Bn - candidate_Bn)

@@ -25,7 +25,7 @@ from phrasescore.vocabulary import UNKNOWN
 
 T = TypeVar("T", bound=np.generic)
 
-_BATCH_PAIRS = {"cpu": 1024, "cuda": 16384}
+_BATCH_PAIRS = {"cpu": 4096, "cuda": 16384}
 
 
 @dataclass(frozen=True)
