@@ -40,14 +40,8 @@ def parse_arguments() -> argparse.Namespace:
 def machine(device_name: str) -> dict[str, Any]:
     """Return what the figures were measured on."""
     device = choose_device(device_name, "auto")
-    cpu = next(
-        (
-            line.split(":")[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.processor(),
-    )
+    facts = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    cpu = next((line.split(":")[1].strip() for line in facts if line.startswith("model name")), platform.processor())
     return {
         "cpu": cpu,
         "threads": torch.get_num_threads(),

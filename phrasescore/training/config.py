@@ -23,7 +23,7 @@ class TrainingConfig:
     final_rate: float = option(0.02, "learning rate at the end, as a share of the highest", minimum=0)
     batch_size: int = option(512, "phrase pairs an update", minimum=1)
     clip: float = option(1.0, "largest norm of the gradient of the mean loss per pair", minimum=0)
-    epochs: int = option(1_000_000, "passes over the pairs", minimum=1)
+    epochs: int | None = option(None, "passes over the pairs after which to stop", minimum=1)
     max_updates: int | None = option(None, "updates after which to stop", minimum=1)
     max_minutes: float | None = option(None, "minutes of training after which to stop", minimum=0.001)
     patience: int = option(10, "evaluations without a better held-out loss after which to stop; 0 for never", minimum=0)

@@ -199,7 +199,9 @@ class Trainer:
         """Return the share of the budget that is spent, 0 to 1."""
         config, progress = self.config, self.progress
         batches = math.ceil(len(self.pairs.lines) / config.batch_size)
-        shares = [(progress.epoch + progress.batch / batches) / config.epochs]
+        shares = [0.0]
+        if config.epochs is not None:
+            shares.append((progress.epoch + progress.batch / batches) / config.epochs)
         if config.max_updates is not None:
             shares.append(progress.update / config.max_updates)
         if config.max_minutes is not None:

@@ -16,7 +16,7 @@ from phrasescore.errors import UserError
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_description
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.pairs import DataConfig, TableData, read_table, split_held_out
+from phrasescore.pairs import DataConfig, PhrasePairs, TableData, read_table, split_held_out
 from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.loop import CHECKPOINT, Trainer, TrainingPairs
 
@@ -67,35 +67,31 @@ def prepare(
     lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
     if not len(lines):
         raise UserError(f"{table}: leaves no pairs to train on; hold out less or give a larger table")
-    pairs = TrainingPairs(data.pairs, lines, data.pairs.take(held_out), None)
+    vocabularies = data.source_vocabulary, data.target_vocabulary
+    other = None
     if validation is not None:
-        vocabularies = data.source_vocabulary, data.target_vocabulary
-        other = read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress)
-        shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(other.distinct)
-        some = np.sort(shuffled[: settings.data.held_out_limit])
-        pairs = TrainingPairs(data.pairs, lines, pairs.held_out, other.pairs.take(some))
+        other = _some_pairs(
+            read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress), settings
+        )
+    pairs = TrainingPairs(data.pairs, lines, data.pairs.take(held_out), other)
     torch.manual_seed(settings.training.seed)
-    network = EncoderDecoder(settings.model, len(data.source_vocabulary), len(data.target_vocabulary))
-    run = {
-        **settings.fixed(),
-        "table": data.digest,
-        "vocabularies": [data.source_vocabulary.digest(), data.target_vocabulary.digest()],
-    }
+    network = EncoderDecoder(settings.model, *map(len, vocabularies))
+    run = {**settings.fixed(), "table": data.digest, "vocabularies": [words.digest() for words in vocabularies]}
     trainer = Trainer(folder, network.to(device.torch_device), pairs, settings.training, device, run)
     if restart:
         (folder / TRAINING_STATE / CHECKPOINT).unlink(missing_ok=True)
         (folder / WEIGHTS).unlink(missing_ok=True)
     if not trainer.resume():
-        provenance = {
-            "table": str(table),
-            **data.summary,
-            "settings": asdict(settings.training),
-            "device": str(device),
-        }
-        vocabularies = data.source_vocabulary, data.target_vocabulary
+        provenance = {"table": str(table), **data.summary, **asdict(settings.training), "device": str(device)}
         save_description(folder, settings.model, settings.data.direction, *vocabularies, provenance)
         trainer.save_checkpoint()
     return trainer, data
+
+
+def _some_pairs(table: TableData, settings: Settings) -> PhrasePairs:
+    """Return as many distinct pairs of a table as may be held out, drawn by the seed."""
+    shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(table.distinct)
+    return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))
 
 
 def _make_folder(folder: Path, restart: bool) -> None:
