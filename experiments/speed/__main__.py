@@ -15,14 +15,20 @@ from phrasescore.device import choose_device, keep_freed_memory
 from phrasescore.files import write_atomically
 from phrasescore.model_folder import to_json
 
-_DEFAULT_TABLE = Path(__file__).parents[2].parent / "shared/golden/multi30k-en-fr/phrase-table.gz"
+_ROOT = Path(__file__).parents[2]
+_TABLES = (
+    _ROOT.parent / "shared/golden/multi30k-en-fr/phrase-table.gz",
+    _ROOT / "tests/data/mini/phrase-table.gz",
+)
+"""The large table beside the repository, where there is one, or the small one in it."""
 _PARTS = ("scoring", "training", "pipeline", "memory")
 
 
 def parse_arguments() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(prog="python -m experiments.speed", description=__doc__)
-    parser.add_argument("--table", type=Path, default=_DEFAULT_TABLE, help="phrase table (default: %(default)s)")
+    table = next(path for path in _TABLES if path.exists())
+    parser.add_argument("--table", type=Path, default=table, help="phrase table (default: %(default)s)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS, help="what to measure (default: all)")
     parser.add_argument("--lines", type=int, default=16_384, help="lines to score (default: %(default)s)")
