@@ -27,4 +27,4 @@ def test_options_in_the_readme_exist(command: str) -> None:
 
 def test_every_preset_is_described() -> None:
     for preset in PRESETS:
-        assert f"| `{preset}` |" in README
+        assert f"| `{preset}`" in README
