@@ -5,6 +5,6 @@ import os
 __version__ = "0.1.0"
 
 # GNU OpenMP lets the threads of a finished operation spin for milliseconds. When anything else runs on the
-# machine they steal the time of the thread they wait for, and everything gets ten times slower; spinning for
+# machine they steal the time of the thread they wait for, and everything gets many times slower; spinning for
 # microseconds costs nothing when nothing else runs. It must be set before torch is imported.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")

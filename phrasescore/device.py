@@ -75,8 +75,8 @@ def cpu_has_bf16() -> bool:
 def keep_freed_memory() -> None:
     """Make glibc hold on to freed memory instead of returning large blocks to the system.
 
-    Each step frees and allocates the same hundreds of megabytes; getting them back as zeroed pages costs an
-    eighth of the training time. Elsewhere than on Linux this does nothing.
+    Each step frees and allocates the same hundreds of megabytes; getting them back as zeroed pages takes a
+    part of the training time that can be saved. Elsewhere than on Linux this does nothing.
     """
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError, OSError):
