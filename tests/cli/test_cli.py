@@ -163,7 +163,10 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     folder.mkdir()
     output = folder / "table.gz"
     output.write_bytes(b"old")
-    command = [sys.executable, "-m", "phrasescore", "annotate", str(big), "-m", MODEL, "-o", str(output), "-q"]
+    # A shell that starts the tests in the background lets its children ignore SIGINT.
+    start = "import signal, sys; from phrasescore.cli import main; signal.signal(2, signal.default_int_handler); "
+    command = [sys.executable, "-c", start + "sys.exit(main())", "annotate", str(big), "-m", MODEL, "-o", str(output)]
+    command += ["-q"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
     wait_for(folder / ".table.gz.tmp")
     time.sleep(0.5)
@@ -191,6 +194,21 @@ def test_findings_as_json(small_table: Path) -> None:
     assert findings["lines"] == 600
     assert len(findings["columns"]) == 4
     assert findings["problems"] == {}
+
+
+@pytest.mark.parametrize("name", ["out.gz", "out", "out.zst"])
+def test_a_full_disk_is_one_sentence(tmp_path: Path, name: str) -> None:
+    """No file may grow beyond a few kilobytes; in a process of its own, for the limit holds for all its files."""
+    (tmp_path / name).write_bytes(b"old")
+    limit = (
+        "import resource, sys; from phrasescore.cli import main; resource.setrlimit(resource.RLIMIT_FSIZE, (4096,) * 2)"
+    )
+    command = [sys.executable, "-c", f"{limit}; sys.exit(main())", "annotate", str(MINI / "phrase-table.gz"), "-q"]
+    command += ["-m", MODEL, "-o", str(tmp_path / name)]
+    done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, timeout=100, check=False)
+    assert "cannot be written (File too large)" in error_of(done)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == b"old"
 
 
 def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> None:

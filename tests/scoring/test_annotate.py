@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import gzip
 import os
-import resource
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -186,27 +184,6 @@ def test_a_table_may_replace_itself(small_table: Path) -> None:
     annotate(TableReader(small_table), small_table, SCORER, PLAIN)
     assert len(lines_of(small_table)) == before
     assert check_table(small_table).columns[4].largest <= 1
-
-
-@pytest.fixture
-def small_disk() -> Iterator[None]:
-    """No file may grow beyond a few kilobytes."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-@pytest.mark.parametrize("name", ["out.gz", "out", "out.zst"])
-@pytest.mark.usefixtures("small_disk")
-def test_a_full_disk_is_one_sentence(tmp_path: Path, name: str) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / name).write_bytes(b"old")
-    with pytest.raises(UserError, match=r"cannot be written.*nothing was changed"):
-        annotate(TableReader(MINI / "phrase-table.gz"), folder / name, SCORER, PLAIN)
-    assert only_these_files(folder, name)
-    assert (folder / name).read_bytes() == b"old"
 
 
 def test_a_folder_without_rights_is_one_sentence(small_table: Path) -> None:
