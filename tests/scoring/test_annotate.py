@@ -17,7 +17,7 @@ from phrasescore.scoring.annotate import Columns, annotate
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.check import check_table
 from phrasescore.table.reader import TableReader
-from tests.conftest import DATA, MINI
+from tests.conftest import DATA
 
 SCORER = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
 PLAIN = Columns()
