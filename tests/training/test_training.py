@@ -240,6 +240,7 @@ def toy_table(path: Path, reverse: bool) -> Path:
     return path
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_copying_and_reversing_are_learnt(tmp_path: Path, reverse: bool) -> None:
     """Held-out strings of at most five letters: perplexity below 1.1 per symbol, and right beats wrong."""

@@ -1,0 +1,113 @@
+"""n-best lists: read, extend by a feature, write as Moses does.
+
+    ID ||| word word ... word  ||| Label0= v v Label1= v ||| total [||| segmentation] [||| alignment]
+
+Two blanks stand before the second separator, for every word is followed by one. Numbers have six significant digits.
+Writer in Moses: moses/Manager.cpp, moses/ScoreComponentCollection.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from phrasescore.errors import UserError
+from phrasescore.files import open_output, read_lines
+
+_SEPARATOR = b" ||| "
+
+
+def number(value: float) -> bytes:
+    """Format a number as C++ streams do by default: six significant digits."""
+    return b"%g" % value
+
+
+@dataclass(frozen=True)
+class NbestEntry:
+    """One translation of one sentence."""
+
+    sentence: int
+    """Number of the sentence, from 0."""
+    words: bytes
+    """The words with one blank between them."""
+    scores: bytes
+    """`Label0= v v Label1= v`, as it stands in the file."""
+    total: bytes
+    """Weighted sum of the scores, UnknownWordPenalty included."""
+    extras: tuple[bytes, ...] = ()
+    """Fields after the total: segmentation, alignment."""
+
+    def features(self) -> dict[str, list[float]]:
+        """Return the feature values (natural logs where they are probabilities) by label, in the file's order."""
+        features: dict[str, list[float]] = {}
+        values: list[float] = []
+        for token in self.scores.split(b" "):
+            if token.endswith(b"="):
+                values = features.setdefault(token[:-1].decode("utf-8", "surrogateescape"), [])
+            elif token:
+                values.append(float(token))
+        return features
+
+    def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
+        """Return the entry with one more feature, last; the total stays what it was."""
+        return replace(self, scores=self.scores + b" " + format_feature(label, values))
+
+    def to_line(self) -> bytes:
+        """Return the line, with its end."""
+        head = b"%d ||| %s ||| %s ||| %s" % (
+            self.sentence,
+            self.words + b" " if self.words else b"",
+            self.scores,
+            self.total,
+        )
+        return _SEPARATOR.join((head, *self.extras)) + b"\n"
+
+
+def format_feature(label: str, values: Sequence[float]) -> bytes:
+    """Return `Label= v v`."""
+    return b" ".join([label.encode("utf-8", "surrogateescape") + b"=", *map(number, values)])
+
+
+def format_features(features: Mapping[str, Sequence[float]]) -> bytes:
+    """Return `Label0= v v Label1= v`."""
+    return b" ".join(format_feature(label, values) for label, values in features.items())
+
+
+def parse_entry(line: bytes) -> NbestEntry:
+    """Parse a line without its end.
+
+    Raises:
+        ValueError: it is not a line of an n-best list.
+    """
+    fields = line.split(_SEPARATOR)
+    if len(fields) < 4:
+        raise ValueError("has fewer than four fields")
+    sentence, words, scores, total, *extras = fields
+    float(total)
+    return NbestEntry(int(sentence), words.strip(b" "), scores.strip(b" "), total.strip(b" "), tuple(extras))
+
+
+def read_nbest(path: Path) -> Iterator[NbestEntry]:
+    """Yield the entries of a list, plain or compressed.
+
+    Raises:
+        UserError: a line is not one of an n-best list, or the sentences do not come in order.
+    """
+    last = 0
+    for row, line in enumerate(read_lines(path), 1):
+        try:
+            entry = parse_entry(line)
+        except ValueError as error:
+            raise UserError(f"{path}: line {row}: {error}; give an n-best list as Moses writes it") from error
+        if entry.sentence < last:
+            raise UserError(f"{path}: line {row}: sentence {entry.sentence} after {last}; sort the list by sentence")
+        last = entry.sentence
+        yield entry
+
+
+def write_nbest(path: Path, entries: Iterable[NbestEntry]) -> None:
+    """Write a list, whole or not at all."""
+    with open_output(path) as stream:
+        for entry in entries:
+            stream.write(entry.to_line())
