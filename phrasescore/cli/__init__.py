@@ -6,16 +6,13 @@ Exit codes: 0 done, 1 the run failed, 2 wrong usage, 130 and 143 stopped by SIGI
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import sys
 from collections.abc import Sequence
 
 import shtab
 
 from phrasescore import __version__
 from phrasescore.cli import annotate, check, score, train
-from phrasescore.errors import UserError
+from phrasescore.cli.console import run_command
 
 _COMMANDS = (train, annotate, score, check)
 
@@ -37,32 +34,4 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     args = make_parser().parse_args(argv)
-    try:
-        code = int(args.run(args))
-        sys.stdout.flush()
-        return code
-    except UserError as error:
-        print(f"phrasescore {args.command}: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        # Whoever read our output has had enough. Point stdout elsewhere, so that flushing it at exit is silent.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(
-            f"phrasescore {args.command}: {place}{error.strerror or error}",
-            file=sys.stderr,
-        )
-        return 1
-    except (MemoryError, RuntimeError) as error:
-        # torch raises a RuntimeError when the memory of the machine or of the GPU runs out.
-        if isinstance(error, RuntimeError) and "memory" not in str(error):
-            raise
-        print(
-            f"phrasescore {args.command}: memory ran out; close other programs or give smaller sizes", file=sys.stderr
-        )
-        return 1
-    except KeyboardInterrupt:
-        print(f"phrasescore {args.command}: stopped", file=sys.stderr)
-        return 128 + signal.SIGINT
+    return run_command(f"phrasescore {args.command}", lambda: int(args.run(args)))

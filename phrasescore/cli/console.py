@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from phrasescore.errors import UserError
+
 _SECONDS_BETWEEN_LINES = 30.0
+
+
+def run_command(name: str, run: Callable[[], int]) -> int:
+    """Run a command; print what went wrong as one sentence behind its name; return the exit code."""
+    try:
+        code = run()
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has had enough. Point stdout elsewhere, so that flushing it at exit is silent.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{name}: {place}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except (MemoryError, RuntimeError) as error:
+        # torch raises a RuntimeError when the memory of the machine or of the GPU runs out.
+        if isinstance(error, RuntimeError) and "memory" not in str(error):
+            raise
+        print(f"{name}: memory ran out; close other programs or give smaller sizes", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{name}: stopped", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 class Reporter:
