@@ -1,0 +1,1 @@
+"""The command lines `phrasescore-smt` and `phrasescore-decoder`."""

@@ -1,0 +1,261 @@
+"""`phrasescore-decoder`: the embedded decoder under Moses' switches, for Moses' own scripts.
+
+`mert-moses.pl` takes its path for that of `moses`. The switches are those that scripts and people use most. A run
+that goes well prints nothing on standard error that Moses' experiment manager would take for a crash.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from moses_integration.decoder.graph import Derivation, SearchGraph
+from moses_integration.decoder.model import LogLinearModel, declare_model
+from moses_integration.decoder.output import details, nbest_entry, translation_line
+from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.pool import DecoderPool, available_cores
+from moses_integration.decoder.settings import (
+    MOSES_POP_LIMIT,
+    DecoderSettings,
+    ignored_sections,
+    pop_limit,
+    read_settings,
+)
+from moses_integration.ini import MosesIni
+from phrasescore import __version__
+from phrasescore.cli.console import run_command
+from phrasescore.errors import UserError
+from phrasescore.files import STANDARD_STREAM, open_output, read_lines
+
+_SHORT = {
+    "f": "config",
+    "i": "input-file",
+    "v": "verbose",
+    "dl": "distortion-limit",
+    "s": "stack",
+    "b": "beam-threshold",
+    "t": "report-segmentation",
+    "T": "translation-details",
+    "th": "threads",
+    "cbp": "cube-pruning-pop-limit",
+    "du": "drop-unknown",
+    "wf": "weight-file",
+    "h": "help",
+}
+_HELP = """\
+usage: phrasescore-decoder -f moses.ini [switches] < sentences > translations
+
+The embedded decoder under Moses' switches (- or --, short and long names as in Moses):
+
+  -f, -config FILE                     moses.ini
+  -i, -input-file FILE                 sentences; standard input without it
+  -n-best-list FILE SIZE [distinct]    write n-best lists
+  -include-segmentation-in-n-best      with source and target ranges
+  -print-alignment-info-in-n-best      with word alignment
+  -show-weights                        print features and weights, and end
+  -weight-overwrite 'A= 1 2 B= 3'      other weights than moses.ini's; x keeps one
+  -t, -report-segmentation             source range behind each phrase
+  -T, -translation-details FILE        how each translation came about
+  -s, -stack N                         hypotheses in a stack (200)
+  -b, -beam-threshold X                worst factor to the best of a stack (1e-5)
+  -search-algorithm 0|1                0 scores every candidate, 1 cube pruning
+  -cbp, -cube-pruning-pop-limit N      candidates of a stack that are scored (500)
+  -dl, -distortion-limit N             longest jump; -1 for any (moses.ini's)
+  -max-phrase-length N                 longest source phrase (20)
+  -du, -drop-unknown                   leave unknown words out
+  -th, -threads N|all                  processes (1)
+  -v, -verbose N                       0 says nothing; accepted
+  -inputtype 0                         plain text; accepted
+  -version
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the decoder; return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return run_command("phrasescore-decoder", lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if not arguments:
+        sys.stdout.write(_HELP)
+        return 2
+    switches = parse_switches(arguments)
+    if "help" in switches or "version" in switches:
+        sys.stdout.write(_HELP if "help" in switches else f"phrasescore-decoder {__version__}\n")
+        return 0
+    ini = MosesIni.read(Path(_one(switches, "config")))
+    if "show-weights" in switches:
+        sys.stdout.write(show_weights(declare_model(ini)))
+        return 0
+    settings = _settings(ini, switches)
+    verbose = int(_one(switches, "verbose", "1"))
+    for section in ignored_sections(ini):
+        if verbose:
+            print(f"phrasescore-decoder: [{section}] of {ini.name} has no meaning here", file=sys.stderr)
+    sentences = [split_words(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
+    threads = _one(switches, "threads", "1")
+    processes = available_cores() if threads == "all" else int(threads)
+    weights = {**ini.weights(), **_overwritten(ini, switches)}
+    with DecoderPool(ini, settings, sentences, processes) as pool:
+        _write(pool.run(_printing(switches), weights), switches)
+    return 0
+
+
+def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of each switch by its long name (moses/Parameter.cpp).
+
+    Raises:
+        UserError: a switch is unknown, or a value stands where a switch should.
+    """
+    known = set(_SHORT.values()) | {
+        "n-best-list",
+        "include-segmentation-in-n-best",
+        "print-alignment-info-in-n-best",
+        "show-weights",
+        "weight-overwrite",
+        "search-algorithm",
+        "max-phrase-length",
+        "inputtype",
+        "version",
+    }
+    switches: dict[str, list[str]] = {}
+    values: list[str] | None = None
+    for argument in arguments:
+        # A value may be a negative number.
+        if argument.startswith("-") and len(argument) > 1 and not argument[1].isdecimal():
+            name = argument.lstrip("-")
+            name = _SHORT.get(name, name)
+            if name not in known:
+                raise UserError(f"{argument}: is no switch of this decoder; `phrasescore-decoder -h` lists them")
+            values = switches.setdefault(name, [])
+        elif values is None:
+            raise UserError(f"{argument}: stands where a switch is expected; give -f moses.ini first")
+        else:
+            values.append(argument)
+    return switches
+
+
+def show_weights(model: LogLinearModel) -> str:
+    """Return what `-show-weights` prints: features in Moses' order, six decimals (moses/Util.cpp)."""
+    lines = []
+    for feature in model.features:
+        numbers = " ".join(f"{weight:.6f}" for weight in model.weights_F[model.columns[feature.label]])
+        lines.append(f"{feature.label}= {numbers}" if feature.tuneable else f"{feature.label} UNTUNEABLE")
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What is written for one sentence."""
+
+    best: bytes
+    nbest: bytes
+    details: bytes
+
+
+@dataclass(frozen=True)
+class Printing:
+    """The task of writing a sentence's translation, n-best list and details."""
+
+    trace: bool
+    nbest: int
+    distinct: bool
+    segmentation: bool
+    alignment: bool
+    details: bool
+
+    @property
+    def needs_arcs(self) -> bool:
+        """Whether there are n-best lists to write."""
+        return self.nbest > 0
+
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Printed:
+        """Return what to write."""
+        best = graph.best()
+        listed: list[Derivation] = graph.n_best(self.nbest, self.distinct) if self.nbest else []
+        entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in listed)
+        return Printed(
+            translation_line(best, self.trace) + b"\n",
+            b"".join(entry.to_line() for entry in entries),
+            details(model, sentence, best) if self.details else b"",
+        )
+
+
+def _printing(switches: dict[str, list[str]]) -> Printing:
+    listing = switches.get("n-best-list", [])
+    if listing and (len(listing) < 2 or not listing[1].isdecimal()):
+        raise UserError("-n-best-list: needs a file and a size; give -n-best-list FILE SIZE [distinct]")
+    return Printing(
+        trace=_is_on(switches, "report-segmentation"),
+        nbest=int(listing[1]) if listing else 0,
+        distinct="distinct" in listing[2:],
+        segmentation=_is_on(switches, "include-segmentation-in-n-best"),
+        alignment=_is_on(switches, "print-alignment-info-in-n-best"),
+        details="translation-details" in switches,
+    )
+
+
+def _write(results: Iterator[Printed], switches: dict[str, list[str]]) -> None:
+    listing = switches.get("n-best-list", ["/dev/null"])[0]
+    # An n-best list on standard output takes the place of the translations, as in Moses.
+    to_stdout = listing in (STANDARD_STREAM, "/dev/stdout")
+    report = _one(switches, "translation-details", "/dev/null")
+    with open_output("/dev/null" if to_stdout else listing) as nbest, open_output(report) as detailed:
+        for result in results:
+            sys.stdout.buffer.write(result.nbest if to_stdout else result.best)
+            nbest.write(result.nbest)
+            detailed.write(result.details)
+    sys.stdout.buffer.flush()
+
+
+def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
+    settings = read_settings(ini)
+    search = settings.search
+    if "search-algorithm" in switches or "cube-pruning-pop-limit" in switches:
+        limit = int(_one(switches, "cube-pruning-pop-limit", str(MOSES_POP_LIMIT)))
+        algorithm = int(_one(switches, "search-algorithm", "1"))
+        search = replace(search, pop_limit=pop_limit(algorithm, limit, "-search-algorithm"))
+    search = replace(
+        search,
+        stack=int(_one(switches, "stack", str(search.stack))),
+        beam_threshold=float(_one(switches, "beam-threshold", str(search.beam_threshold))),
+        distortion_limit=int(_one(switches, "distortion-limit", str(search.distortion_limit))),
+        longest_phrase=int(_one(switches, "max-phrase-length", str(search.longest_phrase))),
+    )
+    drop = _is_on(switches, "drop-unknown") if "drop-unknown" in switches else settings.drop_unknown
+    return DecoderSettings(search, drop)
+
+
+def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, list[float]]:
+    """Return the weights of `-weight-overwrite 'A= 1 x B= 3'`; x keeps the ini's weight."""
+    before, weights = ini.weights(), {}
+    label, numbers = "", list[float]()
+    for token in " ".join(switches.get("weight-overwrite", [])).split():
+        if token.endswith("="):
+            label, numbers = token[:-1], []
+            weights[label] = numbers
+            continue
+        try:
+            numbers.append(before[label][len(numbers)] if token == "x" else float(token))
+        except (ValueError, LookupError) as error:
+            raise UserError(
+                f"-weight-overwrite: `{token}` is no weight of `{label}`; give 'Label= number ...'"
+            ) from error
+    return weights
+
+
+def _one(switches: dict[str, list[str]], name: str, default: str | None = None) -> str:
+    values = switches.get(name, [])
+    if values:
+        return values[-1]
+    if default is None:
+        raise UserError(f"-{name}: is missing; `phrasescore-decoder -h` lists the switches")
+    return default
+
+
+def _is_on(switches: dict[str, list[str]], name: str) -> bool:
+    """Whether a switch stands alone or with `true` or 1."""
+    return name in switches and (not switches[name] or switches[name][-1] in ("true", "1"))

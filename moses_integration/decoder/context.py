@@ -1,0 +1,155 @@
+"""Features of the target words before a phrase: language models.
+
+They are asked in batches: once for all hypotheses of a stack, so that a network in this place computes one large
+product instead of many small ones.
+Shapes: T translations of one source phrase, N extensions of hypotheses, K components of a feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import kenlm
+import numpy as np
+
+from moses_integration.decoder.phrases import Array, Feature, Ids, Words
+from phrasescore.errors import UserError
+
+LN_10 = 2.30258509299405
+"""Moses' constant: KenLM's log10 becomes a natural log (moses/Util.h)."""
+
+
+class ContextFeature(Feature, Protocol):
+    """A feature whose value depends on the target words before the phrase.
+
+    States are numbers that it hands out: two hypotheses with the same number are alike in all that may follow.
+    """
+
+    def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:
+        """Return the values [T, K] that no context can change, and an estimate [T, K] of what context will add."""
+        ...
+
+    def begin(self, phrases: Sequence[Words]) -> int:
+        """Forget the last sentence; return the state before the first word. Phrases are then known by their index."""
+        ...
+
+    def extend(self, states_N: Ids, phrases_N: Ids, is_end: bool) -> tuple[Array, Ids]:
+        """Return the values [N, K] that phrases add behind these states, without what `alone` gave, and the states.
+
+        `is_end` says that the sentences end with these phrases.
+        """
+        ...
+
+
+class LanguageModel:
+    """An n-gram model read by KenLM, ARPA or binary (moses/LM/Ken.cpp). Values are natural logs."""
+
+    width, tuneable = 1, True
+
+    def __init__(self, label: str, path: Path) -> None:
+        self.label, self.path = label, path
+
+    def load(self) -> None:
+        """Load the file.
+
+        Raises:
+            UserError: KenLM cannot read it.
+        """
+        if not self.path.exists():
+            raise UserError(f"{self.path}: is not there, but moses.ini names it; check its path=")
+        config = kenlm.Config()
+        config.show_progress = False
+        config.arpa_complain = kenlm.ARPALoadComplain.NONE
+        try:
+            self._model = kenlm.Model(str(self.path), config)
+        except OSError as error:
+            raise UserError(
+                f"{self.path}: KenLM cannot read it ({error}); give an ARPA file or a KenLM binary"
+            ) from error
+        self._context = self._model.order - 1
+
+    def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:
+        """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known."""
+        full_T, inside_T = [], []
+        for phrase in phrases:
+            scores = self._word_scores(_text(phrase))
+            full_T.append(sum(scores))
+            inside_T.append(sum(scores[self._context :]))
+        inside_TK = np.array(inside_T, np.float64)[:, None] * LN_10
+        return inside_TK, np.array(full_T, np.float64)[:, None] * LN_10 - inside_TK
+
+    def begin(self, phrases: Sequence[Words]) -> int:
+        """Forget all states but the one of `<s>`."""
+        start = kenlm.State()
+        self._model.BeginSentenceWrite(start)
+        self._phrases = [_text(phrase) for phrase in phrases]
+        self._states = [start]
+        self._number_of = {start: 0}
+        self._known: dict[int, tuple[float, int]] = {}
+        self._last_words: dict[int, int] = {}
+        return 0
+
+    def extend(self, states_N: Ids, phrases_N: Ids, is_end: bool) -> tuple[Array, Ids]:
+        """Return ln p of the first words of the phrases in their context, and of `</s>`, and the states behind."""
+        # Many hypotheses of a stack share state and phrase; each such pair is scored once a sentence.
+        pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)
+        found = [self._known.get(pair) or self._extend(pair) for pair in pairs.tolist()]
+        if is_end:
+            found = [(score + self._end_score(state), state) for score, state in found]
+        scores = np.array([score for score, _ in found], np.float64)
+        states = np.array([state for _, state in found], np.int64)
+        return scores[pair_N][:, None] * LN_10, states[pair_N]
+
+    def _extend(self, pair: int) -> tuple[float, int]:
+        """Score one phrase behind one state (log10), and remember it."""
+        state, number = divmod(pair, len(self._phrases))
+        phrase = self._phrases[number]
+        score, before = 0.0, self._states[state]
+        for word in phrase[: self._context]:
+            after = kenlm.State()
+            score += self._model.BaseScore(before, word, after)
+            before = after
+        if len(phrase) > self._context:
+            # The first words are out of sight behind a phrase this long: one state for all that precede it.
+            end = self._last_words.get(number)
+            if end is None:
+                end = self._last_words[number] = self._number(self._state_after(phrase))
+        else:
+            end = self._number(before)
+        self._known[pair] = result = (score, end)
+        return result
+
+    def _number(self, state: kenlm.State) -> int:
+        number: int = self._number_of.setdefault(state, len(self._states))
+        if number == len(self._states):
+            self._states.append(state)
+        return number
+
+    def _state_after(self, phrase: tuple[str, ...]) -> kenlm.State:
+        before, after = kenlm.State(), kenlm.State()
+        self._model.NullContextWrite(before)
+        for word in phrase:
+            self._model.BaseScore(before, word, after)
+            before, after = after, before
+        return before
+
+    def _word_scores(self, phrase: tuple[str, ...]) -> list[float]:
+        """Return log10 of each word given the words of the phrase before it."""
+        before, after = kenlm.State(), kenlm.State()
+        self._model.NullContextWrite(before)
+        scores = []
+        for word in phrase:
+            scores.append(self._model.BaseScore(before, word, after))
+            before, after = after, before
+        return scores
+
+    def _end_score(self, state: int) -> float:
+        score: float = self._model.BaseScore(self._states[state], "</s>", kenlm.State())
+        return score
+
+
+def _text(phrase: Words) -> tuple[str, ...]:
+    """Return words as KenLM wants them; bytes that are not UTF-8 make an unknown word either way."""
+    return tuple(word.decode("utf-8", "replace") for word in phrase)

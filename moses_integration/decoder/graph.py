@@ -1,0 +1,234 @@
+"""The search graph of a sentence: the hypotheses that were kept, and the n best ways through them.
+
+Shapes: N hypotheses, H winners of recombination, X context features and their components, F components of all features,
+L steps of some derivations one after another.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.options import Options
+from moses_integration.decoder.phrases import Array, Ids, TargetPhrase, Words
+from moses_integration.decoder.reordering import Jumps
+
+
+@dataclass(frozen=True)
+class Records:
+    """Hypotheses: an option that follows another hypothesis."""
+
+    option_N: Ids
+    back_N: Ids
+    """Index of the hypothesis before it."""
+    score_N: Array
+    """Score of the derivation so far, without any estimate."""
+    context_NX: Array
+    """What the option added to the context features here."""
+    states_NX: Ids
+
+    def take(self, indices: Ids) -> Records:
+        """Return some of them."""
+        return Records(
+            self.option_N[indices],
+            self.back_N[indices],
+            self.score_N[indices],
+            self.context_NX[indices],
+            self.states_NX[indices],
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """One phrase pair of a derivation; the source range is inclusive."""
+
+    start: int
+    end: int
+    target: TargetPhrase
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A translation and how it came about."""
+
+    steps: tuple[Step, ...]
+    score: float
+    values_F: Array
+    """Values of the features, in the model's order."""
+
+    @property
+    def words(self) -> Words:
+        """The translation."""
+        return tuple(word for step in self.steps for word in step.target.words)
+
+
+class SearchGraph:
+    """Hypotheses by index; 0 is the empty one."""
+
+    root = 0
+
+    def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
+        self._model, self._options = model, options
+        self.option = np.array([-1])
+        self.back = np.array([-1])
+        self.score = np.zeros(1)
+        self.states = np.array([begin], np.int64).reshape(1, -1)
+        self._context = np.zeros((1, len(model.context_weights)))
+        self._arcs: dict[int, list[int]] = {}
+        self._last: Ids = np.array([self.root])
+
+    def add(self, records: Records) -> Ids:
+        """Add the hypotheses of a stack, best first, and return their indices."""
+        first = len(self.option)
+        self._append(records)
+        self._last = np.arange(first, len(self.option))
+        return self._last
+
+    def add_arcs(self, candidates: Records, record_H: Ids, winners_H: Ids, winner_N: Ids) -> None:
+        """Add the candidates that have lost to hypotheses which were kept; `winner_N` numbers those."""
+        is_loser_N = winner_N < len(record_H)
+        is_loser_N[winners_H] = False
+        losers = np.flatnonzero(is_loser_N)
+        losers = losers[np.argsort(-candidates.score_N[losers], kind="stable")]
+        first = len(self.option)
+        self._append(candidates.take(losers))
+        for i, winner in enumerate(record_H[winner_N[losers]].tolist()):
+            self._arcs.setdefault(winner, []).append(first + i)
+
+    def _append(self, records: Records) -> None:
+        self.option = np.concatenate([self.option, records.option_N])
+        self.back = np.concatenate([self.back, records.back_N])
+        self.score = np.concatenate([self.score, records.score_N])
+        self.states = np.concatenate([self.states, records.states_NX])
+        self._context = np.concatenate([self._context, records.context_NX])
+
+    # Derivations
+
+    def best(self) -> Derivation | None:
+        """Return the best derivation, None if the search failed."""
+        if not len(self._last):
+            return None
+        way = self._way_to(int(self._last[0]))
+        return self._derivations([(float(self.score[way[0]]), way)])[0]
+
+    def n_best(self, size: int, distinct: bool, factor: int = 20) -> list[Derivation]:
+        """Return the best derivations, best first; with `distinct` the best one of each translation.
+
+        At most `size * factor` derivations are looked at for that, so there may be fewer (moses/Manager.cpp).
+        """
+        found: list[tuple[float, list[int]]] = []
+        seen: set[Words] = set()
+        for looked_at, (score, way) in enumerate(self._ways()):
+            if len(found) == size or looked_at == size * factor:
+                break
+            if distinct:
+                words = self._translation(way)
+                if words in seen:
+                    continue
+                seen.add(words)
+            found.append((score, way))
+        return self._derivations(found)
+
+    def _ways(self) -> Iterator[tuple[float, list[int]]]:
+        """Yield score and hypotheses, last to first, of every derivation, best first.
+
+        A derivation is the best one with some of its hypotheses replaced by others that had lost to them, and costs
+        what those had lost by (moses/TrellisPath.cpp). Each is reached from one other only: by replacing a hypothesis
+        further back than all replaced before, or by taking the next best replacement where the last one was made.
+        """
+        score = self.score.tolist()
+        serial = count()
+        heap: list[tuple[float, int, list[int], int, _Replacement | None]] = [
+            (-score[last], next(serial), [], last, None) for last in self._last.tolist()
+        ]
+        heapq.heapify(heap)
+
+        def replace(total: float, way: list[int], position: int, rank: int) -> None:
+            winner = way[position]
+            losers = self._arcs.get(winner, ())
+            if rank < len(losers):
+                replaced = total + score[losers[rank]] - score[winner]
+                replacement = _Replacement(total, way, rank)
+                heapq.heappush(heap, (-replaced, next(serial), way[:position], losers[rank], replacement))
+
+        while heap:
+            negative, _, after, hypothesis, replacement = heapq.heappop(heap)
+            way = after + self._way_to(hypothesis)
+            yield -negative, way
+            position = len(after)
+            if replacement is None:
+                replace(-negative, way, position, 0)
+            else:
+                replace(replacement.total, replacement.way, position, replacement.rank + 1)
+            for further_back in range(position + 1, len(way)):
+                replace(-negative, way, further_back, 0)
+
+    def _way_to(self, hypothesis: int) -> list[int]:
+        """Return a hypothesis and those before it, without the empty one."""
+        way = []
+        while hypothesis != self.root:
+            way.append(hypothesis)
+            hypothesis = int(self.back[hypothesis])
+        return way
+
+    def _translation(self, way: list[int]) -> Words:
+        targets = self._options.targets
+        return tuple(word for hypothesis in reversed(way) for word in targets[self.option[hypothesis]].words)
+
+    def _derivations(self, found: Sequence[tuple[float, list[int]]]) -> list[Derivation]:
+        options = self._options
+        ways = [way[::-1] for _, way in found]
+        values = self._sum_of_values(ways)
+        derivations = []
+        for (score, _), way, values_F in zip(found, ways, values, strict=True):
+            steps = tuple(
+                Step(int(options.start_O[o]), int(options.end_O[o]), options.targets[o])
+                for o in self.option[way].tolist()
+            )
+            derivations.append(Derivation(steps, score, values_F))
+        return derivations
+
+    def _sum_of_values(self, ways: Sequence[list[int]]) -> Array:
+        """Return the feature values of derivations, each its hypotheses from first to last [derivations, F]."""
+        hypothesis_L = np.array([hypothesis for way in ways for hypothesis in way], np.int64)
+        derivation_L = np.repeat(np.arange(len(ways)), [len(way) for way in ways])
+        option_L = self.option[hypothesis_L]
+        is_first_L = np.diff(derivation_L, prepend=-1) > 0
+        previous_L = np.where(is_first_L, -1, np.roll(option_L, 1))
+        values_LF = step_values(self._model, self._options, previous_L, option_L)
+        values_LF[:, self._model.context_columns] += self._context[hypothesis_L]
+        values = np.zeros((len(ways), self._model.width))
+        np.add.at(values, derivation_L, values_LF)
+        return values
+
+
+class _Replacement(NamedTuple):
+    """Where a derivation differs last from the one it was made of."""
+
+    total: float
+    way: list[int]
+    """Score and hypotheses of the one it was made of."""
+    rank: int
+    """Which of the losers took the place."""
+
+
+def step_values(model: LogLinearModel, options: Options, previous_L: Ids, option_L: Ids) -> Array:
+    """Return the values [L, F] of steps from one option (-1: the begin) to the next, but for what context adds."""
+    values_LF = options.values_OF[option_L]
+    jumps = Jumps(
+        options.start_or_none(previous_L),
+        options.end_or_none(previous_L),
+        options.start_O[option_L],
+        options.end_O[option_L],
+    )
+    for feature in model.jump_features:
+        row_OK = options.rows[feature.label]
+        previous_row_LK = np.where(previous_L[:, None] >= 0, row_OK[previous_L], 0.0)
+        values_LF[:, model.columns[feature.label]] = feature.values(jumps, previous_row_LK, row_OK[option_L])
+    return values_LF

@@ -1,0 +1,154 @@
+"""The translation options of a sentence, and what the uncovered part of it may cost at best.
+
+Shapes: O options of a sentence, S spans that have options, n words, F components of all features, R relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.decoder.model import LogLinearModel, Translations
+from moses_integration.decoder.phrases import Array, Ids, TargetPhrase, Words
+from moses_integration.decoder.reordering import RELATIONS
+from phrasescore.phrases import offsets_of
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of all spans as arrays; those of one span follow each other, the best first.
+
+    Spans are ordered by length, then by start, so that those of one length are a slice.
+    """
+
+    words: int
+    span_start_S: Ids
+    span_end_S: Ids
+    """Inclusive."""
+    span_first_S: Ids
+    """Where the options of each span begin, and behind them the number of options [S + 1]."""
+    span_O: Ids
+    targets: list[TargetPhrase]
+    phrase_O: Ids
+    """Index of the option's target words in `phrases`."""
+    phrases: list[Words]
+    values_OF: Array
+    rows: dict[str, Array]
+    """Label of a jump feature -> its rows [O, any width]."""
+    score_O: Array
+    """Weighted score of the option alone."""
+    future_O: Array
+    """The same, with what the language models expect of their context (moses/TargetPhrase.cpp, future score)."""
+    entering_OR: Array
+    leaving_OR: Array
+    """Weighted scores of the option's relation to the phrase before it, and of the next phrase's to it."""
+    exit_O: Ids
+    """Options with equal numbers leave the reordering features in the same state."""
+
+    @cached_property
+    def start_O(self) -> Ids:
+        """First source word of each option."""
+        return self.span_start_S[self.span_O]
+
+    @cached_property
+    def end_O(self) -> Ids:
+        """Last source word of each option."""
+        return self.span_end_S[self.span_O]
+
+    @cached_property
+    def inside_Sn(self) -> NDArray[np.bool_]:
+        """Which words each span covers."""
+        position_n = np.arange(self.words)
+        start_S1, end_S1 = self.span_start_S[:, None], self.span_end_S[:, None]
+        inside_Sn: NDArray[np.bool_] = (start_S1 <= position_n) & (position_n <= end_S1)
+        return inside_Sn
+
+    def start_or_none(self, option_N: Ids) -> Ids:
+        """Return the first word of options; -1 for the option -1, which stands for the begin of the sentence."""
+        return np.where(option_N >= 0, self.start_O[option_N], -1)
+
+    def end_or_none(self, option_N: Ids) -> Ids:
+        """Return the last word of options, -1 for the begin of the sentence."""
+        return np.where(option_N >= 0, self.end_O[option_N], -1)
+
+    def leaving_or_zero(self, option_N: Ids, relation_N: Ids) -> Array:
+        """Return what options score for the relation of the phrase after them, 0 for the begin of the sentence."""
+        return np.where(option_N >= 0, self.leaving_OR[option_N, relation_N], 0.0)
+
+
+def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Options:
+    """Look up every span of at most `longest` words."""
+    spans: list[tuple[int, int]] = []
+    found: list[Translations] = []
+    for length in range(1, min(longest, len(sentence)) + 1):
+        for start in range(len(sentence) - length + 1):
+            translations = model.translations(sentence[start : start + length])
+            if translations is not None:
+                spans.append((start, start + length - 1))
+                found.append(translations)
+    return _assemble(model, len(sentence), spans, found)
+
+
+def _assemble(
+    model: LogLinearModel, words: int, spans: Sequence[tuple[int, int]], found: Sequence[Translations]
+) -> Options:
+    span_S2 = np.array(spans, np.int64).reshape(-1, 2)
+    counts_S = np.array([len(translations.targets) for translations in found], np.int64)
+    targets = [target for translations in found for target in translations.targets]
+    values_OF = np.concatenate([np.zeros((0, model.width)), *(t.values_TF for t in found)])
+    estimate_OF = np.concatenate([np.zeros((0, model.width)), *(t.estimate_TF for t in found)])
+    numbers: dict[Words, int] = {}
+    phrase_O = np.array([numbers.setdefault(target.words, len(numbers)) for target in targets], np.int64)
+    score_O = values_OF @ model.weights_F
+    entering_OR, leaving_OR = (np.zeros((len(targets), len(RELATIONS))) for _ in range(2))
+    rows = {}
+    for feature in model.jump_features:
+        weights_K = model.weights_F[model.columns[feature.label]]
+        rows[feature.label] = row_OK = np.concatenate([t.rows[feature.label] for t in found] or [np.zeros((0, 1))])
+        entering_OR += feature.entering(row_OK, weights_K)
+        leaving_OR += feature.leaving(row_OK, weights_K)
+    span_O = np.repeat(np.arange(len(spans)), counts_S)
+    exits = np.column_stack([span_S2[span_O], leaving_OR])
+    _, exit_O = np.unique(exits, axis=0, return_inverse=True)
+    return Options(
+        words=words,
+        span_start_S=span_S2[:, 0],
+        span_end_S=span_S2[:, 1],
+        span_first_S=offsets_of(counts_S),
+        span_O=span_O,
+        targets=targets,
+        phrase_O=phrase_O,
+        phrases=list(numbers),
+        values_OF=values_OF,
+        rows=rows,
+        score_O=score_O,
+        future_O=score_O + estimate_OF @ model.weights_F,
+        entering_OR=entering_OR,
+        leaving_OR=leaving_OR,
+        exit_O=exit_O.ravel(),
+    )
+
+
+def best_of_ranges(options: Options) -> Array:
+    """Return the best score of translating words i to j-1 [n + 1, n + 1], empty ranges 0 (the future cost table).
+
+    The best option of the range, or the best split of it in two (moses/TranslationOptionCollection.cpp); reordering
+    and the end of the sentence have no part in it.
+    """
+    n = options.words
+    best = np.full((n + 1, n + 1), -np.inf)
+    np.fill_diagonal(best, 0.0)
+    heads = options.span_first_S[:-1]
+    if len(heads):
+        best[options.span_start_S, options.span_end_S + 1] = np.maximum.reduceat(options.future_O, heads)
+    for length in range(2, n + 1):
+        for start in range(n - length + 1):
+            end = start + length
+            split = (best[start, start + 1 : end] + best[start + 1 : end, end]).max()
+            if split > best[start, end]:
+                best[start, end] = split
+    return best

@@ -1,0 +1,85 @@
+"""What is printed of translations: lines as Moses writes them (moses/Manager.cpp, moses/TranslationAnalysis.cpp)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moses_integration.decoder.graph import Derivation, Step
+from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.phrases import Array, Words
+from moses_integration.nbest import NbestEntry, format_features, number
+
+
+def translation_line(derivation: Derivation | None, trace: bool = False) -> bytes:
+    """Return the words, each followed by a blank; with `trace`, behind each phrase its source range `|0-2| `."""
+    if derivation is None:
+        return b""
+    parts = []
+    for step in derivation.steps:
+        parts += [word + b" " for word in step.target.words]
+        if trace and step.target.words:
+            parts.append(b"|%d-%d| " % (step.start, step.end))
+    return b"".join(parts)
+
+
+def nbest_entry(
+    model: LogLinearModel, sentence: int, derivation: Derivation, segmentation: bool, alignment: bool
+) -> NbestEntry:
+    """Return a derivation as an entry of an n-best list."""
+    extras = []
+    if segmentation:
+        extras.append(b" ".join(_segments(derivation)))
+    if alignment:
+        extras.append(b"".join(b"%d-%d " % link for link in _links(derivation)))
+    return NbestEntry(
+        sentence,
+        b" ".join(derivation.words),
+        format_features(printed_features(model, derivation.values_F)),
+        number(derivation.score),
+        tuple(extras),
+    )
+
+
+def printed_features(model: LogLinearModel, values_F: Array) -> dict[str, list[float]]:
+    """Return the values of the features that n-best lists show: not of those that cannot be tuned."""
+    return {f.label: values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
+
+
+def details(model: LogLinearModel, source: Words, derivation: Derivation | None) -> bytes:
+    """Return a report on one translation, phrase by phrase."""
+    lines = [b"", b"TRANSLATION HYPOTHESIS DETAILS:"]
+    steps = derivation.steps if derivation else ()
+    for step in steps:
+        lines += [
+            b"         SOURCE: [%d..%d] %s" % (step.start, step.end, b" ".join(source[step.start : step.end + 1])),
+            b"  TRANSLATED AS: " + (b" ".join(step.target.words) or b"<EPSILON>"),
+            b"  WORD ALIGNED: " + b"".join(b"%d-%d " % link for link in sorted(step.target.alignment)),
+        ]
+    if derivation:
+        features = {f.label: derivation.values_F[model.columns[f.label]].tolist() for f in model.features}
+        lines += [b"", b"SCORES (UNWEIGHTED): " + format_features(features), b"TOTAL: " + number(derivation.score)]
+    return b"\n".join(lines) + b"\n"
+
+
+def _target_ranges(derivation: Derivation) -> Iterator[tuple[Step, int, int]]:
+    """Yield each step with the target words it made, from and to, inclusive."""
+    first = 0
+    for step in derivation.steps:
+        end = first + len(step.target.words)
+        yield step, first, end - 1
+        first = end
+
+
+def _segments(derivation: Derivation) -> Iterator[bytes]:
+    for step, first, last in _target_ranges(derivation):
+        yield _range(step.start, step.end) + b"=" + _range(first, last)
+
+
+def _range(first: int, last: int) -> bytes:
+    return b"%d-%d" % (first, last) if first < last else b"%d" % first
+
+
+def _links(derivation: Derivation) -> Iterator[tuple[int, int]]:
+    for step, first, _ in _target_ranges(derivation):
+        for source, target in sorted(step.target.alignment):
+            yield step.start + source, first + target

@@ -1,0 +1,144 @@
+"""Translations of a source phrase, and the features that depend on the phrase pair alone.
+
+Shapes: T translations of one source phrase, F components of all features together, K components of one feature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.errors import UserError
+
+Words = tuple[bytes, ...]
+Array = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+LOWEST_SCORE = -100.0
+"""Moses' floor under every logarithm of a table score (moses/TypeDef.h)."""
+
+
+@dataclass(frozen=True)
+class TargetPhrase:
+    """One translation of a source phrase."""
+
+    words: Words
+    scores: tuple[float, ...] | None = None
+    """Floored logarithms of the table's columns; None for the copy of an unknown word."""
+    alignment: tuple[tuple[int, int], ...] = ()
+    """Links source-target inside the phrase pair, from 0."""
+
+
+def floored_logs(scores: Iterable[bytes]) -> tuple[float, ...]:
+    """Return max(ln p, -100) for each token, as Moses makes feature values of probabilities.
+
+    Raises:
+        ValueError: a token is no number, or a negative one, of which Moses would make a NaN.
+    """
+    values = []
+    for token in scores:
+        probability = float(token)
+        if not probability >= 0:
+            raise ValueError(f"the score {token.decode(errors='replace')} is no probability")
+        values.append(max(math.log(probability), LOWEST_SCORE) if probability > 0 else LOWEST_SCORE)
+    return tuple(values)
+
+
+class Feature(Protocol):
+    """What every feature has: a label and a number of components, as in moses.ini."""
+
+    label: str
+    width: int
+    tuneable: bool
+    """Whether it appears in n-best lists and is tuned."""
+
+
+class PhraseFeature(Feature, Protocol):
+    """A feature of the phrase pair alone."""
+
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+        """Return its values [T, K] for translations of a source phrase."""
+        ...
+
+
+class WordPenalty:
+    """Minus the number of target words (moses/FF/WordPenaltyProducer.cpp)."""
+
+    width, tuneable = 1, True
+
+    def __init__(self, label: str = "WordPenalty0") -> None:
+        self.label = label
+
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+        """Return values [T, 1]."""
+        return np.array([[-float(len(target.words))] for target in targets])
+
+
+class PhrasePenalty:
+    """One per phrase pair, copied words included (moses/FF/PhrasePenalty.cpp)."""
+
+    width, tuneable = 1, True
+
+    def __init__(self, label: str = "PhrasePenalty0") -> None:
+        self.label = label
+
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+        """Return values [T, 1]."""
+        return np.ones((len(targets), 1))
+
+
+class UnknownWordPenalty:
+    """-100 per copied word. Part of the total, absent from n-best lists and from tuning."""
+
+    width, tuneable = 1, False
+
+    def __init__(self, label: str = "UnknownWordPenalty0") -> None:
+        self.label = label
+
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+        """Return values [T, 1]."""
+        return np.array([[LOWEST_SCORE if target.scores is None else 0.0] for target in targets])
+
+
+class TableScores:
+    """The columns of the phrase table; a copied word has zeros."""
+
+    tuneable = True
+
+    def __init__(self, label: str, width: int) -> None:
+        self.label, self.width = label, width
+
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+        """Return values [T, K]."""
+        zeros = (0.0,) * self.width
+        rows = [zeros if target.scores is None else target.scores for target in targets]
+        return np.array(rows, np.float64).reshape(len(targets), self.width)
+
+
+def parse_alignment(field: bytes) -> tuple[tuple[int, int], ...]:
+    """Parse `s-t s-t`.
+
+    Raises:
+        ValueError: a token is no link.
+    """
+    links = []
+    for token in field.split(b" "):
+        if token:
+            source, _, target = token.partition(b"-")
+            links.append((int(source), int(target)))
+    return tuple(links)
+
+
+def split_words(phrase: bytes) -> Words:
+    """Split a phrase or a sentence at blanks and tabs, as Moses does."""
+    return tuple(word for word in phrase.replace(b"\t", b" ").split(b" ") if word)
+
+
+def fault(path: object, row: int, reason: str) -> UserError:
+    """Return the error for a line of a table that cannot be used."""
+    return UserError(f"{path}: line {row}: {reason}; `phrasescore check` tells what is wrong with the table")

@@ -1,0 +1,136 @@
+"""Decoding a text in one process or several.
+
+A search graph is too large to send between processes; what is wanted of it, a *task*, goes to where the graph is.
+Processes are spawned, not forked: a forked child may inherit a locked lock from a library's thread.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Protocol, TypeVar
+
+from moses_integration.decoder.graph import SearchGraph
+from moses_integration.decoder.model import LogLinearModel, load_model
+from moses_integration.decoder.phrases import Words
+from moses_integration.decoder.search import Search
+from moses_integration.decoder.settings import DecoderSettings
+from moses_integration.ini import MosesIni
+from phrasescore.errors import UserError
+
+Result_co = TypeVar("Result_co", covariant=True)
+Result = TypeVar("Result")
+Weights = Mapping[str, Sequence[float]]
+
+_CHUNK = 8
+"""Sentences that a process takes at a time: few enough to share the work evenly."""
+
+
+class Task(Protocol[Result_co]):
+    """What to make of the search graph of a sentence. It must be picklable."""
+
+    @property
+    def needs_arcs(self) -> bool:
+        """Whether n-best lists are taken from the graph."""
+        ...
+
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Result_co:
+        """Return the result for sentence `number`."""
+        ...
+
+
+class Decoder:
+    """A model, and the sentences it was loaded for."""
+
+    def __init__(self, ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words]) -> None:
+        """Load the model.
+
+        Raises:
+            UserError: see `load_model`.
+        """
+        self._settings, self._sentences = settings, sentences
+        self.model = load_model(ini, sentences, settings.search.longest_phrase)
+        self.model.drop_unknown = settings.drop_unknown
+
+    def run(self, task: Task[Result], number: int) -> Result:
+        """Decode one sentence and return what the task makes of it."""
+        sentence = self._sentences[number]
+        graph = Search(self.model, self._settings.search, sentence).run(task.needs_arcs)
+        return task(number, sentence, self.model, graph)
+
+
+class DecoderPool:
+    """Decodes all sentences of a text, again and again with other weights if wanted. A context manager."""
+
+    def __init__(
+        self, ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words], processes: int | None = None
+    ) -> None:
+        self._count = len(sentences)
+        processes = min(processes or available_cores(), -(-self._count // _CHUNK))
+        self._arguments = (ini, settings, sentences)
+        self._here: Decoder | None = None
+        self._executor: ProcessPoolExecutor | None = None
+        if processes > 1:
+            context = multiprocessing.get_context("spawn")
+            self._executor = ProcessPoolExecutor(processes, context, _start, self._arguments)
+
+    def run(self, task: Task[Result], weights: Weights) -> Iterator[Result]:
+        """Yield the task's result for each sentence, in order.
+
+        Raises:
+            UserError: the model cannot be loaded, or a process died.
+        """
+        chunks = [range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK)]
+        if self._executor is None:
+            if self._here is None:
+                self._here = Decoder(*self._arguments)
+            self._here.model.set_weights(weights)
+            for chunk in chunks:
+                yield from (self._here.run(task, number) for number in chunk)
+            return
+        try:
+            futures = [self._executor.submit(_decode, task, dict(weights), chunk) for chunk in chunks]
+            for future in futures:
+                yield from future.result()
+        except BrokenProcessPool as error:
+            raise UserError(
+                "decoding: a process was killed, most likely for want of memory; use fewer processes"
+            ) from error
+
+    def __enter__(self) -> DecoderPool:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# In the worker processes
+
+_arguments: tuple[MosesIni, DecoderSettings, Sequence[Words]]
+_decoder: Decoder | None = None
+
+
+def _start(*arguments: Any) -> None:
+    """Keep what the decoder is made of. It is made with the first task, which can report a UserError."""
+    global _arguments
+    # Ctrl-C is for the parent, which stops its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _arguments = arguments
+
+
+def _decode(task: Task[Result], weights: Weights, numbers: range) -> list[Result]:
+    global _decoder
+    if _decoder is None:
+        _decoder = Decoder(*_arguments)
+    _decoder.model.set_weights(weights)
+    return [_decoder.run(task, number) for number in numbers]

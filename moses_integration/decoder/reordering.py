@@ -1,0 +1,183 @@
+"""Features of where a phrase stands in the source, seen from the phrase before it: distortion, lexical reordering.
+
+Shapes: O translation options of a sentence, N jumps (a previous option and the option after it), R relations, K
+components of a feature. A previous option of -1 is the begin of the sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.decoder.phrases import Array, Feature, Ids, TargetPhrase, Words
+from moses_integration.decoder.tables import ReorderingTable
+from phrasescore.errors import UserError
+
+RELATIONS = MONOTONE, SWAP, LEFT, RIGHT = range(4)
+"""Where a phrase stands: right after the one before it, right before it, elsewhere to its left, to its right."""
+
+
+class Jumps(NamedTuple):
+    """Source ranges of phrases and of those before them; ends are inclusive."""
+
+    previous_start_N: Ids
+    previous_end_N: Ids
+    """-1 at the begin of the sentence."""
+    start_N: Ids
+    end_N: Ids
+
+    def distances(self) -> Ids:
+        """Return |previous end + 1 - start| [N] (moses/InputType.cpp)."""
+        distance_N: Ids = np.abs(self.previous_end_N + 1 - self.start_N)
+        return distance_N
+
+    def relations(self) -> Ids:
+        """Return the relation [N]; at the begin of the sentence, monotone or right (LR/LRModel.cpp)."""
+        relation = np.where(self.start_N > self.previous_end_N, RIGHT, LEFT)
+        relation[self.start_N == self.previous_end_N + 1] = MONOTONE
+        relation[(self.end_N + 1 == self.previous_start_N) & (self.previous_end_N >= 0)] = SWAP
+        return relation
+
+
+class JumpFeature(Feature, Protocol):
+    """A feature of a jump and of the two phrase pairs between which it leads.
+
+    For the search its weighted score falls into three parts, so that what does not depend on the next phrase pair is
+    computed once for all options of a span.
+    """
+
+    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+        """Return what the feature knows of each phrase pair [T, any width]."""
+        ...
+
+    def values(self, jumps: Jumps, previous_row_NK: Array, row_NK: Array) -> Array:
+        """Return its values [N, K]; rows of the begin of the sentence are zeros."""
+        ...
+
+    def distance_weight(self, weights_K: Array) -> float:
+        """Return the score of a unit of distance."""
+        ...
+
+    def leaving(self, row_OK: Array, weights_K: Array) -> Array:
+        """Return the score [O, R] that the next phrase's relation adds for the phrase before it."""
+        ...
+
+    def entering(self, row_OK: Array, weights_K: Array) -> Array:
+        """Return the score [O, R] that a phrase's own relation adds."""
+        ...
+
+
+class Distortion:
+    """Minus the distance of the jump (moses/FF/DistortionScoreProducer.cpp). Nothing is charged at the end."""
+
+    width, tuneable = 1, True
+
+    def __init__(self, label: str = "Distortion0") -> None:
+        self.label = label
+
+    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+        """Return nothing: the phrase pair does not matter."""
+        return np.zeros((len(targets), 0))
+
+    def values(self, jumps: Jumps, previous_row_NK: Array, row_NK: Array) -> Array:
+        """Return values [N, 1]."""
+        return -jumps.distances().astype(np.float64)[:, None]
+
+    def distance_weight(self, weights_K: Array) -> float:
+        """Return minus the weight."""
+        return -float(weights_K[0])
+
+    def leaving(self, row_OK: Array, weights_K: Array) -> Array:
+        """Return zeros."""
+        return np.zeros((len(row_OK), len(RELATIONS)))
+
+    entering = leaving
+
+
+_CLASSES = {
+    # The class of each relation: monotone, swap, left, right (LR/LRModel.h).
+    "msd": (0, 1, 2, 2),
+    "mslr": (0, 1, 2, 3),
+    "monotonicity": (0, 1, 1, 1),
+    "leftright": (0, 1, 1, 0),
+}
+
+
+class LexicalReordering:
+    """Log-probability of a phrase pair's orientation towards the pair before it (backward) and after it (forward).
+
+    The forward block of a pair is charged when the next one is added, so never for the last. A pair without a row in
+    the table scores nothing. Koehn et al. 2005; moses/FF/LexicalReordering/.
+    """
+
+    tuneable = True
+
+    def __init__(self, label: str, kind: str, path: Path) -> None:
+        """Make the feature of a `type=`.
+
+        Raises:
+            UserError: the type is one that this decoder does not have.
+        """
+        self.label, self.path = label, path
+        parts = set(kind.split("-"))
+        classes = parts & _CLASSES.keys()
+        known = {"wbe", "phrase", "f", "fe", "backward", "unidirectional", "forward", "bidirectional", "allff"}
+        unknown = parts - known - classes
+        if unknown or len(classes) != 1:
+            raise UserError(
+                f"{label}: the reordering type `{kind}` is not supported; use one of {', '.join(_CLASSES)}, word-based "
+                "(wbe), backward, forward or bidirectional, without hier and collapseff"
+            )
+        self._class_R = np.array(_CLASSES[classes.pop()])
+        self._has_target = "f" not in parts
+        self._count = int(self._class_R.max()) + 1
+        self._backward = "forward" not in parts
+        self._forward = bool(parts & {"forward", "bidirectional"})
+        self.width = self._count * (self._backward + self._forward)
+
+    def load(self, wanted: set[bytes]) -> None:
+        """Read the table's lines whose source phrase is in `wanted`.
+
+        Raises:
+            UserError: the table cannot be read or has a malformed line.
+        """
+        self._table = ReorderingTable(self.path, self.width, self._has_target, wanted)
+
+    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+        """Return the logarithms [T, K] of the table."""
+        none = (0.0,) * self.width
+        found = [self._table.lookup(source, target.words) or none for target in targets]
+        return np.array(found, np.float64).reshape(len(targets), self.width)
+
+    def values(self, jumps: Jumps, previous_row_NK: Array, row_NK: Array) -> Array:
+        """Return values [N, K]: one class of each block."""
+        values_NK = np.zeros_like(row_NK)
+        n, class_N = np.arange(len(row_NK)), self._class_R[jumps.relations()]
+        if self._backward:
+            values_NK[n, class_N] = row_NK[n, class_N]
+        if self._forward:
+            column_N = class_N + (self._count if self._backward else 0)
+            values_NK[n, column_N] = previous_row_NK[n, column_N]
+        return values_NK
+
+    def distance_weight(self, weights_K: Array) -> float:
+        """Return zero."""
+        return 0.0
+
+    def leaving(self, row_OK: Array, weights_K: Array) -> Array:
+        """Return the weighted forward block [O, R]."""
+        first = self._count if self._backward else 0
+        return self._weighted(row_OK, weights_K, first) if self._forward else np.zeros((len(row_OK), len(RELATIONS)))
+
+    def entering(self, row_OK: Array, weights_K: Array) -> Array:
+        """Return the weighted backward block [O, R]."""
+        return self._weighted(row_OK, weights_K, 0) if self._backward else np.zeros((len(row_OK), len(RELATIONS)))
+
+    def _weighted(self, row_OK: Array, weights_K: Array, first: int) -> Array:
+        column_R: NDArray[np.int64] = self._class_R + first
+        weighted: Array = row_OK[:, column_R] * weights_K[column_R]
+        return weighted

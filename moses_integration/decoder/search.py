@@ -1,0 +1,267 @@
+"""Stack decoding with cube pruning, a whole stack at a time.
+
+Stack k holds hypotheses that cover k source words. All that leads into it is laid out as arrays: every move (a
+hypothesis of an earlier stack and a span it may cover next) times every option of the span. Each candidate has a
+bound: all but the language model is exact in it, and for that stands the option's estimate. The best `pop_limit`
+candidates by this bound are scored exactly, in one batch, then recombined and pruned to the stack's size. That is cube
+pruning (Chiang 2007, Huang & Chiang 2007; moses/SearchCubePruning.cpp) with the order of pops fixed by the bound, not
+by the neighbours popped before. Without a pop limit it is Moses' normal search.
+
+Shapes: H hypotheses of a stack, S spans, M moves (hypothesis, span), N candidates (move, option), C coverages of a
+stack, R relations, O options of the sentence, n words, X context features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.decoder.graph import Records, SearchGraph
+from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.options import best_of_ranges, collect_options
+from moses_integration.decoder.phrases import Array, Ids, Words
+from moses_integration.decoder.reordering import Jumps
+from phrasescore.phrases import ranges
+
+Coverages = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How far the search goes. Names and defaults are Moses' where it has them."""
+
+    stack: int = 200
+    """Hypotheses kept in a stack; 0: all."""
+    beam_threshold: float = 1e-5
+    """Hypotheses worse than the best of their stack by more than this factor (of exp score) are dropped; 0: none."""
+    pop_limit: int = 500
+    """Candidates of a stack that are scored exactly; 0: all."""
+    distortion_limit: int = -1
+    """Longest jump, and how far the first gap may fall behind; negative: no limit."""
+    longest_phrase: int = 20
+    """Source words of the longest span that is looked up."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Moves that cover spans of one length, out of one stack."""
+
+    record_M: Ids
+    """The hypothesis, as its index in the search graph."""
+    span_M: Ids
+    relation_M: Ids
+    score_M: Array
+    """Score of the hypothesis and of the jump."""
+    future_M: Array
+    """Best score of what is uncovered then."""
+    pair_M: Ids
+    """Index in `coverages_Pn` of the coverage then."""
+    coverages_Pn: Coverages
+
+    def take(self, part: slice) -> Moves:
+        """Return some of them."""
+        return Moves(
+            self.record_M[part],
+            self.span_M[part],
+            self.relation_M[part],
+            self.score_M[part],
+            self.future_M[part],
+            self.pair_M[part],
+            self.coverages_Pn,
+        )
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Hypotheses that cover equally many words, the best first."""
+
+    record_H: Ids
+    coverage_H: Ids
+    """Index in `covered_Cn`."""
+    covered_Cn: Coverages
+    future_C: Array
+
+
+class Search:
+    """The search for one sentence."""
+
+    def __init__(self, model: LogLinearModel, settings: SearchSettings, sentence: Words) -> None:
+        self._model, self._settings, self._words = model, settings, len(sentence)
+        self._options = options = collect_options(model, sentence, settings.longest_phrase)
+        self._best = best_of_ranges(options)
+        self._longest = int((options.span_end_S - options.span_start_S + 1).max(initial=1))
+        self._distance_weight = sum(
+            feature.distance_weight(model.weights_F[model.columns[feature.label]]) for feature in model.jump_features
+        )
+        begin = [feature.begin(options.phrases) for feature in model.context_features]
+        self._graph = SearchGraph(model, options, begin)
+
+    def run(self, keep_arcs: bool = False) -> SearchGraph:
+        """Fill the stacks; `keep_arcs` also keeps recombined hypotheses, from which n-best lists are made."""
+        moves = [self._moves(self._empty_stack())]
+        for k in range(1, self._words + 1):
+            into = [moves[k - length][length - 1] for length in range(1, min(self._longest, k) + 1)]
+            stack = self._fill(into, is_last=k == self._words, keep_arcs=keep_arcs)
+            moves.append(self._moves(stack))
+        return self._graph
+
+    def _empty_stack(self) -> Stack:
+        return Stack(
+            record_H=np.array([self._graph.root]),
+            coverage_H=np.zeros(1, np.int64),
+            covered_Cn=np.zeros((1, self._words), np.bool_),
+            future_C=np.array([self._best[0, self._words]]),
+        )
+
+    # Out of a stack
+
+    def _moves(self, stack: Stack) -> list[Moves]:
+        """Return the moves that the hypotheses of a stack may make, by the length of the span."""
+        options, graph = self._options, self._graph
+        start_S, end_S = options.span_start_S, options.span_end_S
+        option_H = graph.option[stack.record_H]
+        previous_start_H, previous_end_H = options.start_or_none(option_H), options.end_or_none(option_H)
+        allowed_HS = self._allowed_spans(stack.covered_Cn)[stack.coverage_H]
+        if self._settings.distortion_limit >= 0:
+            allowed_HS &= np.abs(previous_end_H[:, None] + 1 - start_S) <= self._settings.distortion_limit
+        # Spans come first, for they are ordered by length.
+        span_M, h_M = np.nonzero(allowed_HS.T)
+        jumps = Jumps(previous_start_H[h_M], previous_end_H[h_M], start_S[span_M], end_S[span_M])
+        relation_M = jumps.relations()
+        leaving_M = options.leaving_or_zero(option_H[h_M], relation_M)
+        coverage_M = stack.coverage_H[h_M]
+        pair_P, pair_M = np.unique(coverage_M * len(start_S) + span_M, return_inverse=True)
+        coverage_P, span_P = np.divmod(pair_P, max(len(start_S), 1))
+        moves = Moves(
+            record_M=stack.record_H[h_M],
+            span_M=span_M,
+            relation_M=relation_M,
+            score_M=graph.score[stack.record_H[h_M]] + self._distance_weight * jumps.distances() + leaving_M,
+            future_M=self._future_after(stack, coverage_P, span_P)[pair_M],
+            pair_M=pair_M,
+            coverages_Pn=stack.covered_Cn[coverage_P] | options.inside_Sn[span_P],
+        )
+        first_of_length = np.searchsorted(end_S[span_M] - start_S[span_M] + 1, np.arange(1, self._longest + 2))
+        return [moves.take(slice(*first_of_length[i : i + 2])) for i in range(self._longest)]
+
+    def _allowed_spans(self, covered_Cn: Coverages) -> Coverages:
+        """Return which spans [C, S] are free, and not so far ahead that the first gap could not be filled then."""
+        start_S, end_S, limit = self._options.span_start_S, self._options.span_end_S, self._settings.distortion_limit
+        before_Cm = np.zeros((len(covered_Cn), self._words + 1), np.int64)
+        np.cumsum(covered_Cn, axis=1, out=before_Cm[:, 1:])
+        allowed_CS: Coverages = before_Cm[:, start_S] == before_Cm[:, end_S + 1]
+        if limit >= 0 and self._words:
+            gap_C1 = covered_Cn.argmin(axis=1)[:, None]
+            allowed_CS &= (start_S == gap_C1) | (np.abs(end_S + 1 - gap_C1) <= limit)
+        return allowed_CS
+
+    def _future_after(self, stack: Stack, coverage_P: Ids, span_P: Ids) -> Array:
+        """Return the best score of what is uncovered when a span is covered: its gap shrinks to what is left of it."""
+        start_P, end_P = self._options.span_start_S[span_P], self._options.span_end_S[span_P] + 1
+        position_n = np.arange(self._words)
+        gap_start_Cn = np.maximum.accumulate(np.where(stack.covered_Cn, position_n + 1, 0), axis=1)
+        gap_end_Cn = np.where(stack.covered_Cn, position_n, self._words)[:, ::-1]
+        gap_end_Cn = np.minimum.accumulate(gap_end_Cn, axis=1)[:, ::-1]
+        gap_start_P, gap_end_P = gap_start_Cn[coverage_P, start_P], gap_end_Cn[coverage_P, start_P]
+        future_P: Array = (
+            stack.future_C[coverage_P]
+            - self._best[gap_start_P, gap_end_P]
+            + self._best[gap_start_P, start_P]
+            + self._best[end_P, gap_end_P]
+        )
+        return future_P
+
+    # Into a stack
+
+    def _fill(self, into: Sequence[Moves], is_last: bool, keep_arcs: bool) -> Stack:
+        """Make a stack of all moves into it."""
+        options = self._options
+        record_M, span_M, relation_M, score_M, future_M = (
+            np.concatenate([getattr(moves, name) for moves in into])
+            for name in ("record_M", "span_M", "relation_M", "score_M", "future_M")
+        )
+        first_M = options.span_first_S[span_M]
+        count_M = options.span_first_S[span_M + 1] - first_M
+        move_N = np.repeat(np.arange(len(count_M)), count_M)
+        option_N = ranges(first_M, count_M)
+        entering_N = options.entering_OR[option_N, relation_M[move_N]]
+        bound_N = (score_M + future_M)[move_N] + options.future_O[option_N] + entering_N
+        popped = _largest(bound_N, self._settings.pop_limit)
+        move_N, option_N, entering_N = move_N[popped], option_N[popped], entering_N[popped]
+
+        context_NX, states_NX = self._extend(record_M[move_N], option_N, is_last)
+        score_N = score_M[move_N] + options.score_O[option_N] + entering_N + context_NX @ self._model.context_weights
+        coverage_N, covered_Cn = _number_coverages(into, move_N)
+        total_N = score_N + future_M[move_N]
+        best_first = np.argsort(-total_N, kind="stable")
+        state_N = _numbers([coverage_N, options.exit_O[option_N], *states_NX.T])
+        winners, winner_N = _recombine(state_N, best_first)
+        winners = winners[: self._number_kept(total_N[winners])]
+
+        candidates = Records(option_N, record_M[move_N], score_N, context_NX, states_NX)
+        record_H = self._graph.add(candidates.take(winners))
+        if keep_arcs:
+            self._graph.add_arcs(candidates, record_H, winners, winner_N)
+        future_C = np.zeros(len(covered_Cn))
+        future_C[coverage_N] = future_M[move_N]
+        return Stack(record_H, coverage_N[winners], covered_Cn, future_C)
+
+    def _number_kept(self, total_H: Array) -> int:
+        """Return how many of these hypotheses, best first, the stack keeps."""
+        size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold
+        worst = total_H[0] + math.log(beam) if beam > 0 and len(total_H) else -math.inf
+        return min(size, int(np.count_nonzero(total_H > worst)))
+
+    def _extend(self, record_N: Ids, option_N: Ids, is_end: bool) -> tuple[Array, Ids]:
+        """Return what context features add when options follow hypotheses, and their states then."""
+        values, states = [np.zeros((len(record_N), 0))], [np.zeros((len(record_N), 0), np.int64)]
+        for i, feature in enumerate(self._model.context_features):
+            states_N = self._graph.states[record_N, i]
+            value_NK, state_N = feature.extend(states_N, self._options.phrase_O[option_N], is_end)
+            values.append(value_NK)
+            states.append(state_N[:, None])
+        return np.concatenate(values, axis=1), np.concatenate(states, axis=1)
+
+
+def _largest(values_N: Array, limit: int) -> Ids:
+    """Return the indices of the `limit` largest values, in no order; of all without a limit."""
+    if 0 < limit < len(values_N):
+        return np.argpartition(-values_N, limit)[:limit]
+    return np.arange(len(values_N))
+
+
+def _number_coverages(into: Sequence[Moves], move_N: Ids) -> tuple[Ids, Coverages]:
+    """Return the coverage after each candidate, as an index into the distinct ones [C, n]."""
+    offsets = np.cumsum([0, *(len(moves.coverages_Pn) for moves in into)])
+    pair_M = np.concatenate([moves.pair_M + offset for moves, offset in zip(into, offsets, strict=False)])
+    used, pair_N = np.unique(pair_M[move_N], return_inverse=True)
+    rows = np.concatenate([moves.coverages_Pn for moves in into])[used]
+    covered_Cn, coverage_P = np.unique(rows, axis=0, return_inverse=True)
+    return coverage_P.ravel()[pair_N], covered_Cn
+
+
+def _numbers(columns: Sequence[Ids]) -> Ids:
+    """Return a number for each row of some columns of small numbers; equal rows have equal numbers."""
+    number_N, size = columns[0], int(columns[0].max(initial=0)) + 1
+    for column in columns[1:]:
+        width = int(column.max(initial=0)) + 1
+        if size * width >= 1 << 62:
+            _, number_N = np.unique(number_N, return_inverse=True)
+            size = len(number_N)
+        number_N, size = number_N * width + column, size * width
+    return number_N
+
+
+def _recombine(state_N: Ids, best_first: Ids) -> tuple[Ids, Ids]:
+    """Return the best candidate of each state, best first, and for every candidate which of those it has lost to."""
+    _, first, inverse = np.unique(state_N[best_first], return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    order = np.argsort(first)
+    rank[order] = np.arange(len(first))
+    winner_N = np.empty(len(state_N), np.int64)
+    winner_N[best_first] = rank[inverse]
+    return best_first[first[order]], winner_N

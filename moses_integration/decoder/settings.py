@@ -1,0 +1,78 @@
+"""Search settings from a moses.ini, by Moses' names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from moses_integration.decoder.search import SearchSettings
+from moses_integration.ini import MosesIni
+from phrasescore.errors import UserError
+
+CUBE_PRUNING = 1
+"""Moses' number of that search algorithm; 0 is its normal search."""
+MOSES_POP_LIMIT = 1000
+
+_USED = {
+    "feature",
+    "weight",
+    "stack",
+    "beam-threshold",
+    "distortion-limit",
+    "max-phrase-length",
+    "search-algorithm",
+    "cube-pruning-pop-limit",
+    "drop-unknown",
+    "input-factors",
+    "mapping",
+}
+# They concern memory, messages or threads, not what is translated how.
+_HARMLESS = {"threads", "verbose", "cache", "no-cache", "cube-pruning-diversity", "n-best-list", "n-best-factor"}
+
+
+@dataclass(frozen=True)
+class DecoderSettings:
+    """What a moses.ini or the command line says of decoding, besides features and weights."""
+
+    search: SearchSettings
+    drop_unknown: bool = False
+    """Leave unknown words out instead of copying them, unless they contain a digit."""
+
+
+def read_settings(ini: MosesIni) -> DecoderSettings:
+    """Return the settings of a moses.ini; what it does not say is Moses' default, or ours for the search.
+
+    Raises:
+        UserError: a number is none, or the system has factors or several decoding paths.
+    """
+    if ini.values("input-factors") not in ([], ["0"]) or ini.values("mapping") not in ([], ["0 T 0"]):
+        raise UserError(
+            f"{ini.name}: has factors or several decoding paths; the embedded decoder knows words and one table only, "
+            "use Moses"
+        )
+    search = SearchSettings()
+    limit = int(ini.number("cube-pruning-pop-limit", MOSES_POP_LIMIT if ini.values("search-algorithm") else 0))
+    search = replace(
+        search,
+        stack=int(ini.number("stack", search.stack)),
+        beam_threshold=ini.number("beam-threshold", search.beam_threshold),
+        distortion_limit=int(ini.number("distortion-limit", search.distortion_limit)),
+        longest_phrase=int(ini.number("max-phrase-length", search.longest_phrase)),
+        pop_limit=pop_limit(int(ini.number("search-algorithm", CUBE_PRUNING)), limit or search.pop_limit, ini.name),
+    )
+    return DecoderSettings(search, drop_unknown=ini.values("drop-unknown")[-1:] in (["1"], ["true"]))
+
+
+def pop_limit(algorithm: int, limit: int, name: str) -> int:
+    """Return the pop limit that a search algorithm of Moses means here: normal search scores every candidate.
+
+    Raises:
+        UserError: it is another algorithm.
+    """
+    if algorithm not in (0, CUBE_PRUNING):
+        raise UserError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning); use Moses")
+    return limit if algorithm == CUBE_PRUNING else 0
+
+
+def ignored_sections(ini: MosesIni) -> list[str]:
+    """Return the sections that may change what Moses translates and that the embedded decoder does not know."""
+    return [name for name in ini.sections() if name not in _USED | _HARMLESS]

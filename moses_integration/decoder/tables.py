@@ -1,0 +1,121 @@
+"""Phrase and reordering tables in memory: only what the input can use.
+
+A table of millions of lines is read once, as a stream; a line is kept, as bytes, if its source phrase occurs in the
+sentences to translate. Numbers are parsed when a phrase is first looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from moses_integration.decoder.phrases import (
+    TargetPhrase,
+    Words,
+    fault,
+    floored_logs,
+    parse_alignment,
+    split_words,
+)
+from phrasescore.errors import UserError
+from phrasescore.files import open_input
+from phrasescore.table.entry import SEPARATOR
+
+
+def phrases_of(sentences: Iterable[Words], longest: int) -> set[bytes]:
+    """Return every sequence of at most `longest` words of the sentences, words joined by a blank."""
+    return {
+        b" ".join(sentence[start:end])
+        for sentence in sentences
+        for start in range(len(sentence))
+        for end in range(start + 1, min(start + longest, len(sentence)) + 1)
+    }
+
+
+class PhraseTable:
+    """Translations of the source phrases that occur in the input."""
+
+    def __init__(self, path: Path, width: int, wanted: set[bytes]) -> None:
+        """Read the lines whose source is in `wanted`.
+
+        Raises:
+            UserError: the table cannot be read or has a malformed line.
+        """
+        self.path, self.width = path, width
+        self._lines: dict[bytes, list[tuple[int, bytes]]] = {}
+        for row, source, rest in _wanted_lines(path, wanted):
+            self._lines.setdefault(source, []).append((row, rest))
+
+    def lookup(self, source: Words) -> list[TargetPhrase]:
+        """Return the translations of a phrase, in the table's order.
+
+        Raises:
+            UserError: one of the lines has another number of scores than the feature, or a score is no probability.
+        """
+        return [self._parse(row, rest) for row, rest in self._lines.get(b" ".join(source), ())]
+
+    def _parse(self, row: int, rest: bytes) -> TargetPhrase:
+        # The separator is three bars; blanks around it are split off with the words (LoaderStandard.cpp).
+        fields = rest.split(b"|||")
+        if len(fields) < 2:
+            raise fault(self.path, row, "has fewer than three fields")
+        tokens = split_words(fields[1])
+        if len(tokens) != self.width:
+            raise fault(self.path, row, f"has {len(tokens)} scores where moses.ini says num-features={self.width}")
+        try:
+            alignment = parse_alignment(fields[2]) if len(fields) > 2 else ()
+            return TargetPhrase(split_words(fields[0]), floored_logs(tokens), alignment)
+        except ValueError as error:
+            raise fault(self.path, row, str(error)) from error
+
+
+class ReorderingTable:
+    """Logarithms of orientation probabilities by phrase pair. Key and values: `f ||| e ||| p ...` or `f ||| p ...`."""
+
+    def __init__(self, path: Path, width: int, has_target: bool, wanted: set[bytes]) -> None:
+        """Read the lines whose source is in `wanted`; `path` or, failing that, `path.gz`, as Moses does.
+
+        Raises:
+            UserError: the table cannot be read or has a malformed line.
+        """
+        zipped = path.with_name(path.name + ".gz")
+        self.path = path if path.exists() or not zipped.exists() else zipped
+        self.width, self._has_target = width, has_target
+        self._lines: dict[bytes, tuple[int, bytes]] = {}
+        for row, source, rest in _wanted_lines(self.path, wanted):
+            target, separator, scores = rest.rpartition(b"|||") if has_target else (b"", b"|||", rest)
+            if not separator:
+                raise fault(self.path, row, "has no target field")
+            self._lines[source + b"|||" + b" ".join(split_words(target))] = (row, scores)
+
+    def lookup(self, source: Words, target: Words) -> tuple[float, ...] | None:
+        """Return max(ln p, -100) of each column, None for a pair that is not in the table.
+
+        Raises:
+            UserError: the line has another number of scores than the model's type, or one is no probability.
+        """
+        key = b" ".join(source) + b"|||" + (b" ".join(target) if self._has_target else b"")
+        found = self._lines.get(key)
+        if found is None:
+            return None
+        row, scores = found
+        tokens = split_words(scores)
+        if len(tokens) != self.width:
+            raise fault(self.path, row, f"has {len(tokens)} scores where the model's type needs {self.width}")
+        try:
+            return floored_logs(tokens)
+        except ValueError as error:
+            raise fault(self.path, row, str(error)) from error
+
+
+def _wanted_lines(path: Path, wanted: set[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield row, source phrase and the bytes after it, of the lines whose source phrase is wanted."""
+    if not path.exists():
+        raise UserError(f"{path}: is not there, but moses.ini names it; check its path=")
+    with open_input(path) as source:
+        for row, line in enumerate(source.stream, 1):
+            phrase, separator, rest = line.partition(SEPARATOR)
+            if not separator:
+                raise fault(path, row, "has no ` ||| `")
+            if phrase in wanted:
+                yield row, phrase, rest.rstrip(b"\r\n")
