@@ -1,0 +1,197 @@
+"""Interpolated modified Kneser-Ney estimation of a back-off language model.
+
+It gives what KenLM's `lmplz` gives without pruning (Heafield, Pouzyrevsky, Clark and Koehn: Scalable Modified
+Kneser-Ney Language Model Estimation, ACL 2013, section 3; the discounts are those of Chen and Goodman: An Empirical
+Study of Smoothing Techniques for Language Modeling, 1998, equation 26), with its 32-bit arithmetic and its order of
+n-grams. For a sentence `<s> w_1 ... w_m </s>` and models of order N:
+
+    adjusted count   a(w_1^n) = c(w_1^n) for n = N or w_1 = <s>, else |{v : c(v w_1^n) > 0}|
+    t_{n,k}          = |{w_1^n : a(w_1^n) = k}|
+    discount         D_n(k) = k - (k + 1) Y_n t_{n,k+1} / t_{n,k},  Y_n = t_{n,1} / (t_{n,1} + 2 t_{n,2}),  k = 1, 2, 3
+                     D_n(0) = 0,  D_n(k) = D_n(3) for k > 3
+    normalised       u(w_n | w_1^{n-1}) = (a(w_1^n) - D_n(a(w_1^n))) / sum_x a(w_1^{n-1} x)
+    back-off         b(w_1^{n-1}) = sum_{k=1}^{3} D_n(k) |{x : min(a(w_1^{n-1} x), 3) = k}| / sum_x a(w_1^{n-1} x)
+    interpolated     p(w_n | w_1^{n-1}) = u(w_n | w_1^{n-1}) + b(w_1^{n-1}) p(w_n | w_2^{n-1})
+    at the bottom    p(w) = u(w) + b(empty) / V,  V words with <unk> and </s> but without <s>;  a(<unk>) = 0
+
+`<s>` is never predicted; its entry says p = 1, as lmplz has it.
+
+Shapes: T tokens of the text with `<s>` and `</s>`; V words; E n-gram tokens, by the place where they end; G distinct
+n-grams of one order, in suffix order (by last word, then by the word before it, and so on); H those of the order below.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.build.arpa import Section
+
+Discounts = NDArray[np.float32]
+"""[4]: D(0) = 0, D(1), D(2), D(3 and more)."""
+
+_UNKNOWN, _BEGIN, _END = range(3)
+_SYMBOLS = (b"<unk>", b"<s>", b"</s>")
+_FALLBACK: Discounts = np.array([0, 0.5, 1, 1.5], np.float32)
+_LOG_ZERO = np.float32(-99)
+"""What ARPA files say for the logarithm of 0; KenLM refuses to load an infinite one."""
+
+
+@dataclass(frozen=True)
+class KneserNeyModel:
+    """An estimated model."""
+
+    words: list[bytes]
+    """By id: `<unk>`, `<s>`, `</s>`, then the words as they appear in the text."""
+    sections: list[Section]
+    """The n-grams of each order, from 1 upwards."""
+    discounts: list[Discounts]
+    """Of each order, from 1 upwards."""
+    fallback_orders: tuple[int, ...]
+    """Orders whose t_{n,k} give no discounts, and that have 0.5, 1 and 1.5 instead."""
+
+
+@dataclass(frozen=True)
+class _NGrams:
+    """The distinct n-grams of one order."""
+
+    first_G: NDArray[np.int32]
+    """The id of the first word."""
+    suffix_G: NDArray[np.int64]
+    """The place of the n-gram without its first word among those of the order below."""
+    context_G: NDArray[np.int64]
+    """The place of the n-gram without its last word among those of the order below."""
+    count_G: NDArray[np.int64]
+    """How often the n-gram occurs."""
+
+
+def estimate(text: Iterable[bytes], order: int) -> KneserNeyModel:
+    """Estimate a model of text given as blocks of whole lines of words with one or more spaces between.
+
+    The text has at least one line and none of the words `<s>`, `</s>`, `<unk>`. Every line is a sentence, also an
+    empty one. Order 5 takes some 120 bytes of memory for each word of the text.
+    """
+    words, tokens_T = _number_words(text)
+    ngrams = _count_ngrams(tokens_T, len(words), order)
+    adjusted = _adjust_counts(ngrams)
+    statistics = _counts_for_discounts(ngrams, adjusted)
+    estimated = [_estimate_discounts(counts_G) for counts_G in statistics]
+    discounts = [_FALLBACK if found is None else found for found in estimated]
+    fallback_orders = tuple(n for n, found in enumerate(estimated, 1) if found is None)
+    return KneserNeyModel(words, _interpolate(ngrams, adjusted, discounts), discounts, fallback_orders)
+
+
+def _number_words(text: Iterable[bytes]) -> tuple[list[bytes], NDArray[np.int32]]:
+    """Return the words by id and the ids of the text, `<s>` and `</s>` around each line."""
+    ids: defaultdict[bytes, int] = defaultdict(count(len(_SYMBOLS)).__next__)
+    # The line feed stands for </s>, so that the end of a line is found by the same look-up as the words.
+    ids.update({b"<unk>": _UNKNOWN, b"<s>": _BEGIN, b"\n": _END})
+    blocks = []
+    for block in text:
+        words = block.replace(b"\n", b" \n ").split(b" ")
+        blocks.append(np.fromiter(map(ids.__getitem__, filter(None, words)), np.int32))
+    tokens_T = np.concatenate(blocks)
+    starts = np.append(0, np.flatnonzero(tokens_T == _END)[:-1] + 1)
+    return [*_SYMBOLS, *list(ids)[len(_SYMBOLS) :]], np.insert(tokens_T, starts, _BEGIN)
+
+
+def _count_ngrams(tokens_T: NDArray[np.int32], vocabulary_size: int, order: int) -> list[_NGrams]:
+    """Return the distinct n-grams of the orders 1 to `order`."""
+    count_G = np.bincount(tokens_T, minlength=vocabulary_size)
+    # <s> is not predicted.
+    count_G[_BEGIN] = 0
+    empty_G = np.zeros(vocabulary_size, np.int64)
+    ngrams = [_NGrams(np.arange(vocabulary_size, dtype=np.int32), empty_G, empty_G, count_G)]
+    place_T = tokens_T.astype(np.int64)  # of the n-gram that ends here
+    end_E = np.arange(len(tokens_T))
+    for length in range(2, order + 1):
+        # A longer n-gram would cross into the sentence before.
+        end_E = end_E[tokens_T[end_E - length + 2] != _BEGIN]
+        # Suffix order: by the place of the suffix, then by the first word.
+        key_E = place_T[end_E] * vocabulary_size + tokens_T[end_E - length + 1]
+        key_G, index_E, count_G = np.unique(key_E, return_inverse=True, return_counts=True)
+        context_G = np.empty(len(key_G), np.int64)
+        context_G[index_E] = place_T[end_E - 1]
+        suffix_G, first_G = np.divmod(key_G, vocabulary_size)
+        ngrams.append(_NGrams(first_G.astype(np.int32), suffix_G, context_G, count_G))
+        place_T[end_E] = index_E
+    return ngrams
+
+
+def _adjust_counts(ngrams: list[_NGrams]) -> list[NDArray[np.int64]]:
+    """Return a(w_1^n) of each order [G]."""
+    adjusted = []
+    for ngram, longer in pairwise(ngrams):
+        extensions_G = np.bincount(longer.suffix_G, minlength=len(ngram.first_G))
+        adjusted.append(np.where(ngram.first_G == _BEGIN, ngram.count_G, extensions_G))
+    return [*adjusted, ngrams[-1].count_G]
+
+
+def _counts_for_discounts(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Return the counts [G] of which lmplz takes t_{n,k}.
+
+    They are the adjusted counts but for one n-gram of each order: when its input ends, lmplz enters the n-grams
+    that are still open, the suffixes of the last one in suffix order, with how often they occur
+    (lm/builder/adjust_counts.cc, the loop after "This outputs the last n-grams").
+    """
+    statistics = [counts_G.copy() for counts_G in adjusted]
+    for ngram, counts_G in zip(ngrams, statistics, strict=True):
+        counts_G[-1] = ngram.count_G[-1]
+        if ngram.first_G[-1] == _BEGIN:
+            break
+    return statistics
+
+
+def _estimate_discounts(counts_G: NDArray[np.int64]) -> Discounts | None:
+    """Return D(0) to D(3), or None where they are not defined or D(k) is not within [0, k]."""
+    t = np.bincount(np.minimum(counts_G, 5), minlength=5)[:5]
+    if not t[1:4].all():
+        return None
+    k, t_k = np.arange(5, dtype=np.float32), t.astype(np.float32)
+    y = t_k[1] / np.float32(t[1] + 2 * t[2])
+    discounts = np.zeros(4, np.float32)
+    discounts[1:] = k[1:4] - k[2:] * y * t_k[2:] / t_k[1:4]
+    return discounts if ((discounts >= 0) & (discounts <= k[:4])).all() else None
+
+
+def _interpolate(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]], discounts: list[Discounts]) -> list[Section]:
+    """Return p of all n-grams, and b of those of all orders but the highest."""
+    # The order below the unigrams has one n-gram, the empty one, with the probability of every word in its context.
+    probability_H = np.array([1 / np.float32(len(ngrams[0].first_G) - 1)], np.float32)
+    probabilities: list[NDArray[np.float32]] = []
+    backoffs: list[NDArray[np.float32]] = []
+    for ngram, counts_G, discount in zip(ngrams, adjusted, discounts, strict=True):
+        normalised_G, backoff_H = _normalise(ngram.context_G, counts_G, discount, len(probability_H))
+        probability_H = normalised_G + backoff_H[ngram.context_G] * probability_H[ngram.suffix_G]
+        if not probabilities:
+            probability_H[_BEGIN] = 1
+        probabilities.append(_log10(probability_H))
+        backoffs.append(_log10(backoff_H))
+    return [
+        Section(ngram.first_G, ngram.suffix_G, np.minimum(log_probability_G, 0), log_backoff_G)
+        for ngram, log_probability_G, log_backoff_G in zip(ngrams, probabilities, [*backoffs[1:], None], strict=True)
+    ]
+
+
+def _normalise(
+    context_G: NDArray[np.int64], counts_G: NDArray[np.int64], discount: Discounts, contexts: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return u of each n-gram [G] and b of each n-gram of the order below [H], 1 for those that are no context."""
+    sum_H = np.bincount(context_G, counts_G, contexts).astype(np.float32)
+    level_G = np.minimum(counts_G, 3)
+    normalised_G = (counts_G.astype(np.float32) - discount[level_G]) / sum_H[context_G]
+    backoff_H = np.zeros(contexts, np.float32)
+    for level in (1, 2, 3):
+        backoff_H += discount[level] * np.bincount(context_G[level_G == level], minlength=contexts).astype(np.float32)
+    return normalised_G, np.divide(backoff_H, sum_H, out=np.ones_like(sum_H), where=sum_H > 0)
+
+
+def _log10(values_G: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the logarithms, rounded right: 32-bit ones of C libraries and of NumPy differ in the last bit."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log10(values_G.astype(np.float64)).astype(np.float32), _LOG_ZERO)

@@ -1,0 +1,166 @@
+"""Build the language model of a system: by KenLM's `lmplz` where that is installed, else by our own estimator.
+
+Both write the same ARPA file: interpolated modified Kneser-Ney, no pruning, n-grams in the same order, numbers equal
+but for the last bit of a logarithm.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
+from typing import Literal
+
+from moses_integration.build.arpa import write_arpa
+from moses_integration.build.kneser_ney import estimate
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, open_input, open_output
+
+Estimator = Literal["auto", "lmplz", "embedded"]
+
+ORDERS = range(2, 7)
+"""The orders that KenLM loads as Moses and its Python module build it."""
+
+_BLOCK_BYTES = 1 << 22
+_SEPARATORS = bytes.maketrans(b"\0\t\r", b"   ")
+_SYMBOLS = (b"<s>", b"</s>", b"<unk>")
+
+_STATISTICS = re.compile(rb"^\d+ (\d+) D1=(\S+) D2=(\S+) D3\+=(\S+)$", re.MULTILINE)
+_FALLBACK = re.compile(rb"^Substituting fallback discounts for order (\d+):", re.MULTILINE)
+_MESSAGES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class LanguageModelReport:
+    """How a language model was estimated; the tuples go by order, from 1 upwards."""
+
+    estimator: str
+    """`embedded`, or the path of the lmplz that ran."""
+    ngram_counts: tuple[int, ...]
+    """The number of n-grams; the unigrams include `<unk>`, `<s>` and `</s>`."""
+    discounts: tuple[tuple[float, float, float], ...]
+    """What is taken off counts of 1, of 2, and of 3 and more."""
+    fallback_orders: tuple[int, ...]
+    """Orders that have the discounts 0.5, 1 and 1.5 because their counts give none: small or artificial text."""
+
+
+def build_language_model(
+    text: Path,
+    output: Path,
+    order: int = 5,
+    *,
+    estimator: Estimator = "auto",
+    memory: str = "50%",
+    temporary_folder: Path | None = None,
+) -> LanguageModelReport:
+    """Estimate a language model of a tokenised text, one sentence a line, and write it as ARPA.
+
+    Words stand between spaces, tabs, carriage returns and NUL; an empty line is a sentence without words, as for
+    lmplz. `output` is compressed by its suffix. `auto` takes the lmplz on the PATH or in $MOSES_HOME/bin if there is
+    one. `memory` (as of GNU sort: `50%`, `4G`) and `temporary_folder` are for lmplz: it sorts on disk, we in memory.
+
+    Raises:
+        UserError: the order is not 2 to 6, the text has no word or has a word that a language model reserves, lmplz
+            is asked for and missing, or it failed.
+    """
+    if order not in ORDERS:
+        raise UserError(f"the order of a language model cannot be {order}; give one from {ORDERS[0]} to {ORDERS[-1]}")
+    program = None if estimator == "embedded" else find_lmplz()
+    if program is not None:
+        return _run_lmplz(program, text, output, order, memory, temporary_folder or Path(gettempdir()))
+    if estimator == "lmplz":
+        raise UserError("lmplz is neither on the PATH nor in $MOSES_HOME/bin; install it or use the embedded estimator")
+    return _estimate_embedded(text, output, order)
+
+
+def find_lmplz() -> str | None:
+    """Return the path of lmplz, None where it is neither on the PATH nor in $MOSES_HOME/bin."""
+    home = os.environ.get("MOSES_HOME")
+    return shutil.which("lmplz") or (shutil.which("lmplz", path=Path(home) / "bin") if home else None)
+
+
+def _estimate_embedded(text: Path, output: Path, order: int) -> LanguageModelReport:
+    with open_output(output) as stream:
+        model = estimate(_read_blocks(text), order)
+        write_arpa(stream, model.words, model.sections)
+    return LanguageModelReport(
+        "embedded",
+        tuple(map(len, model.sections)),
+        tuple((float(d[1]), float(d[2]), float(d[3])) for d in model.discounts),
+        model.fallback_orders,
+    )
+
+
+def _run_lmplz(
+    program: str, text: Path, output: Path, order: int, memory: str, temporary_folder: Path
+) -> LanguageModelReport:
+    command = [program, "-o", str(order), "-S", memory, "-T", str(temporary_folder), "--discount_fallback"]
+    with (
+        open_output(output) as stream,
+        TemporaryFile(dir=temporary_folder) as checked_text,
+        TemporaryFile(dir=temporary_folder) as log,
+    ):
+        checked_text.writelines(_read_blocks(text))
+        checked_text.seek(0)
+        with subprocess.Popen(command, stdin=checked_text, stdout=subprocess.PIPE, stderr=log) as process:
+            assert process.stdout is not None
+            shutil.copyfileobj(process.stdout, stream)
+        log.seek(0)
+        messages = log.read()
+        if process.returncode != 0:
+            raise UserError(
+                f"{shlex.join(command)}: failed with exit code {process.returncode} and said "
+                f"`{_last_messages(messages)}`; mend that or use the embedded estimator"
+            )
+    statistics = _STATISTICS.findall(messages)
+    return LanguageModelReport(
+        program,
+        tuple(int(count) for count, *_ in statistics),
+        tuple((float(one), float(two), float(more)) for _, one, two, more in statistics),
+        # lmplz counts these orders from 0.
+        tuple(int(number) + 1 for number in _FALLBACK.findall(messages)),
+    )
+
+
+def _last_messages(log: bytes) -> str:
+    """Return the end of what a program said, without its progress bars."""
+    lines = [line.strip() for line in log.decode(errors="replace").split("\n")]
+    return " / ".join([line for line in lines if re.search("[A-Za-z]", line)][-_MESSAGES_SHOWN:])
+
+
+def _read_blocks(path: Path) -> Iterator[bytes]:
+    """Yield the text in blocks of whole lines, with spaces alone between words.
+
+    Raises:
+        UserError: the text has no word at all, or one that a language model reserves.
+    """
+    has_words = False
+    lines = 0
+    with open_input(path) as source:
+        while block := source.stream.read(_BLOCK_BYTES):
+            block = (block + source.stream.readline()).translate(_SEPARATORS)
+            if not block.endswith(b"\n"):
+                block += b"\n"
+            if any(symbol in block for symbol in _SYMBOLS):
+                _refuse_symbols(path, block, lines)
+            has_words = has_words or bool(block.strip(b" \n"))
+            lines += block.count(b"\n")
+            yield block
+    if not has_words:
+        raise UserError(f"{display_name(path)}: has no words; give the tokenised text to model")
+
+
+def _refuse_symbols(path: Path, block: bytes, lines_before: int) -> None:
+    """Raise a UserError for the first reserved word; one may also be a part of other words."""
+    for number, line in enumerate(block.split(b"\n"), lines_before + 1):
+        for symbol in {*line.split(b" ")} & {*_SYMBOLS}:
+            raise UserError(
+                f"{display_name(path)}: line {number}: `{symbol.decode()}` stands for something else in a language "
+                "model and cannot be a word; remove or escape it"
+            )

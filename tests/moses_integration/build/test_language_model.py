@@ -1,0 +1,185 @@
+"""Which estimator runs, what it reports, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_integration.build.language_model import Estimator, build_language_model, find_lmplz
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+
+# It writes its arguments and its text instead of a model, and the statistics as lmplz does.
+STAND_IN = """\
+#!{python}
+import sys
+print(sys.argv[1:])
+sys.stdout.write(sys.stdin.read())
+sys.stderr.write('''Unigram tokens 9 types 5
+=== 2/5 Calculating and sorting adjusted counts ===
+Substituting fallback discounts for order 0: D1=0.5 D2=1 D3+=1.5
+Statistics:
+1 5 D1=0.5 D2=1 D3+=1.5
+2 7 D1=0.75 D2=1.25 D3+=1.33333
+=== 3/5 Calculating and sorting initial probabilities ===
+''')
+"""
+FAILING = """\
+#!{python}
+import sys
+print("half a model")
+sys.stderr.write('''=== 1/5 Counting and sorting n-grams ===
+----5---10---15---20---25---30---35---40---45---50---55---60---65---70---75---80---85---90---95--100
+********************************
+No space left on device
+''')
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text"
+    path.write_bytes(b"a b a\nb a\n")
+    return path
+
+
+@pytest.fixture
+def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is the whole PATH; there is no MOSES_HOME."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("MOSES_HOME", raising=False)
+    return folder
+
+
+def install(folder: Path, script: str) -> Path:
+    program = folder / "lmplz"
+    program.write_text(script.format(python=sys.executable))
+    program.chmod(0o755)
+    return program
+
+
+def test_embedded_report(tmp_path: Path) -> None:
+    output = tmp_path / "lm.arpa.gz"
+    report = build_language_model(MINI / "train.fr", output, 3, estimator="embedded")
+    content = gzip.decompress(output.read_bytes())
+    assert content.startswith(b"\\data\\\nngram 1=112\nngram 2=1647\nngram 3=4782\n\n\\1-grams:\n")
+    assert content.endswith(b"\n\n\\end\\\n")
+    assert (report.estimator, report.ngram_counts, report.fallback_orders) == ("embedded", (112, 1647, 4782), ())
+    assert report.discounts[0] == pytest.approx((1 / 3, 5 / 3, 1), abs=1e-6)
+
+
+def test_fallback_is_reported(text: Path, tmp_path: Path) -> None:
+    report = build_language_model(text, tmp_path / "lm.arpa", 2, estimator="embedded")
+    assert report.fallback_orders == (1, 2)
+    assert report.discounts == ((0.5, 1.0, 1.5),) * 2
+
+
+def test_white_space_between_words(text: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"\ta\0b  a \r\nb\ra")
+    models = [tmp_path / "lm.arpa", tmp_path / "other.arpa"]
+    for path, model in zip((text, other), models, strict=True):
+        build_language_model(path, model, 3, estimator="embedded")
+    assert models[0].read_bytes() == models[1].read_bytes()
+
+
+@pytest.mark.parametrize("estimator", ["embedded", "lmplz"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "text: has no words"),
+        (b"\n \t\n", "text: has no words"),
+        (b"a\n\nb <s> c\n", "text: line 3: `<s>`"),
+        (b"a<s>\n</s>\n", "text: line 2: `</s>`"),
+        (b"a\n" * 3_000_000 + b"<unk>", "text: line 3000001: `<unk>`"),
+    ],
+    ids=["empty", "blank", "begin", "end", "unknown"],
+)
+def test_refused_text(
+    content: bytes, message: str, estimator: Estimator, text: Path, empty_path: Path, tmp_path: Path
+) -> None:
+    install(empty_path, STAND_IN)
+    text.write_bytes(content)
+    output = tmp_path / "lm.arpa"
+    output.write_bytes(b"old")
+    with pytest.raises(UserError) as error:
+        build_language_model(text, output, 2, estimator=estimator)
+    assert message in str(error.value)
+    assert output.read_bytes() == b"old"
+
+
+def test_symbols_inside_words_are_text(text: Path, tmp_path: Path) -> None:
+    text.write_bytes(b"a<s>b <unk>s\n")
+    report = build_language_model(text, tmp_path / "lm.arpa", 2, estimator="embedded")
+    assert report.ngram_counts == (5, 3)
+
+
+@pytest.mark.parametrize("order", [1, 7])
+def test_orders_kenlm_cannot_load(order: int, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="from 2 to 6"):
+        build_language_model(text, tmp_path / "lm.arpa", order)
+
+
+def test_lmplz_where_it_is_installed(text: Path, empty_path: Path, tmp_path: Path) -> None:
+    program = install(empty_path, STAND_IN)
+    output = tmp_path / "lm.arpa"
+    report = build_language_model(text, output, 2, memory="1G", temporary_folder=tmp_path)
+    arguments = ["-o", "2", "-S", "1G", "-T", str(tmp_path), "--discount_fallback"]
+    assert output.read_text() == f"{arguments}\na b a\nb a\n"
+    assert report.estimator == str(program)
+    assert (report.ngram_counts, report.fallback_orders) == ((5, 7), (1,))
+    assert report.discounts == ((0.5, 1.0, 1.5), (0.75, 1.25, 1.33333))
+
+
+def test_failure_of_lmplz(text: Path, empty_path: Path, tmp_path: Path) -> None:
+    install(empty_path, FAILING)
+    output = tmp_path / "lm.arpa"
+    output.write_bytes(b"old")
+    with pytest.raises(UserError, match=r"lmplz -o 2 .* exit code 3 .*`=== 1/5 Counting.* / No space left on device`"):
+        build_language_model(text, output, 2)
+    assert output.read_bytes() == b"old"
+
+
+def test_where_lmplz_is_sought(empty_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_lmplz() is None
+    home = tmp_path / "moses" / "bin"
+    home.mkdir(parents=True)
+    monkeypatch.setenv("MOSES_HOME", str(home.parent))
+    in_moses = install(home, STAND_IN)
+    assert find_lmplz() == str(in_moses)
+    on_path = install(empty_path, STAND_IN)
+    assert find_lmplz() == str(on_path)
+
+
+def test_without_lmplz(text: Path, empty_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="lmplz is neither on the PATH nor"):
+        build_language_model(text, tmp_path / "lm.arpa", 2, estimator="lmplz")
+    assert build_language_model(text, tmp_path / "lm.arpa", 2).estimator == "embedded"
+
+
+@pytest.mark.moses
+@pytest.mark.parametrize("order", [2, 3, 4, 6])
+def test_the_two_estimators_agree(order: int, tmp_path: Path) -> None:
+    if not os.environ.get("MOSES_HOME"):
+        pytest.skip("needs MOSES_HOME")
+    ours, theirs = tmp_path / "ours.arpa", tmp_path / "theirs.arpa"
+    embedded = build_language_model(MINI / "train.en", ours, order, estimator="embedded")
+    lmplz = build_language_model(MINI / "train.en", theirs, order, estimator="lmplz", memory="200M")
+    assert (embedded.ngram_counts, embedded.fallback_orders) == (lmplz.ngram_counts, lmplz.fallback_orders)
+    for a, b in zip(embedded.discounts, lmplz.discounts, strict=True):
+        assert a == pytest.approx(b, abs=1e-5)
+    for our_line, their_line in zip(ours.read_bytes().split(b"\n"), theirs.read_bytes().split(b"\n"), strict=True):
+        our_fields, their_fields = our_line.split(b"\t"), their_line.split(b"\t")
+        if len(our_fields) == 1:
+            assert our_line == their_line
+        else:
+            assert our_fields[1] == their_fields[1]
+            for place in range(0, len(our_fields), 2):
+                assert float(our_fields[place]) == pytest.approx(float(their_fields[place]), abs=1e-5)
