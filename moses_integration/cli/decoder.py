@@ -15,7 +15,7 @@ from moses_integration.decoder.graph import Derivation, SearchGraph
 from moses_integration.decoder.model import LogLinearModel, declare_model
 from moses_integration.decoder.output import details, nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, split_words
-from moses_integration.decoder.pool import DecoderPool, available_cores
+from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import (
     MOSES_POP_LIMIT,
     DecoderSettings,
@@ -24,6 +24,7 @@ from moses_integration.decoder.settings import (
     read_settings,
 )
 from moses_integration.ini import MosesIni
+from moses_integration.processes import available_cores
 from phrasescore import __version__
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UserError

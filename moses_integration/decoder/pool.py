@@ -7,7 +7,6 @@ Processes are spawned, not forked: a forked child may inherit a locked lock from
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +19,7 @@ from moses_integration.decoder.phrases import Words
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni
+from moses_integration.processes import available_cores
 from phrasescore.errors import UserError
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -107,11 +107,6 @@ class DecoderPool:
     def __exit__(self, *exception: object) -> None:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # In the worker processes

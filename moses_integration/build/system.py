@@ -1,0 +1,230 @@
+"""A system folder: `moses.ini` beside the tables and the language model that it names.
+
+    system/
+      moses.ini  phrase-table.gz  reordering-table.wbe-msd-bidirectional-fe.gz  lm.fr.arpa  lex.e2f  lex.f2e
+      preparation.json  (truecase.en truecase.fr)  build.json
+      corpus/  train.en train.fr train.align    the prepared text that all was made from
+
+Every file is in Moses' own format, so what one toolkit builds the other can tune and decode.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moses_integration.build.alignment import align
+from moses_integration.build.language_model import build_language_model
+from moses_integration.build.parallel_text import CleaningRules, clean
+from moses_integration.build.prepare import Casing, Preparation, prepare_file, prepare_training_file
+from moses_integration.build.truecaser import Truecaser
+from moses_integration.ini import MosesIni
+from phrasescore import __version__
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes, write_atomically
+
+PHRASE_TABLE = "phrase-table.gz"
+REORDERING_TYPE = "wbe-msd-bidirectional-fe"
+REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"
+INI = "moses.ini"
+PREPARATION = "preparation.json"
+REPORT = "build.json"
+
+# Weights and layout are those of train-model.perl, step 9.
+_REORDERING = (
+    "LexicalReordering name=LexicalReordering0 num-features=6 type={kind}-allff "
+    "input-factor=0 output-factor=0 path={path}"
+)
+_INI = """\
+# Written by phrasescore-smt build. These weights are a start only: tune them.
+
+[input-factors]
+0
+
+[mapping]
+0 T 0
+
+[distortion-limit]
+6
+
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={table} input-factor=0 output-factor=0
+{reordering}
+Distortion
+KENLM name=LM0 factor=0 path={lm} order={order}
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -1
+PhrasePenalty0= 0.2
+TranslationModel0= 0.2 0.2 0.2 0.2
+LexicalReordering0= 0.3 0.3 0.3 0.3 0.3 0.3
+Distortion0= 0.3
+LM0= 0.5
+"""
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """What the raw text is and how it is prepared."""
+
+    source_language: str
+    target_language: str
+    tokenise: bool = True
+    casing: Casing = "lower"
+    escape: bool = True
+
+    def of(self, side: str) -> Preparation:
+        """Return the preparation of `source` or `target` text."""
+        language = self.source_language if side == "source" else self.target_language
+        return Preparation(language, self.tokenise, self.casing, self.escape)
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """How a system is built."""
+
+    text: TextSettings
+    alignment_method: str = "eflomal"
+    seed: int = 1
+    order: int = 5
+    """Of the language model."""
+    longest_phrase: int = 7
+    cleaning: CleaningRules = field(default_factory=CleaningRules)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Prepared and aligned parallel text."""
+
+    source: Path
+    target: Path
+    alignment: Path
+
+
+TableBuilder = Callable[[Corpus, Path, int], object]
+"""Makes phrase and reordering table of a corpus in a folder, with a longest phrase; returns its report or None."""
+
+
+def build_system(
+    source: Path,
+    target: Path,
+    folder: Path,
+    settings: BuildSettings,
+    build_tables: TableBuilder,
+    alignment: Path | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> MosesIni:
+    """Build a system from parallel text and return its moses.ini, which is written last.
+
+    Args:
+        source: raw or prepared text, a sentence a line.
+        target: its translation, line by line.
+        folder: the system folder, made if it is not there.
+        settings: how.
+        build_tables: the toolkit's way from aligned text to tables.
+        alignment: a ready word alignment, in Pharaoh format, of these very lines; then no line is dropped.
+        say: told of each step.
+
+    Raises:
+        UserError: the text cannot be used, or a step fails.
+    """
+    (folder / "corpus").mkdir(parents=True, exist_ok=True)
+    report: dict[str, Any] = {"version": __version__, "settings": asdict(settings), "seconds": {}}
+    text = settings.text
+
+    @contextmanager
+    def step(name: str) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        report["seconds"][name] = round(time.monotonic() - started, 1)
+        say(f"{name}: {report['seconds'][name]:.0f} s")
+
+    suffixes = (f".{text.source_language}", f".{text.target_language}")
+    corpus = Corpus(*(folder / "corpus" / f"train{suffix}" for suffix in (*suffixes, ".align")))
+    with step("text"):
+        report["text"] = _prepare_corpus(source, target, corpus, folder, settings, keep_all=alignment is not None)
+    with step("alignment"):
+        if alignment is None:
+            aligned = align(
+                corpus.source, corpus.target, corpus.alignment, settings.alignment_method, seed=settings.seed
+            )
+            report["alignment"] = asdict(aligned)
+        else:
+            write_atomically(corpus.alignment, read_bytes(alignment))
+    with step("tables"):
+        built = build_tables(corpus, folder, settings.longest_phrase)
+        report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
+    language_model = folder / f"lm{suffixes[1]}.arpa"
+    with step("language model"):
+        report["language_model"] = asdict(build_language_model(corpus.target, language_model, settings.order))
+    ini = _INI.format(
+        table=PHRASE_TABLE,
+        reordering=_REORDERING.format(kind=REORDERING_TYPE, path=REORDERING_TABLE),
+        lm=language_model.name,
+        order=settings.order,
+    )
+    write_atomically(folder / REPORT, json.dumps(report, indent=2, default=str).encode())
+    write_atomically(folder / INI, ini.encode())
+    return MosesIni.read(folder / INI)
+
+
+def _prepare_corpus(
+    source: Path, target: Path, corpus: Corpus, folder: Path, settings: BuildSettings, keep_all: bool
+) -> dict[str, Any]:
+    """Prepare both sides, then drop the pairs that are unfit for training."""
+    text = settings.text
+    whole = []
+    for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
+        whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))
+        prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}")
+    write_atomically(folder / PREPARATION, json.dumps(asdict(text), indent=2).encode())
+    if keep_all:
+        return {"kept": "all, for the alignment is given"}
+    report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
+    for path in whole:
+        path.unlink()
+    return asdict(report)
+
+
+class SystemText:
+    """How a system's text was prepared, so that dev and test text can be prepared alike."""
+
+    def __init__(self, folder: Path, settings: TextSettings) -> None:
+        self._folder, self.settings = folder, settings
+
+    @classmethod
+    def of(cls, ini: MosesIni) -> SystemText | None:
+        """Return what lies beside the phrase table of a system; None if it was not built by `build_system`.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        folder = ini.path_of(ini.phrase_table()).parent
+        path = folder / PREPARATION
+        if not path.exists():
+            return None
+        try:
+            return cls(folder, TextSettings(**json.loads(read_bytes(path))))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{path}: is damaged ({error}); build the system again") from error
+
+    def prepare(self, side: str, raw: Path, prepared: Path) -> None:
+        """Prepare a dev or test text, line by line."""
+        preparation = self.settings.of(side)
+        truecaser = None
+        if preparation.casing == "true":
+            truecaser = Truecaser.load(self._folder / f"truecase.{preparation.language}")
+        prepare_file(raw, prepared, preparation, truecaser)
+
+    def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        """Return translations as plain text."""
+        return self.settings.of("target").detokenise(lines)

@@ -1,0 +1,103 @@
+"""`phrasescore-smt build`: from parallel text to a system folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from moses_integration.cli.options import add_toolkit_options, toolkit_of
+from phrasescore.cli.console import Reporter, interrupt_on_sigterm
+from phrasescore.cli.options import add_quiet_option, positive
+from phrasescore.errors import UserError
+
+# The command line must not import the aligner to list its methods.
+_METHODS = ("eflomal", "fast_align", "hmm", "ibm1", "ibm2", "ibm3", "ibm4")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "build",
+        help="make a system of parallel text",
+        description="Prepare and clean parallel text, align its words, extract and score phrases, estimate the "
+        "language model, and write moses.ini beside them.",
+    )
+    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="sentences, one a line")
+    parser.add_argument("--target", type=Path, required=True, metavar="TEXT", help="their translations, line by line")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="system folder to make")
+    text = parser.add_argument_group("text")
+    for side in ("source", "target"):
+        text.add_argument(
+            f"--{side}-language", metavar="CODE", help=f"two letters (default: the suffix of --{side}'s name)"
+        )
+    text.add_argument(
+        "--tokenised", action="store_true", help="the text is tokenised: split at blanks only, and lower-case nothing"
+    )
+    text.add_argument(
+        "--casing",
+        choices=("lower", "true", "keep"),
+        help="what to do with capitals (default: lower; keep if tokenised)",
+    )
+    text.add_argument("--escaped", action="store_true", help="Moses' special characters are escaped already")
+    text.add_argument(
+        "--longest-sentence", type=positive, default=80, metavar="N", help="drop longer ones (default: %(default)s)"
+    )
+    text.add_argument(
+        "--ratio", type=float, default=9.0, metavar="X", help="drop pairs of more unequal length (default: %(default)s)"
+    )
+    models = parser.add_argument_group("models")
+    models.add_argument(
+        "--alignment", type=Path, metavar="FILE", help="a ready word alignment of all lines: 0-0 1-2 ..."
+    )
+    models.add_argument(
+        "--aligner", choices=_METHODS, default="eflomal", help="how to align words (default: %(default)s)"
+    )
+    models.add_argument("--seed", type=int, default=1, metavar="N", help="of the aligner (default: %(default)s)")
+    models.add_argument(
+        "--order", type=positive, default=5, metavar="N", help="of the language model (default: %(default)s)"
+    )
+    models.add_argument(
+        "--longest-phrase", type=positive, default=7, metavar="N", help="words of a phrase (default: %(default)s)"
+    )
+    add_toolkit_options(parser)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from moses_integration.build.parallel_text import CleaningRules
+    from moses_integration.build.prepare import Casing
+    from moses_integration.build.system import BuildSettings, TextSettings, build_system
+
+    reporter = Reporter(quiet=args.quiet)
+    toolkit = toolkit_of(args, reporter)
+    languages = (_language(args.source_language, args.source), _language(args.target_language, args.target))
+    if languages[0] == languages[1]:
+        raise UserError(
+            f"{args.source}: source and target language are both `{languages[0]}`; give --source-language and "
+            "--target-language"
+        )
+    casing: Casing = args.casing or ("keep" if args.tokenised else "lower")
+    settings = BuildSettings(
+        TextSettings(*languages, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
+        alignment_method=args.aligner,
+        seed=args.seed,
+        order=args.order,
+        longest_phrase=args.longest_phrase,
+        cleaning=CleaningRules(longest=args.longest_sentence, ratio=args.ratio),
+    )
+    with interrupt_on_sigterm():
+        ini = build_system(
+            args.source, args.target, args.output, settings, toolkit.build_tables, args.alignment, reporter.say
+        )
+    reporter.say(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
+    return 0
+
+
+def _language(given: str | None, path: Path) -> str:
+    """Return the language given, or what the file's name ends with."""
+    language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
+    if not language:
+        raise UserError(f"{path}: its name does not end in a language, as train.en does; give the language by option")
+    return language

@@ -1,0 +1,54 @@
+"""`phrasescore-smt evaluate`: BLEU, and whether a difference is more than chance."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from phrasescore.cli.options import positive
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="BLEU of translations, and the significance of a difference",
+        description="sacreBLEU with its signature; with --baseline, paired approximate randomisation.",
+    )
+    parser.add_argument("translations", type=Path, metavar="TEXT", help="the system's translations")
+    parser.add_argument("--reference", type=Path, nargs="+", required=True, metavar="TEXT", help="one file or more")
+    parser.add_argument("--baseline", type=Path, metavar="TEXT", help="another system's translations to compare with")
+    parser.add_argument(
+        "--tokenise",
+        choices=("13a", "intl", "none", "char"),
+        default="13a",
+        help="how sacreBLEU splits words; none for tokenised text (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--trials", type=positive, default=10_000, metavar="N", help="of the randomisation (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the randomisation (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from moses_integration.evaluation import compare, score
+
+    references = list(args.reference)
+    if args.baseline is None:
+        result = score(args.translations, references, args.tokenise)
+        print(json.dumps(asdict(result), indent=2) if args.json else f"BLEU {result.bleu:.2f}  {result.signature}")
+        return 0
+    comparison = compare(args.translations, args.baseline, references, args.tokenise, args.trials, args.seed)
+    if args.json:
+        print(json.dumps(asdict(comparison), indent=2))
+    else:
+        print(
+            f"BLEU {comparison.bleu:.2f}  baseline {comparison.baseline_bleu:.2f}  difference "
+            f"{comparison.bleu - comparison.baseline_bleu:+.2f}  p = {comparison.p_value:.4f}  {comparison.signature}"
+        )
+    return 0

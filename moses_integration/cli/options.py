@@ -1,0 +1,83 @@
+"""Options that several commands of `phrasescore-smt` share, and what they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import positive
+from phrasescore.errors import UserError
+
+if TYPE_CHECKING:
+    from moses_integration.ini import MosesIni
+    from moses_integration.toolkit import Toolkit
+
+
+def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
+    """Add --toolkit and --processes."""
+    parser.add_argument(
+        "--toolkit",
+        choices=("auto", "moses", "embedded"),
+        default="auto",
+        help="what does the work: an installed Moses, or the embedded toolkit; auto takes Moses if MOSES_HOME is set "
+        "or `moses` is on the PATH (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--processes", type=positive, metavar="N", help="processes to share the work among (default: all cores)"
+    )
+
+
+def add_text_options(parser: argparse.ArgumentParser) -> None:
+    """Add --prepared."""
+    parser.add_argument(
+        "--prepared",
+        action="store_true",
+        help="the text is tokenised and escaped as the system wants it; without this it is prepared as the training "
+        "text was",
+    )
+
+
+def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
+    """Return the toolkit asked for, and say which it is when that was left to us."""
+    from moses_integration.toolkit import choose_toolkit
+
+    toolkit = choose_toolkit(args.toolkit, args.processes)
+    if args.toolkit == "auto":
+        reporter.say(f"toolkit: {toolkit}")
+    return toolkit
+
+
+@contextmanager
+def work_folder(given: Path | None) -> Iterator[Path]:
+    """Yield the folder for what a run leaves behind: the one given, or one that is deleted afterwards."""
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+        yield given
+    else:
+        with TemporaryDirectory(prefix="phrasescore.") as folder:
+            yield Path(folder)
+
+
+def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepared: bool) -> Path:
+    """Return the text prepared as the system's training text was: in the file `prepared`, or as it is.
+
+    Raises:
+        UserError: how the system's text was prepared is not known.
+    """
+    from moses_integration.build.system import SystemText
+
+    if is_prepared:
+        return raw
+    text = SystemText.of(ini)
+    if text is None:
+        raise UserError(
+            f"{ini.name}: how its text was prepared is not known, for {ini.path_of(ini.phrase_table()).parent} has no "
+            "preparation.json; give text that is tokenised and escaped as in training, and --prepared"
+        )
+    text.prepare(side, raw, prepared)
+    return prepared

@@ -1,0 +1,93 @@
+"""`phrasescore-smt tune`: find the weights that give a dev set the best BLEU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from moses_integration.cli.options import (
+    add_text_options,
+    add_toolkit_options,
+    prepare_text,
+    toolkit_of,
+    work_folder,
+)
+from phrasescore import __version__
+from phrasescore.cli.console import Reporter, interrupt_on_sigterm
+from phrasescore.cli.options import add_quiet_option, positive
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "tune",
+        help="tune the weights on a dev set",
+        description="Minimum error rate training (Och 2003). One run proves little: give several seeds to see the "
+        "spread. The ini written has the weights of the run with the best dev BLEU.",
+    )
+    parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
+    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="dev sentences")
+    parser.add_argument(
+        "--reference", type=Path, nargs="+", required=True, metavar="TEXT", help="their translations, one file or more"
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[1], metavar="N", help="of the random restarts (default: 1)"
+    )
+    parser.add_argument(
+        "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--iterations", type=positive, default=10, metavar="N", help="decodings at most (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--restarts", type=int, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
+    )
+    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep logs and lists here")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write weights, BLEU and times as JSON")
+    add_text_options(parser)
+    add_toolkit_options(parser)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from moses_integration.ini import MosesIni
+    from moses_integration.tuning.tune import TuningSettings, spread
+    from phrasescore.files import write_atomically
+
+    reporter = Reporter(quiet=args.quiet)
+    toolkit = toolkit_of(args, reporter)
+    ini = MosesIni.read(args.ini)
+    settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
+    started = time.monotonic()
+    with interrupt_on_sigterm(), work_folder(args.work) as folder:
+        source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared)
+        references = [
+            prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared)
+            for number, path in enumerate(args.reference)
+        ]
+        tunings = toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say)
+    best = max(tunings, key=lambda tuning: tuning.bleu)
+    ini.set_weights(best.weights)
+    ini.write(args.output)
+    mean, deviation = spread([tuning.bleu for tuning in tunings])
+    if len(tunings) > 1:
+        reporter.say(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+    reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
+    if args.report:
+        report = {
+            "version": __version__,
+            "toolkit": str(toolkit),
+            "ini": str(args.ini),
+            "settings": asdict(settings),
+            "dev_bleu": {"mean": mean, "standard_deviation": deviation},
+            "seconds": round(time.monotonic() - started, 1),
+            "runs": [asdict(tuning) for tuning in tunings],
+        }
+        write_atomically(args.report, json.dumps(report, indent=2).encode())
+    return 0

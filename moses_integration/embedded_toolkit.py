@@ -1,0 +1,92 @@
+"""The toolkit that needs nothing but Python packages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_integration.build.system import Corpus
+from moses_integration.build.translation_tables import TableCounts, build_tables
+from moses_integration.decoder.graph import SearchGraph
+from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.output import nbest_entry
+from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.pool import DecoderPool
+from moses_integration.decoder.settings import read_settings
+from moses_integration.ini import MosesIni
+from moses_integration.toolkit import NbestRequest, Say
+from moses_integration.tuning.bleu import read_references
+from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings
+from phrasescore.files import open_output, read_lines
+
+
+@dataclass(frozen=True)
+class _Translating:
+    """The task of translating a sentence and listing its best translations."""
+
+    nbest: int
+
+    @property
+    def needs_arcs(self) -> bool:
+        """Whether there are lists."""
+        return self.nbest > 0
+
+    def __call__(
+        self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph
+    ) -> tuple[bytes, list[bytes]]:
+        """Return the translation and the lines of its n-best list."""
+        best = graph.best()
+        listed = graph.n_best(self.nbest, distinct=True) if self.nbest else []
+        lines = [nbest_entry(model, number, one, segmentation=True, alignment=True).to_line() for one in listed]
+        return b" ".join(best.words) if best else b"", lines
+
+
+class EmbeddedToolkit:
+    """Our own builder, decoder and MERT."""
+
+    name = "embedded"
+
+    def __init__(self, processes: int | None = None) -> None:
+        self._processes = processes
+
+    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> TableCounts:
+        """Make phrase and reordering table of an aligned corpus in a system folder."""
+        return build_tables(corpus.source, corpus.target, corpus.alignment, folder, longest_phrase)
+
+    def tune(
+        self,
+        ini: MosesIni,
+        source: Path,
+        references: Sequence[Path],
+        seeds: Sequence[int],
+        settings: TuningSettings,
+        folder: Path,
+        say: Say,
+    ) -> list[Tuning]:
+        """Tune the weights with each seed."""
+        tunings = []
+        with Tuner(ini, list(read_lines(source)), read_references(references), settings, self._processes) as tuner:
+            for seed in seeds:
+
+                def report(iteration: Iteration, seed: int = seed) -> None:
+                    say(
+                        f"seed {seed}: dev BLEU {iteration.bleu:.2f}, {iteration.candidates} candidates, "
+                        f"next weights promise {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
+                    )
+
+                tunings.append(tuner.tune(seed, report))
+        return tunings
+
+    def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
+        """Translate prepared sentences."""
+        sentences = [split_words(line) for line in read_lines(source)]
+        with ExitStack() as stack:
+            pool = stack.enter_context(DecoderPool(ini, read_settings(ini), sentences, self._processes))
+            best = stack.enter_context(open_output(output))
+            lists = stack.enter_context(open_output(nbest.path)) if nbest else None
+            for translation, lines in pool.run(_Translating(nbest.size if nbest else 0), ini.weights()):
+                best.write(translation + b"\n")
+                if lists:
+                    lists.writelines(lines)

@@ -1,0 +1,69 @@
+"""One interface, two toolkits: an installed Moses, and the embedded one. Both read and write Moses' own files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from moses_integration.build.system import Corpus
+from moses_integration.ini import MosesIni
+from moses_integration.tuning.tune import Tuning, TuningSettings
+from phrasescore.errors import UserError
+
+Name = Literal["auto", "moses", "embedded"]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class NbestRequest:
+    """An n-best list of distinct translations to write beside the best ones."""
+
+    path: Path
+    size: int
+
+
+class Toolkit(Protocol):
+    """Builds tables, tunes and decodes."""
+
+    name: str
+
+    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> object:
+        """Make phrase and reordering table of an aligned corpus in a system folder; return a report or None."""
+        ...
+
+    def tune(
+        self,
+        ini: MosesIni,
+        source: Path,
+        references: Sequence[Path],
+        seeds: Sequence[int],
+        settings: TuningSettings,
+        folder: Path,
+        say: Say,
+    ) -> list[Tuning]:
+        """Tune the weights with each seed; `folder` is for what may be looked at afterwards."""
+        ...
+
+    def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
+        """Translate prepared sentences, a line each; `folder` is for logs and filtered tables."""
+        ...
+
+
+def choose_toolkit(name: Name, processes: int | None = None) -> Toolkit:
+    """Return a toolkit; `auto` is Moses where it is installed.
+
+    Raises:
+        UserError: Moses is asked for and not found.
+    """
+    from moses_integration.embedded_toolkit import EmbeddedToolkit
+    from moses_integration.installed_moses import find_installation
+    from moses_integration.moses_toolkit import MosesToolkit
+
+    installation = None if name == "embedded" else find_installation()
+    if installation is not None:
+        return MosesToolkit(installation, processes)
+    if name == "moses":
+        raise UserError("--toolkit moses: Moses was not found; set MOSES_HOME to its folder, or use --toolkit embedded")
+    return EmbeddedToolkit(processes)

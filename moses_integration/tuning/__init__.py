@@ -1,0 +1,1 @@
+"""Minimum error rate training (MERT), embedded or by Moses' own scripts."""

@@ -1,0 +1,202 @@
+"""Tuning with the embedded decoder: decode, add to the n-best lists, find better weights, again.
+
+Och 2003, section 4; scripts/training/mert-moses.pl does the same around an installed Moses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean, stdev
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.decoder.graph import SearchGraph
+from moses_integration.decoder.model import LogLinearModel, declare_model
+from moses_integration.decoder.phrases import Feature, Words, split_words
+from moses_integration.decoder.pool import DecoderPool
+from moses_integration.decoder.settings import read_settings
+from moses_integration.ini import MosesIni
+from moses_integration.tuning.bleu import bleu, bleu_statistics
+from moses_integration.tuning.candidates import Candidates
+from moses_integration.tuning.mert import optimise
+from phrasescore.errors import UserError
+
+Floats = NDArray[np.float64]
+References = Sequence[tuple[bytes, ...]]
+
+UNMOVED = 1e-5
+"""Tuning ends when no weight moves by more (mert-moses.pl)."""
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """How to tune."""
+
+    nbest: int = 100
+    """Distinct translations that each decoding adds to the lists."""
+    iterations: int = 10
+    """Decodings at most."""
+    patience: int = 3
+    """End after so many decodings without a new best dev BLEU."""
+    restarts: int = 20
+    """Random starts of each search for weights."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One decoding and the search for weights after it."""
+
+    weights: dict[str, list[float]]
+    """The weights decoded with."""
+    bleu: float
+    """BLEU of the best translations on the dev set, 0 to 100."""
+    predicted: float
+    """BLEU that the next weights have on the lists so far."""
+    candidates: int
+    """Translations in the lists so far."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What one tuning run found."""
+
+    seed: int
+    weights: dict[str, list[float]]
+    """The weights of the decoding that had the highest dev BLEU."""
+    bleu: float
+    """That BLEU, 0 to 100."""
+    iterations: list[Iteration] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Candidates of one sentence."""
+
+    features_KF: Floats
+    statistics_K9: NDArray[np.int32]
+    best_9: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The task of listing a sentence's candidates with what BLEU counts of each."""
+
+    size: int
+    references: References
+    needs_arcs: bool = True
+
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Listed:
+        """Return the candidates; features that cannot be tuned are left out."""
+        derivations = graph.n_best(self.size, distinct=True)
+        values_KF = np.array([d.values_F[model.tuneable_F] for d in derivations]).reshape(len(derivations), -1)
+        texts = [b" ".join(d.words) for d in derivations]
+        # A sentence that could not be translated counts as an empty translation.
+        statistics = bleu_statistics(self.references[number], texts or [b""])
+        return Listed(values_KF, statistics[: len(texts)], statistics[0])
+
+
+class Tuner:
+    """Tunes the weights of one system on one dev set; a context manager, for it keeps decoders in other processes."""
+
+    def __init__(
+        self,
+        ini: MosesIni,
+        sentences: Sequence[bytes],
+        references: References,
+        settings: TuningSettings,
+        processes: int | None = None,
+    ) -> None:
+        """Prepare tuning.
+
+        Raises:
+            UserError: the model or the data cannot be used.
+        """
+        if len(sentences) != len(references):
+            raise UserError(
+                f"tuning: there are {len(sentences)} sentences but {len(references)} references; give equally many"
+            )
+        if not sentences:
+            raise UserError("tuning: the dev set is empty; give some hundred sentences and their translations")
+        self._settings, self._references, self._processes = settings, references, processes or 1
+        self._model = declare_model(ini)
+        start_F = self._model.weights_F[self._model.tuneable_F]
+        # mert-moses.pl scales the first weights like all later ones; their size alone changes nothing but the beam.
+        self._start_F = start_F / (np.abs(start_F).sum() or 1.0)
+        self._pool = DecoderPool(ini, read_settings(ini), [split_words(line) for line in sentences], processes)
+
+    def __enter__(self) -> Tuner:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._pool.__exit__(*exception)
+
+    def tune(self, seed: int, report: Callable[[Iteration], None] | None = None) -> Tuning:
+        """Run tuning from the ini's weights with a seed; `report` is told of each iteration.
+
+        Raises:
+            UserError: decoding fails, or a feature has no finite value.
+        """
+        tried = [self._start_F]
+        lists: Candidates | None = None
+        iterations: list[Iteration] = []
+        best = 0
+        for number in range(self._settings.iterations):
+            started = time.monotonic()
+            newer, achieved = self._decode(tried[-1]) if number else self._first_decoding
+            lists = newer if lists is None else lists.extended(newer)
+            # Every point tried so far is a start: the lists have grown since.
+            optimum = optimise(
+                lists,
+                np.array(tried[::-1]),
+                restarts=self._settings.restarts,
+                seed=seed * 1000 + number,
+                processes=self._processes,
+            )
+            seconds = time.monotonic() - started
+            iterations.append(
+                Iteration(self._by_label(tried[-1]), 100 * achieved, 100 * optimum.bleu, len(lists), seconds)
+            )
+            if report:
+                report(iterations[-1])
+            if achieved > iterations[best].bleu / 100:
+                best = number
+            moved = np.abs(optimum.weights_F - tried[-1]).max()
+            if moved < UNMOVED or number - best >= self._settings.patience:
+                break
+            tried.append(optimum.weights_F)
+        return Tuning(seed, iterations[best].weights, iterations[best].bleu, iterations)
+
+    def _decode(self, weights_F: Floats) -> tuple[Candidates, float]:
+        """Return the candidates under these weights, and the BLEU of the best of each sentence."""
+        listed = list(self._pool.run(Listing(self._settings.nbest, self._references), self._by_label(weights_F)))
+        names = [name for feature in self._model.features if feature.tuneable for name in component_names(feature)]
+        candidates = Candidates.from_lists(
+            names, [one.features_KF for one in listed], [one.statistics_K9 for one in listed]
+        )
+        return candidates, float(bleu(np.sum([one.best_9 for one in listed], axis=0, dtype=np.int64)))
+
+    @cached_property
+    def _first_decoding(self) -> tuple[Candidates, float]:
+        """The decoding with the ini's weights, which all seeds share."""
+        return self._decode(self._start_F)
+
+    def _by_label(self, weights_F: Floats) -> dict[str, list[float]]:
+        """Return tuned weights by label, those that cannot be tuned as they are."""
+        all_F = self._model.weights_F.copy()
+        all_F[self._model.tuneable_F] = weights_F
+        return {label: all_F[columns].tolist() for label, columns in self._model.columns.items()}
+
+
+def component_names(feature: Feature) -> list[str]:
+    """Return the names that Moses' `extractor` gives the components of a feature: label, `_`, number."""
+    return [f"{feature.label}_{index}" for index in range(feature.width)]
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return mean and standard deviation (0 of a single value)."""
+    return fmean(values), stdev(values) if len(values) > 1 else 0.0
