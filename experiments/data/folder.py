@@ -1,0 +1,144 @@
+"""A data folder: what every data set comes out as.
+
+train.SOURCE train.TARGET   parallel, one sentence a line, UTF-8
+dev.SOURCE   dev.TARGET     and `test` likewise; with several references for each source sentence
+                            dev.TARGET.ref0, dev.TARGET.ref1, ... stand in the place of dev.TARGET
+data.json                   where the text is from, what was left out and how much there is; written last, so a
+                            folder that has it is complete
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes, write_atomically
+from phrasescore.model_folder import to_json
+
+DESCRIPTION = "data.json"
+PARTS = ("train", "dev", "test")
+RECIPE = 1
+"""Goes up when a data set comes out differently from the same settings, so that old folders are not taken for new."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Source sentences, each with as many references as there are `targets`."""
+
+    sources: list[str]
+    targets: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A data set in memory."""
+
+    parts: Mapping[str, Part]
+    """`train`, `dev` and `test`."""
+    origin: Mapping[str, Any]
+    """Where the text is from: versions, hashes, what the references are."""
+    tokenised: bool
+    lower_cased: bool
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many pairs each filter took out."""
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A data set on disk."""
+
+    folder: Path
+    description: Mapping[str, Any]
+    """The content of data.json."""
+
+    def source_file(self, part: str) -> Path:
+        """Return the source side of `train`, `dev` or `test`."""
+        return self.folder / f"{part}.{self.description['settings']['source']}"
+
+    def target_files(self, part: str) -> list[Path]:
+        """Return the target side of `train`, `dev` or `test`: a file for each reference."""
+        return _target_files(self.source_file(part), self.description["settings"]["target"], self._references(part))
+
+    def _references(self, part: str) -> int:
+        return int(self.description["sizes"][part]["references"])
+
+
+def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> DataFolder:
+    """Write a data set into a folder; data.json comes last.
+
+    Raises:
+        UserError: a part came out empty, or the folder cannot be written.
+    """
+    empty = [name for name in PARTS if not corpus.parts[name].sources]
+    if empty:
+        raise UserError(
+            f"{settings['name']}: no sentence is left for {' and '.join(empty)} of {settings['source']}-"
+            f"{settings['target']}; choose languages with more text"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, str] = {}
+    for name, part in corpus.parts.items():
+        source = folder / f"{name}.{settings['source']}"
+        targets = _target_files(source, settings["target"], len(part.targets))
+        for path, lines in zip([source, *targets], [part.sources, *part.targets], strict=True):
+            content = "".join(f"{line}\n" for line in lines).encode()
+            write_atomically(path, content)
+            files[path.name] = hashlib.sha256(content).hexdigest()
+    description = {
+        "settings": dict(settings),
+        "origin": dict(corpus.origin),
+        "tokenised": corpus.tokenised,
+        "lower_cased": corpus.lower_cased,
+        "dropped": dict(corpus.dropped),
+        "sizes": {name: _sizes(part) for name, part in corpus.parts.items()},
+        "sha256": files,
+    }
+    write_atomically(folder / DESCRIPTION, to_json(description))
+    return DataFolder(folder, description)
+
+
+def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
+    """Return the data set that a folder holds already, or None if it holds none, or not all of one.
+
+    Raises:
+        UserError: the folder holds a data set of other settings.
+    """
+    path = folder / DESCRIPTION
+    if not path.exists():
+        return None
+    try:
+        description = json.loads(read_bytes(path))
+        found, files = description["settings"], list(description["sha256"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: does not describe a data set; choose another folder or delete this one") from error
+    if found != dict(settings):
+        differing = [key for key in settings if found.get(key) != settings[key]]
+        raise UserError(
+            f"{folder}: holds a data set of another {' and '.join(differing)}; choose another folder or delete this one"
+        )
+    return DataFolder(folder, description) if all((folder / name).exists() for name in files) else None
+
+
+def _target_files(source: Path, target: str, references: int) -> list[Path]:
+    path = source.with_suffix(f".{target}")
+    return [path] if references == 1 else [path.with_name(f"{path.name}.ref{i}") for i in range(references)]
+
+
+def _sizes(part: Part) -> dict[str, Any]:
+    """Count a part: words are what blanks part."""
+    return {
+        "sentences": len(part.sources),
+        "references": len(part.targets),
+        "distinct_sources": len(set(part.sources)),
+        "source_words": _words(part.sources),
+        "target_words": [_words(lines) for lines in part.targets],
+    }
+
+
+def _words(lines: list[str]) -> int:
+    return sum(1 for line in lines for word in line.split(" ") if word)

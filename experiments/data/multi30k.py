@@ -1,0 +1,60 @@
+"""Multi30k: captions of photographs, English, French and German; lower-cased and tokenised by its authors.
+
+Elliott, Frank, Sima'an and Specia (2016), "Multi30K: Multilingual English-German Image Descriptions"; French by
+Elliott et al. (2017). The files are those of github.com/multi30k/dataset, folder `data/task1/tok`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from experiments.data.folder import Corpus, Part
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines
+
+DEFAULT_FOLDER = Path(__file__).parents[3] / "shared/data/multi30k"
+"""Beside the repository."""
+LANGUAGES = ("en", "fr", "de")
+_STEMS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
+
+
+def corpus(source: str, target: str, folder: Path) -> Corpus:
+    """Read the corpus from a folder with the files `train.lc.norm.tok.en` and so on, plain or with `.gz`.
+
+    Raises:
+        UserError: there is no such language or file, or the two sides differ in length.
+    """
+    for language in (source, target):
+        if language not in LANGUAGES:
+            raise UserError(f"multi30k: has no language {language}; choose among {', '.join(LANGUAGES)}")
+    parts, hashes = {}, {}
+    for part, stem in _STEMS.items():
+        sides = []
+        for language in (source, target):
+            path = _find(folder, f"{stem}.lc.norm.tok.{language}")
+            lines = list(read_lines(path))
+            hashes[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            sides.append(lines)
+        if len(sides[0]) != len(sides[1]):
+            raise UserError(
+                f"{folder}: {stem} has {len(sides[0])} lines of {source} but {len(sides[1])} of {target}; "
+                "copy the files again"
+            )
+        try:
+            decoded = [[line.decode() for line in lines] for lines in sides]
+        except UnicodeDecodeError as error:
+            raise UserError(f"{folder}: {stem} is not UTF-8 ({error}); copy the files again") from error
+        parts[part] = Part(decoded[0], [decoded[1]])
+    origin = {"what": "Multi30k, task 1, github.com/multi30k/dataset", "sha256": hashes}
+    return Corpus(parts, origin, tokenised=True, lower_cased=True)
+
+
+def _find(folder: Path, name: str) -> Path:
+    found = next((path for path in (folder / name, folder / f"{name}.gz") if path.exists()), None)
+    if found is None:
+        raise UserError(
+            f"{folder}: has neither {name} nor {name}.gz; get github.com/multi30k/dataset and give its folder "
+            "data/task1/tok with --from"
+        )
+    return found
