@@ -1,0 +1,190 @@
+"""A parallel corpus and its word alignment as arrays.
+
+Shape suffixes: N words of one text, one after another; P alignment points.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.build.parallel_text import split_words
+from moses_integration.build.word_alignment import parse_points
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines
+from phrasescore.phrases import Ids, Offsets, offsets_of
+from phrasescore.table.entry import quote
+
+NULL = b"NULL"
+"""What Moses' lexical tables call the empty word; a word of the text that reads so is taken for it, as in Moses."""
+
+# `|` separates fields and factors, `[x]` is a label of a hierarchical rule, and Moses splits at tabs. Without control
+# characters sorting words is sorting lines of words: no byte is smaller than the blank.
+_MISREAD = re.compile(rb"[|\x00-\x1f]|\[(?<![^ ]\[)[^ ]*\](?![^ ])")
+
+
+@dataclass(frozen=True)
+class Text:
+    """One side of a parallel corpus."""
+
+    words: list[bytes]
+    """The vocabulary with `NULL`, sorted by bytes: of two words, the one with the smaller id sorts first."""
+    ids_N: Ids
+    offsets: Offsets
+    """Sentence i has the words from `offsets[i]` to `offsets[i + 1]`."""
+    spelling: bytes
+    """The whole text, each word followed by a blank."""
+    places_N: Offsets
+    """Where each word begins in `spelling`, and behind them where it ends."""
+
+    @property
+    def null(self) -> int:
+        """Id of `NULL`."""
+        return self.words.index(NULL)
+
+    @property
+    def sentence_N(self) -> NDArray[np.int32]:
+        """Return the sentence that each word stands in."""
+        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int32), np.diff(self.offsets))
+
+
+@dataclass(frozen=True)
+class AlignedCorpus:
+    """Two texts of as many sentences, and which of their words are translations of each other."""
+
+    source: Text
+    target: Text
+    source_P: Ids
+    """Source word of each alignment point, by its place in the whole text. The points are distinct and sorted."""
+    target_P: Ids
+    """Target word of each alignment point."""
+
+    @property
+    def sentences(self) -> int:
+        """Number of sentence pairs."""
+        return len(self.source.offsets) - 1
+
+
+class _Numbering(dict[bytes, int]):
+    """Words by the order in which they were first asked for."""
+
+    def __missing__(self, word: bytes) -> int:
+        self[word] = number = len(self)
+        return number
+
+
+class _TextBuilder:
+    """Collects the sentences of one text."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._numbering = _Numbering({NULL: 0})
+        self._numbers = array("i")
+        self._lengths = array("q")
+        self._lines: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        """Add a sentence.
+
+        Raises:
+            UserError: Moses would misread one of its words.
+        """
+        words = split_words(line)
+        if _MISREAD.search(line):
+            word = next(word for word in words if _MISREAD.search(word))
+            raise UserError(
+                f"{self.path}: line {len(self._lengths) + 1}: Moses would misread the word `{quote(word)}`; "
+                "escape `|`, `[` and `]` as `&#124;`, `&#91;` and `&#93;`, and remove tabs and control characters"
+            )
+        self._numbers.extend(map(self._numbering.__getitem__, words))
+        self._lengths.append(len(words))
+        if words:
+            self._lines.append(b" ".join(words))
+
+    def build(self) -> Text:
+        """Return the text."""
+        words = sorted(self._numbering)
+        ranks = np.empty(len(words), np.int32)
+        ranks[[self._numbering[word] for word in words]] = np.arange(len(words))
+        ids_N = ranks[np.array(self._numbers, np.int32)]
+        word_bytes = np.array([len(word) + 1 for word in words])
+        spelling = b" ".join([*self._lines, b""])
+        return Text(
+            words, ids_N, offsets_of(np.array(self._lengths, np.int64)), spelling, offsets_of(word_bytes[ids_N])
+        )
+
+
+def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedCorpus:
+    """Read two tokenised texts, words separated by blanks, and their alignment in Pharaoh format.
+
+    A point that is given twice counts once.
+
+    Raises:
+        UserError: a file cannot be read, the files are empty or differ in length, a word is one that Moses would
+            misread, or an alignment line is malformed or points outside its sentences.
+    """
+    source_text, target_text = _TextBuilder(source), _TextBuilder(target)
+    points, line_points = array("i"), array("q")
+    for number, (source_line, target_line, alignment_line) in _parallel_lines(source, target, alignment):
+        source_text.add(source_line)
+        target_text.add(target_line)
+        try:
+            positions = parse_points(alignment_line)
+        except ValueError as error:
+            raise UserError(
+                f"{alignment}: line {number}: `{error}` is not an alignment point; "
+                "write each as `source-target`, word positions from 0, separated by blanks"
+            ) from None
+        points.extend(positions)
+        line_points.append(len(positions) // 2)
+    if not line_points:
+        raise UserError(f"{source}: is empty; give a text with a sentence in each line")
+    sides = source_text.build(), target_text.build()
+    sentence_P = np.repeat(np.arange(len(line_points)), line_points)
+    positions_P2 = np.array(points, np.int64).reshape(-1, 2)
+    _check_inside(positions_P2, sentence_P, sides, (source, target), alignment)
+    source_P, target_P = (
+        side.offsets[sentence_P] + position_P for side, position_P in zip(sides, positions_P2.T, strict=True)
+    )
+    # A stable sort is fast where the points come in order, as they mostly do.
+    keys_P = np.sort(source_P << 32 | target_P, kind="stable")
+    keys_P = keys_P[np.diff(keys_P, prepend=-1) > 0]
+    return AlignedCorpus(*sides, (keys_P >> 32).astype(np.int32), (keys_P & 0xFFFFFFFF).astype(np.int32))
+
+
+def _parallel_lines(*paths: Path) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+    """Yield the number of each line, from 1, and that line of each file."""
+    for number, lines in enumerate(zip_longest(*map(read_lines, paths)), 1):
+        if None in lines:
+            given = [line is not None for line in lines]
+            raise UserError(
+                f"{paths[given.index(False)]}: line {number}: is missing, while {paths[given.index(True)]} goes on; "
+                "give two texts and an alignment with one line for each sentence pair"
+            )
+        yield number, lines
+
+
+def _check_inside(
+    positions_P2: NDArray[np.int64],
+    sentence_P: NDArray[np.int64],
+    sides: tuple[Text, Text],
+    paths: tuple[Path, Path],
+    alignment: Path,
+) -> None:
+    """Refuse points outside their sentences."""
+    lengths_P2 = np.stack([np.diff(side.offsets)[sentence_P] for side in sides], axis=1)
+    outside = np.argwhere(positions_P2 >= lengths_P2)
+    if len(outside):
+        point, side = outside[0]
+        raise UserError(
+            f"{alignment}: line {sentence_P[point] + 1}: the point `{positions_P2[point, 0]}-{positions_P2[point, 1]}` "
+            f"lies outside the sentence of {lengths_P2[point, side]} words in {paths[side]}; "
+            "align the very texts that are given, source first"
+        )

@@ -1,0 +1,112 @@
+"""Lexical translation probabilities, from counts of aligned words.
+
+Each alignment point is one joint event of a source and a target word; a word without a point is one with the empty word
+`NULL`. Both directions are relative frequencies (scripts/training/LexicalTranslationModel.pm).
+
+Shape suffixes: E events; L pairs of words that occur together; N words of one text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.build.aligned_corpus import AlignedCorpus, Text
+from phrasescore.files import open_output
+from phrasescore.phrases import Ids
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LexicalModel:
+    """Word translation probabilities in both directions, with the 7 decimals that Moses prints and reads back."""
+
+    source_L: Ids
+    """Source word of each pair of words."""
+    target_L: Ids
+    """Target word of each pair of words."""
+    target_given_source_L: Floats
+    source_given_target_L: Floats
+    target_weight_N: Floats
+    """For each word of the target text: mean probability given the source words aligned to it, or given `NULL`.
+
+    The lexical weight of a phrase is the product of its words' weights, for all alignment points of its words lie in
+    the phrase pair (Koehn et al. 2003, section 4.4; phrase-extract/score-main.cpp, computeLexicalTranslation)."""
+    source_weight_N: Floats
+    """The same for each word of the source text, given the target words."""
+
+
+def estimate_lexical_model(corpus: AlignedCorpus) -> LexicalModel:
+    """Count aligned words and compute both directions."""
+    source, target = corpus.source, corpus.target
+    lonely_source, lonely_target = _unaligned(source, corpus.source_P), _unaligned(target, corpus.target_P)
+    # In turn the points, the unaligned source words, the unaligned target words.
+    source_E = np.concatenate(
+        [source.ids_N[corpus.source_P], source.ids_N[lonely_source], np.full(len(lonely_target), source.null)]
+    )
+    target_E = np.concatenate(
+        [target.ids_N[corpus.target_P], np.full(len(lonely_source), target.null), target.ids_N[lonely_target]]
+    )
+    keys_L, pair_E, count_L = np.unique(
+        source_E.astype(np.int64) * len(target.words) + target_E, return_inverse=True, return_counts=True
+    )
+    source_L, target_L = (ids.astype(np.int32) for ids in np.divmod(keys_L, len(target.words)))
+    target_given_source_L = _as_printed(count_L / np.bincount(source_L, count_L)[source_L])
+    source_given_target_L = _as_printed(count_L / np.bincount(target_L, count_L)[target_L])
+    of_point, of_lonely_source, of_lonely_target = np.split(
+        pair_E, np.cumsum([len(corpus.source_P), len(lonely_source)])
+    )
+    return LexicalModel(
+        source_L,
+        target_L,
+        target_given_source_L,
+        source_given_target_L,
+        _mean_by_word(
+            np.concatenate([corpus.target_P, lonely_target]),
+            target_given_source_L[np.concatenate([of_point, of_lonely_target])],
+        ),
+        _mean_by_word(
+            np.concatenate([corpus.source_P, lonely_source]),
+            source_given_target_L[np.concatenate([of_point, of_lonely_source])],
+        ),
+    )
+
+
+def write_lexical_tables(model: LexicalModel, corpus: AlignedCorpus, folder: Path) -> None:
+    """Write `lex.f2e` (target given source) and `lex.e2f` (source given target), sorted by bytes.
+
+    A line is `predicted given probability`.
+    """
+    source, target = (model.source_L, corpus.source), (model.target_L, corpus.target)
+    _write_table(folder / "lex.f2e", target, source, model.target_given_source_L)
+    _write_table(folder / "lex.e2f", source, target, model.source_given_target_L)
+
+
+def _unaligned(text: Text, aligned_P: Ids) -> NDArray[np.int64]:
+    """Return the places of the words that have no alignment point."""
+    return np.flatnonzero(np.bincount(aligned_P, minlength=len(text.ids_N)) == 0)
+
+
+def _as_printed(probability_L: Floats) -> Floats:
+    return np.array([b"%.7f" % probability for probability in probability_L.tolist()], np.float64)
+
+
+def _mean_by_word(word_E: NDArray[np.integer], probability_E: Floats) -> Floats:
+    """Return for each word of a text the mean of its events' probabilities; each word has one event at least."""
+    return np.bincount(word_E, probability_E) / np.bincount(word_E)
+
+
+def _write_table(path: Path, predicted: tuple[Ids, Text], given: tuple[Ids, Text], probability_L: Floats) -> None:
+    (predicted_L, predicted_text), (given_L, given_text) = predicted, given
+    order = np.lexsort((given_L, predicted_L))
+    with open_output(path) as stream:
+        stream.writelines(
+            b"%b %b %.7f\n" % (predicted_text.words[word], given_text.words[condition], probability)
+            for word, condition, probability in zip(
+                predicted_L[order].tolist(), given_L[order].tolist(), probability_L[order].tolist(), strict=True
+            )
+        )

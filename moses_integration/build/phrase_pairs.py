@@ -1,0 +1,106 @@
+"""Distinct phrase pairs with their counts, in the order of Moses' tables, a block at a time.
+
+Shape suffixes: I instances; R runs of instances of one pair with one alignment; K distinct phrase pairs; 9 = 3 x 3
+orientations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.build.aligned_corpus import AlignedCorpus, Text
+from moses_integration.build.extraction import Instances
+from moses_integration.build.pair_alignment import Alignments, transpose_alignments
+from moses_integration.build.phrase_order import phrase_ranks
+
+_BLOCK_INSTANCES = 1 << 18
+
+Integers = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class PhrasePairs:
+    """Distinct phrase pairs: all that have one of some sources."""
+
+    kept: Instances
+    """[K] Each pair where it has the alignment that the table shows, the most frequent one."""
+    kept_inverse: Instances
+    """[K] The same seen from the target, where Moses may choose another one of those that are equally frequent."""
+    count_K: Integers
+    source_count_K: Integers
+    """Count of the source phrase, with whichever target."""
+    target_count_K: Integers
+    """Count of the target phrase, with whichever source."""
+    orientation_count_K9: Integers
+    """Count of each value of `Instances.orientation_I`."""
+
+    def __len__(self) -> int:
+        return len(self.count_K)
+
+    def spell(self, corpus: AlignedCorpus) -> list[bytes]:
+        """Return `source ||| target` for each pair."""
+        sources = _spell(corpus.source, self.kept.source_start_I, self.kept.source_length_I)
+        targets = _spell(corpus.target, self.kept.target_start_I, self.kept.target_length_I)
+        return [b"%b ||| %b" % pair for pair in zip(sources, targets, strict=True)]
+
+
+def count_phrase_pairs(instances: Instances, corpus: AlignedCorpus) -> Iterator[PhrasePairs]:
+    """Yield the distinct pairs among the instances, in blocks of bounded size that never divide a source phrase."""
+    longest = int(max(instances.source_length_I.max(), instances.target_length_I.max()))
+    source_rank_I = phrase_ranks(corpus.source, longest)[instances.source_length_I - 1, instances.source_start_I]
+    target_rank_I = phrase_ranks(corpus.target, longest)[instances.target_length_I - 1, instances.target_start_I]
+    targets, target_counts = np.unique(target_rank_I, return_counts=True)
+    starts = np.unique(np.sort(source_rank_I)[::_BLOCK_INSTANCES])
+    block_I = (np.searchsorted(starts, source_rank_I, "right") - 1).astype(np.min_scalar_type(len(starts)))
+    order_I = np.argsort(block_I, kind="stable")
+    for block in np.split(order_I, np.searchsorted(block_I[order_I], np.arange(1, len(starts)))):
+        source_rank, target_rank = source_rank_I[block], target_rank_I[block]
+        order = np.lexsort((instances.alignment_I[block], target_rank, source_rank))
+        yield _count(instances.take(block[order]), source_rank[order], target_rank[order], targets, target_counts)
+
+
+def _count(
+    instances: Instances, source_rank_I: Integers, target_rank_I: Integers, targets: Integers, target_counts: Integers
+) -> PhrasePairs:
+    """Count the pairs among instances sorted by source, target and alignment."""
+    begins_source_I = _begins_run(source_rank_I)
+    begins_pair_I = begins_source_I | _begins_run(target_rank_I)
+    run_R = np.flatnonzero(begins_pair_I | _begins_run(instances.alignment_I))
+    pair_R = np.cumsum(begins_pair_I[run_R]) - 1
+    run_count_R = np.diff(run_R, append=len(instances))
+    alignment_R = instances.alignment_I[run_R]
+    start_K = np.flatnonzero(begins_pair_I)
+    count_K = np.diff(start_K, append=len(instances))
+    source_start = np.flatnonzero(begins_source_I[start_K])
+    source_count = np.add.reduceat(count_K, source_start)
+    pair_I = np.repeat(np.arange(len(start_K)), count_K)
+    return PhrasePairs(
+        instances.take(run_R[_last_most_frequent(pair_R, run_count_R, alignment_R)]),
+        instances.take(run_R[_last_most_frequent(pair_R, run_count_R, transpose_alignments(alignment_R))]),
+        count_K,
+        np.repeat(source_count, np.diff(source_start, append=len(start_K))),
+        target_counts[np.searchsorted(targets, target_rank_I[start_K])],
+        np.bincount(9 * pair_I + instances.orientation_I, minlength=9 * len(start_K)).reshape(-1, 9),
+    )
+
+
+def _begins_run(value_I: Integers) -> NDArray[np.bool_]:
+    """Whether each value differs from the one before it."""
+    return np.append(True, value_I[1:] != value_I[:-1])
+
+
+def _last_most_frequent(pair_R: Integers, count_R: Integers, alignment_R: Alignments) -> Integers:
+    """Return for each pair its run with the highest count, and of those the greatest alignment."""
+    order: NDArray[np.intp] = np.lexsort((alignment_R, count_R, pair_R))
+    last: NDArray[np.intp] = order[np.append(np.flatnonzero(np.diff(pair_R)), len(pair_R) - 1)]
+    return last
+
+
+def _spell(text: Text, start_K: Integers, length_K: Integers) -> Iterator[bytes]:
+    begins, ends = text.places_N[start_K], text.places_N[start_K + length_K] - 1
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        yield text.spelling[begin:end]
