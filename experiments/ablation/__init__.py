@@ -1,0 +1,1 @@
+"""What the score column is worth: tuned systems with and without it, compared on BLEU."""

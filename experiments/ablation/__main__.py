@@ -1,0 +1,53 @@
+"""Tune, decode and compare the rows of an ablation. A run that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from experiments.ablation.config import BASELINE, RNN, read_config
+from experiments.ablation.report import table, write_report
+from experiments.ablation.run import Ablation
+from experiments.data.multi30k import DEFAULT_FOLDER
+from experiments.data.wheels import default_cache
+from phrasescore.cli.console import run_command
+
+CONFIGS = Path(__file__).parent / "configs"
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.ablation", description=__doc__)
+    names = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.toml")))
+    parser.add_argument("config", help=f"a TOML file, or one of {names}")
+    parser.add_argument("--output", type=Path, help="folder for everything (default: results/ablation/NAME)")
+    parser.add_argument("--toolkit", choices=("auto", "moses", "embedded"), help="instead of the configuration's")
+    parser.add_argument("--from", dest="origin", type=Path, default=DEFAULT_FOLDER, help="folder of Multi30k's files")
+    parser.add_argument("--cache", type=Path, default=default_cache(), help="where downloads are kept")
+    parser.add_argument("--processes", type=int, help="processes to share the work among (default: all cores)")
+    parser.add_argument("--examples", type=int, default=0, metavar="N", help="show N translations side by side")
+    return parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the ablation; print its table."""
+    path = CONFIGS / f"{args.config}.toml"
+    config = read_config(path if path.exists() else Path(args.config))
+    if args.toolkit:
+        config = type(config)(**{**vars(config), "toolkit": args.toolkit})
+    folder = args.output or Path("results/ablation") / Path(args.config).stem
+    options = {"origin": args.origin, "cache": args.cache}
+    ablation = Ablation(config, folder, options, lambda text: print(text, file=sys.stderr, flush=True), args.processes)
+    report = ablation.run()
+    write_report(report, folder)
+    if args.examples and RNN in config.rows and BASELINE in config.rows:
+        print(ablation.examples(args.examples))
+    print(table(report))
+    print(f"Everything is in {folder}: report.md, report.json, bleu.png, system/, rnn/, rows/.")
+    return 0
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments()
+    sys.exit(run_command("experiments.ablation", lambda: run(arguments)))

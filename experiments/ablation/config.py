@@ -1,0 +1,91 @@
+"""The configuration of an ablation: a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from moses_integration.build.prepare import Casing
+from moses_integration.toolkit import Name
+from phrasescore.configuration import check_values, option, unknown_key
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes
+
+BASELINE, RNN = "baseline", "+RNN"
+ROWS = (BASELINE, RNN)
+
+
+@dataclass(frozen=True)
+class DataSection:
+    """Which text."""
+
+    name: str = option("multi30k", "data set, see experiments.data")
+    source: str = option("en", "language code")
+    target: str = option("fr", "language code")
+    versions: str = option("", "bible: versions to cross, blanks between them; all if empty")
+    casing: Casing = option("lower", "what to do with capitals, if the text is not tokenised")
+
+
+@dataclass(frozen=True)
+class BuildSection:
+    """The system that all rows share."""
+
+    aligner: str = option("eflomal", "word alignment method")
+    order: int = option(5, "of the language model", minimum=2)
+    longest_phrase: int = option(7, "words of a phrase", minimum=1)
+
+
+@dataclass(frozen=True)
+class TuningSection:
+    """How each row is tuned."""
+
+    nbest: int = option(100, "distinct translations of a list", minimum=1)
+    iterations: int = option(10, "decodings at most", minimum=1)
+    restarts: int = option(20, "random starts of each search", minimum=0)
+
+
+@dataclass(frozen=True)
+class Config:
+    """An ablation."""
+
+    toolkit: Name = "embedded"
+    seeds: tuple[int, ...] = (1, 2, 3)
+    rows: tuple[str, ...] = ROWS
+    data: DataSection = field(default_factory=DataSection)
+    build: BuildSection = field(default_factory=BuildSection)
+    tuning: TuningSection = field(default_factory=TuningSection)
+    network: tuple[str, ...] = ()
+    """Options of `phrasescore train`."""
+
+
+def read_config(path: Path) -> Config:
+    """Read a configuration.
+
+    Raises:
+        UserError: it cannot be read, or has an unknown key or a value of the wrong type.
+    """
+    try:
+        values: dict[str, Any] = tomllib.loads(read_bytes(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: is not a TOML file ({error}); mend it") from error
+    known = {item.name: item for item in fields(Config)}
+    for key in values:
+        if key not in known:
+            raise UserError(unknown_key(key, known, str(path)))
+    sections = {"data": DataSection, "build": BuildSection, "tuning": TuningSection}
+    for key, section in sections.items():
+        values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
+    values["network"] = tuple(
+        word
+        for name, value in values.get("network", {}).items()
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    )
+    for key in ("seeds", "rows"):
+        if key in values:
+            values[key] = tuple(values[key])
+    unknown = set(values.get("rows", ())) - set(ROWS)
+    if unknown:
+        raise UserError(f"{path}: there is no row {', '.join(sorted(unknown))}; choose among {', '.join(ROWS)}")
+    return Config(**values)

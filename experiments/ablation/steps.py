@@ -1,0 +1,53 @@
+"""Steps that are done once: an experiment that was stopped goes on where it was.
+
+A step's result is a JSON value in a file of its name, beside a hash of everything the step depends on. It is done again
+if that has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from phrasescore.files import write_atomically
+from phrasescore.model_folder import to_json
+
+
+class Steps:
+    """The steps of an experiment in a folder."""
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self._folder, self._say = folder, say
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def run(self, name: str, depends_on: Any, work: Callable[[], Any]) -> Any:
+        """Return the result of a step, done now or before.
+
+        Args:
+            name: of the step and its file.
+            depends_on: settings and results of earlier steps, as JSON can hold them.
+            work: what to do; returns what JSON can hold.
+        """
+        key = hashlib.sha256(json.dumps(depends_on, sort_keys=True, default=str).encode()).hexdigest()
+        path = self._folder / f"{name}.json"
+        if path.exists():
+            done = json.loads(path.read_bytes())
+            if done["key"] == key:
+                self._say(f"{name}: done before")
+                return done["result"]
+        self._say(f"{name} ...")
+        started = time.monotonic()
+        result = work()
+        seconds = round(time.monotonic() - started, 1)
+        self._say(f"{name}: {seconds:.0f} s")
+        write_atomically(path, to_json({"key": key, "seconds": seconds, "result": result}))
+        # What is returned is what a later run would read.
+        return json.loads(path.read_bytes())["result"]
+
+    def seconds(self, name: str) -> float:
+        """Return how long a step took when it was done."""
+        return float(json.loads((self._folder / f"{name}.json").read_bytes())["seconds"])
