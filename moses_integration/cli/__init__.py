@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import shtab
 
-from moses_integration.cli import add_column, build, decode, evaluate, tune
+from moses_integration.cli import add_column, build, decode, ems_hook, evaluate, tune
 from phrasescore import __version__
 from phrasescore.cli.console import run_command
 
-_COMMANDS = (build, add_column, tune, decode, evaluate)
+_COMMANDS = (build, add_column, tune, decode, evaluate, ems_hook)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -62,6 +62,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="append one more column, exp(count of words the network does not know), of this side (target if none "
         "is named)",
     )
+    columns.add_argument(
+        "--replace-last",
+        metavar="SCORE",
+        help="put the new columns in the place of the last score, which must be this text in every line, as 2.718 is in "
+        "a table made with Moses' --PhraseCount",
+    )
     lines = parser.add_argument_group("lines")
     lines.add_argument(
         "--only-sources-in",
@@ -93,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     if args.report and not os.access(args.report.parent, os.W_OK):
         raise UserError(f"{args.report}: cannot be written; check the folder and its rights")
-    columns = Columns(args.per_word, args.unknown_words)
+    if args.replace_last and args.on_error == "keep":
+        raise UserError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
+    columns = Columns(args.per_word, args.unknown_words, args.replace_last)
     with interrupt_on_sigterm():
         scorer = load_scorer(args)
         sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +18,7 @@ from phrasescore.pairs import orient
 from phrasescore.scoring.background import read_ahead, write_behind
 from phrasescore.scoring.columns import count_column, score_column
 from phrasescore.scoring.engine import DamagedWeightsError, EncodedPairs, Scorer, Scores
-from phrasescore.table.entry import LineFault, cut_line
+from phrasescore.table.entry import Entry, LineFault, cut_line
 from phrasescore.table.reader import Chunk, TableReader
 
 UnknownSide = Literal["target", "source", "both"]
@@ -34,6 +34,8 @@ class Columns:
     """Divide the score by the number of predicted symbols."""
     unknown_words: UnknownSide | None = None
     """Also append exp(number of words the network does not know) of this side of the table."""
+    replaced: str | None = None
+    """The last score of every line, which makes room for the new ones."""
 
     @property
     def number(self) -> int:
@@ -112,6 +114,8 @@ def _run(
                 counts.first_fault = counts.first_fault or str(reader.error(faulty))
             if only_sources is not None:
                 chunk = chunk.keep_sources(only_sources)
+            if columns.replaced is not None:
+                chunk = replace(chunk, entries=[_without(entry, columns.replaced, reader) for entry in chunk.entries])
             entries = chunk.entries
             yield (
                 chunk,
@@ -130,8 +134,18 @@ def _run(
             hand_over((chunk, _score(scorer, pairs, reader)))
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.columns_before = reader.columns
-    counts.columns_after = None if reader.columns is None else reader.columns + columns.number
+    if reader.columns is not None:
+        counts.columns_after = reader.columns + columns.number - (columns.replaced is not None)
     return counts
+
+
+def _without(entry: Entry, last: str, reader: TableReader) -> Entry:
+    """Return an entry without its last score, which must be the one expected."""
+    others, _, score = entry.scores.rpartition(b" ")
+    if score != last.encode() or not others:
+        pair = b" ||| ".join(entry[:2]).decode("utf-8", "replace")
+        raise UserError(f"{reader.path}: `{pair}` has the last score {score.decode()} where {last} is to be replaced")
+    return entry._replace(scores=others)
 
 
 def _score(scorer: Scorer, pairs: EncodedPairs, reader: TableReader) -> Scores:

@@ -1,0 +1,49 @@
+"""`phrasescore-smt ems-hook`: the step of Moses' experiment manager (EMS) that puts the score into the phrase table.
+
+EMS calls `custom-phrase-table-pruning` with two names without `.gz`. It derives num-features from its own settings alone,
+so the table must already have a fifth column, the constant of `score-settings = "--PhraseCount"`; the score takes its
+place (scripts/ems/experiment.meta, experiment.perl).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from phrasescore.cli import main as phrasescore
+
+PHRASE_COUNT = "2.718"
+"""What Moses' `consolidate --PhraseCount` writes into every line."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "ems-hook",
+        help="score the phrase table inside Moses' experiment manager",
+        description='Use it in the section [TRAINING]: score-settings = "--PhraseCount" and custom-phrase-table-pruning '
+        '= "phrasescore-smt ems-hook -m FOLDER". EMS adds the two names.',
+    )
+    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+    parser.add_argument(
+        "--train",
+        metavar="OPTIONS",
+        help="if there is no network in the folder yet, train one on this table first, with these options of "
+        "`phrasescore train`, which may be empty",
+    )
+    parser.add_argument("input", metavar="IN", help="phrase table, without .gz")
+    parser.add_argument("output", metavar="OUT", help="phrase table to write, without .gz")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    table, model = f"{args.input}.gz", str(args.model)
+    # A folder without weights may hold a training run that was stopped; the same command resumes it.
+    if args.train is not None and not (args.model / "weights.safetensors").exists():
+        code = phrasescore(["train", table, "-o", model, "--quiet", *shlex.split(args.train)])
+        if code:
+            return code
+    command = ["annotate", table, "-m", model, "-o", f"{args.output}.gz", "--replace-last", PHRASE_COUNT, "--quiet"]
+    return phrasescore(command)
