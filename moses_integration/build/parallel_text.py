@@ -1,0 +1,101 @@
+"""Two texts whose lines translate each other: read side by side, and cleaned for training."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+
+from phrasescore.errors import UserError
+from phrasescore.files import open_output, read_lines
+
+
+def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the lines of two files side by side.
+
+    Raises:
+        UserError: after the last pair, when one file has more lines than the other.
+    """
+    pairs = rest = 0
+    longer, shorter = source, target
+    for source_line, target_line in zip_longest(read_lines(source), read_lines(target)):
+        if source_line is not None and target_line is not None:
+            pairs += 1
+            yield source_line, target_line
+        else:
+            rest += 1
+            longer, shorter = (source, target) if target_line is None else (target, source)
+    if rest:
+        raise UserError(
+            f"{longer}: has {pairs + rest} lines but {shorter} has {pairs}; give files whose lines translate each other"
+        )
+
+
+def split_words(line: bytes) -> list[bytes]:
+    """Return the words of a line, which blanks separate."""
+    return [word for word in line.split(b" ") if word]
+
+
+@dataclass(frozen=True)
+class CleaningRules:
+    """Which sentence pairs are fit for training; the defaults and the rules are those of clean-corpus-n.perl."""
+
+    shortest: int = 1
+    """Words a side."""
+    longest: int = 80
+    ratio: float = 9.0
+    """The longer side has at most this many times the words of the shorter."""
+    longest_word: int = 1000
+    """Characters."""
+
+    def broken_by(self, source: bytes, target: bytes) -> str | None:
+        """Return the first rule that a pair breaks: empty, long, short, ratio or word; None for a fit pair."""
+        sides = split_words(source), split_words(target)
+        fewer, more = sorted(map(len, sides))
+        if fewer == 0:
+            return "empty"
+        if more > self.longest:
+            return "long"
+        if fewer < self.shortest:
+            return "short"
+        if more > self.ratio * fewer:
+            return "ratio"
+        if any(len(word.decode("utf-8", "surrogateescape")) > self.longest_word for word in chain(*sides)):
+            return "word"
+        return None
+
+
+@dataclass(frozen=True)
+class CleaningReport:
+    """What cleaning left of a corpus."""
+
+    pairs: int
+    kept: int
+    dropped: Mapping[str, int]
+    """Pairs by the rule that took them."""
+
+
+def clean(
+    source: Path, target: Path, clean_source: Path, clean_target: Path, rules: CleaningRules | None = None
+) -> CleaningReport:
+    """Copy the sentence pairs that are fit for training. Not for development and test text, which must keep its lines.
+
+    Raises:
+        UserError: the sides have different numbers of lines, no pair is fit, a file cannot be read or written.
+    """
+    rules = rules or CleaningRules()
+    counts: Counter[str | None] = Counter()
+    with open_output(clean_source) as source_stream, open_output(clean_target) as target_stream:
+        for source_line, target_line in read_pairs(source, target):
+            rule = rules.broken_by(source_line, target_line)
+            counts[rule] += 1
+            if rule is None:
+                source_stream.write(source_line + b"\n")
+                target_stream.write(target_line + b"\n")
+        dropped = {rule: count for rule, count in counts.items() if rule is not None}
+        if not counts[None]:
+            found = ", ".join(f"{rule} {count}" for rule, count in dropped.items()) or "both files are empty"
+            raise UserError(f"{source}: has no sentence pair with {target} that is fit for training ({found})")
+    return CleaningReport(counts.total(), counts[None], dropped)

@@ -1,0 +1,198 @@
+"""From raw text to the text that Moses is trained on and translates, and back again.
+
+Prepared text has a sentence on each line, its words separated by single blanks. Training, development and test text
+go through the same `Preparation`; what it learns from the training text, a `Truecaser`, lies in a file beside the
+system. sacremoses does the work; it writes what Moses' normalize-punctuation.perl, tokenizer.perl and detokenizer.perl
+write, but for details.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal
+
+from moses_integration.build.truecaser import Truecaser, capitalise
+from phrasescore.files import open_output, read_lines
+
+Casing = Literal["lower", "true", "keep"]
+
+# A second's work for one process; to start another takes half a second.
+_LINES_A_TASK = 10_000
+
+# What some program takes for the end of a word or of a line (Unicode's Cc, Zs, Zl and Zp), the zero width space and
+# the byte order mark.
+_BLANKS = re.compile("[\0-\x20\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]+")
+# tokenizer.perl splits the last full stop even from an abbreviation; sacremoses does not.
+_LAST_STOP = re.compile(r"(?<=[^ .])\.$")
+
+# escape-special-chars.perl
+_ESCAPES = {
+    "&": "&amp;",
+    "|": "&#124;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "'": "&apos;",
+    '"': "&quot;",
+    "[": "&#91;",
+    "]": "&#93;",
+}
+_TO_ESCAPES = str.maketrans(_ESCAPES)
+_FROM_ESCAPES = {escaped: character for character, escaped in _ESCAPES.items()}
+_ESCAPE = re.compile("|".join(_FROM_ESCAPES))
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How the text of one language is prepared. Every line gives one line, even an empty one."""
+
+    language: str
+    """Two letters; they choose the abbreviations and the rules for apostrophes and quotation marks."""
+    tokenise: bool = True
+    """Normalise the punctuation and split it from the words. Otherwise the words stay as blanks separate them."""
+    casing: Casing = "lower"
+    """`true` writes each word as it is mostly written inside of sentences."""
+    escape: bool = True
+    """Replace the characters that mean something to Moses, & | < > ' " [ ]. Not for text that has its escapes."""
+
+    def apply(self, lines: Iterable[bytes], truecaser: Truecaser | None = None) -> Iterator[bytes]:
+        """Return the lines prepared, in several processes when there are many.
+
+        Bytes that are not UTF-8 pass through. The truecaser goes with casing `true` and with no other.
+        """
+        if (truecaser is not None) != (self.casing == "true"):
+            raise ValueError(f"casing `{self.casing}` {'without' if truecaser is None else 'with'} a truecaser")
+        texts: Iterator[str] = map(_decode, lines)
+        texts = _tokenised(texts, self.language) if self.tokenise else map(_with_single_blanks, texts)
+        if self.escape:
+            texts = map(escape, texts)
+        if truecaser is not None:
+            texts = map(truecaser.apply, texts)
+        elif self.casing == "lower":
+            texts = map(str.lower, texts)
+        return map(_encode, texts)
+
+    def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Return translations as plain text: unescaped, sentences begun with a capital, punctuation joined to words.
+
+        Each of the three is done where `apply` does the reverse. What casing `lower` took away stays lost.
+        """
+        texts: Iterator[str] = map(_decode, lines)
+        if self.escape:
+            texts = map(unescape, texts)
+        if self.casing == "true":
+            texts = map(capitalise, texts)
+        if self.tokenise:
+            texts = _detokenised(texts, self.language)
+        return map(_encode, texts)
+
+
+def prepare_file(raw: Path, output: Path, preparation: Preparation, truecaser: Truecaser | None = None) -> None:
+    """Prepare a text file into another of as many lines.
+
+    Raises:
+        UserError: a file cannot be read or written.
+    """
+    _write(output, preparation.apply(read_lines(raw), truecaser))
+
+
+def prepare_training_file(raw: Path, output: Path, preparation: Preparation, model: Path) -> Truecaser | None:
+    """Prepare a training text. For casing `true`, learn the truecaser from it, save it to `model` and return it.
+
+    Raises:
+        UserError: a file cannot be read or written.
+    """
+    if preparation.casing != "true":
+        prepare_file(raw, output, preparation)
+        return None
+    cased = [_decode(line) for line in replace(preparation, casing="keep").apply(read_lines(raw))]
+    truecaser = Truecaser.learn(cased)
+    truecaser.save(model)
+    _write(output, (_encode(truecaser.apply(text)) for text in cased))
+    return truecaser
+
+
+def escape(text: str) -> str:
+    """Replace the characters that mean something to Moses."""
+    return text.translate(_TO_ESCAPES)
+
+
+def unescape(text: str) -> str:
+    """Undo `escape`."""
+    return _ESCAPE.sub(lambda match: _FROM_ESCAPES[match[0]], text)
+
+
+def usable_cores() -> int:
+    """Return how many processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _decode(line: bytes) -> str:
+    return line.decode("utf-8", "surrogateescape")
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _write(output: Path, lines: Iterable[bytes]) -> None:
+    with open_output(output) as stream:
+        stream.writelines(line + b"\n" for line in lines)
+
+
+def _with_single_blanks(text: str) -> str:
+    """Put one blank for each run of blanks, control characters and line ends of any kind, and none at the ends."""
+    return _BLANKS.sub(" ", text).strip(" ")
+
+
+def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
+    """Tokenise lines, in several processes when there are many."""
+    tasks = iter(lambda: list(islice(texts, _LINES_A_TASK)), [])
+    first = next(tasks, [])
+    cores = usable_cores()
+    if len(first) < _LINES_A_TASK or cores == 1:
+        for task in chain([first], tasks):
+            yield from _tokenise(task, language)
+        return
+    results: deque[Future[list[str]]] = deque()
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        for task in chain([first], tasks):
+            results.append(pool.submit(_tokenise, task, language))
+            # Bounded, for texts longer than the memory.
+            if len(results) > 2 * cores:
+                yield from results.popleft().result()
+        while results:
+            yield from results.popleft().result()
+
+
+def _tokenise(texts: list[str], language: str) -> list[str]:
+    """Normalise the punctuation of each line and split it from the words."""
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    tokeniser = MosesTokenizer(language)
+    # Compiled once: `normalize` looks its fifty expressions up again for each line, which takes nearly twice the time.
+    normalisations = [(re.compile(pattern), new) for pattern, new in MosesPunctNormalizer(language).substitutions]
+    tokenised = []
+    for text in texts:
+        # Before the no-break spaces go: some of these rules ask for them.
+        for pattern, new in normalisations:
+            text = pattern.sub(new, text)
+        text = tokeniser.tokenize(_with_single_blanks(text), return_str=True, escape=False)
+        tokenised.append(_LAST_STOP.sub(" .", text))
+    return tokenised
+
+
+def _detokenised(texts: Iterator[str], language: str) -> Iterator[str]:
+    """Join punctuation to words."""
+    from sacremoses import MosesDetokenizer
+
+    detokeniser = MosesDetokenizer(language)
+    for text in texts:
+        yield detokeniser.detokenize(text.split(" "), unescape=False)

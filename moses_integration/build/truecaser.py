@@ -1,0 +1,91 @@
+"""The case in which words are written inside of sentences: learnt from a training text, given to other texts.
+
+The rules and the file are those of train-truecaser.perl, truecase.perl and detruecase.perl. One thing differs: the word
+behind a quotation mark or bracket that opens a sentence begins it everywhere, while the first script knows that only at
+the beginning of a line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+from phrasescore.errors import UserError
+from phrasescore.files import open_output, read_lines
+
+_SENTENCE_ENDS = frozenset(".:?!")
+# Between the end of a sentence and the first word of the next; as they are and escaped.
+_OPENERS = frozenset(["(", "[", "]", '"', "'", "&#91;", "&#93;", "&quot;", "&apos;"])
+
+
+class Truecaser:
+    """How often each word occurs in which form, counted where it does not begin a sentence."""
+
+    def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Take the counts of the forms of each lower-cased word."""
+        self._counts = counts
+        self._best = {word: max(forms, key=forms.__getitem__) for word, forms in counts.items()}
+        self._known = frozenset(chain.from_iterable(counts.values()))
+
+    @classmethod
+    def learn(cls, texts: Iterable[str]) -> Truecaser:
+        """Count the words of tokenised lines."""
+        counts: dict[str, Counter[str]] = {}
+        for text in texts:
+            for word, begins in _beginnings(text):
+                if not begins and word.lower() != word.upper():
+                    counts.setdefault(word.lower(), Counter())[word] += 1
+        return cls(counts)
+
+    @classmethod
+    def load(cls, path: Path) -> Truecaser:
+        """Read the file that `save` or train-truecaser.perl wrote.
+
+        Raises:
+            UserError: it cannot be read, or a line is not `word (count/total) word (count) ...`.
+        """
+        counts: dict[str, dict[str, int]] = {}
+        for number, line in enumerate(read_lines(path), 1):
+            words = line.decode("utf-8", "surrogateescape").split(" ")
+            try:
+                forms = {w: int(n.strip("()").split("/")[0]) for w, n in zip(words[::2], words[1::2], strict=True)}
+            except ValueError:
+                raise UserError(
+                    f"{path}: line {number}: is not `word (count/total) word (count) ...`; learn the truecaser again"
+                ) from None
+            counts[words[0].lower()] = forms
+        return cls(counts)
+
+    def save(self, path: Path) -> None:
+        """Write a line for each word, its most frequent form first."""
+        with open_output(path) as stream:
+            for word, forms in self._counts.items():
+                best = self._best[word]
+                others = "".join(f" {form} ({count})" for form, count in forms.items() if form != best)
+                line = f"{best} ({forms[best]}/{sum(forms.values())}){others}\n"
+                stream.write(line.encode("utf-8", "surrogateescape"))
+
+    def apply(self, text: str) -> str:
+        """Give the most frequent form to the word that begins a sentence, and to words in a form never seen."""
+        return " ".join(
+            word if word in self._known and not begins else self._best.get(word.lower(), word)
+            for word, begins in _beginnings(text)
+        )
+
+
+def capitalise(text: str) -> str:
+    """Begin the sentences of a tokenised line with a capital letter."""
+    return " ".join(word[:1].upper() + word[1:] if begins else word for word, begins in _beginnings(text))
+
+
+def _beginnings(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each word of a tokenised line and whether a sentence begins with it."""
+    begins = True
+    for word in text.split(" "):
+        yield word, begins
+        if word in _SENTENCE_ENDS:
+            begins = True
+        elif word not in _OPENERS:
+            begins = False

@@ -1,0 +1,81 @@
+"""Parallel text: read side by side and cleaned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
+from phrasescore.errors import UserError
+
+GOOD = ("a b", "x y z")
+
+
+def write_pairs(folder: Path, pairs: list[tuple[str, str]]) -> tuple[Path, Path]:
+    paths = folder / "source", folder / "target"
+    for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
+        path.write_text("\n".join(lines))
+    return paths
+
+
+def test_each_rule_takes_its_pairs_and_counts_them(tmp_path: Path) -> None:
+    """The last good pair stands in the last line, which has no end."""
+    pairs = [
+        GOOD,
+        ("", "x"),
+        ("a", ""),
+        ("", ""),
+        (" ".join("a" * 81), "x"),
+        (" ".join("a" * 80), " ".join("x" * 9)),
+        (" ".join("a" * 81), " ".join("x" * 80)),
+        (" ".join("a" * 10), "x"),
+        ("a", " ".join("x" * 9)),
+        ("a" * 1001, "x"),
+        ("é" * 1000, "x"),
+        GOOD,
+    ]
+    report = clean(*write_pairs(tmp_path, pairs), tmp_path / "clean.s", tmp_path / "clean.t")
+    kept = [GOOD, pairs[5], pairs[8], pairs[10], GOOD]
+    assert (tmp_path / "clean.s").read_text() == "".join(f"{source}\n" for source, _ in kept)
+    assert (tmp_path / "clean.t").read_text() == "".join(f"{target}\n" for _, target in kept)
+    assert (report.pairs, report.kept) == (12, 5)
+    assert report.dropped == {"empty": 3, "long": 2, "ratio": 1, "word": 1}
+
+
+@pytest.mark.parametrize(
+    ("rules", "broken"),
+    [
+        (CleaningRules(), None),
+        (CleaningRules(longest=2), "long"),
+        (CleaningRules(shortest=3), "short"),
+        (CleaningRules(ratio=1.5), None),
+        (CleaningRules(ratio=1.4), "ratio"),
+        (CleaningRules(longest_word=2), "word"),
+    ],
+)
+def test_rules_can_be_set(rules: CleaningRules, broken: str | None) -> None:
+    assert rules.broken_by(b"a bcd", b"x  y z ") == broken
+    assert rules.broken_by(b"x y z", b"a bcd") == broken
+
+
+def test_a_corpus_without_a_fit_pair_is_refused(tmp_path: Path) -> None:
+    paths = write_pairs(tmp_path, [("a", ""), ("a", "x " * 81)])
+    with pytest.raises(UserError, match=r"fit for training \(empty 1, long 1\)"):
+        clean(*paths, tmp_path / "clean.s", tmp_path / "clean.t")
+    assert not (tmp_path / "clean.s").exists()
+
+
+@pytest.mark.parametrize(("longer", "shorter"), [("source", "target"), ("target", "source")])
+def test_sides_of_different_length_are_refused_with_both_counts(longer: str, shorter: str, tmp_path: Path) -> None:
+    (tmp_path / longer).write_text("a\nb\nc\n")
+    (tmp_path / shorter).write_text("x\n")
+    with pytest.raises(UserError, match=f"{longer}: has 3 lines but .*{shorter} has 1;"):
+        list(read_pairs(tmp_path / "source", tmp_path / "target"))
+
+
+def test_lines_end_at_the_line_feed_alone(tmp_path: Path) -> None:
+    """Not at U+2028, a form feed or a next-line character."""
+    text = "a\u2028b\x0cc\x85d\n"
+    paths = write_pairs(tmp_path, [(text, text)])
+    assert list(read_pairs(*paths)) == [(text.encode().rstrip(), text.encode().rstrip())]
