@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import add_toolkit_options, toolkit_of
+from moses_integration.cli.options import add_toolkit_options, natural, toolkit_of
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError
 
-# The command line must not import the aligner to list its methods.
-_METHODS = ("eflomal", "fast_align", "hmm", "ibm1", "ibm2", "ibm3", "ibm4")
+# What the aligner, the language model and the extraction accept; the command line must not import them to know.
+METHODS = ("ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal")
+ORDERS = range(2, 7)
+PHRASE_LENGTHS = range(1, 8)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,14 +52,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--alignment", type=Path, metavar="FILE", help="a ready word alignment of all lines: 0-0 1-2 ..."
     )
     models.add_argument(
-        "--aligner", choices=_METHODS, default="eflomal", help="how to align words (default: %(default)s)"
+        "--aligner", choices=METHODS, default="eflomal", help="how to align words (default: %(default)s)"
     )
-    models.add_argument("--seed", type=int, default=1, metavar="N", help="of the aligner (default: %(default)s)")
+    models.add_argument("--seed", type=natural, default=1, metavar="N", help="of the aligner (default: %(default)s)")
     models.add_argument(
-        "--order", type=positive, default=5, metavar="N", help="of the language model (default: %(default)s)"
+        "--order",
+        type=int,
+        choices=ORDERS,
+        default=5,
+        metavar="N",
+        help="of the language model, from 2 to 6 (default: %(default)s)",
     )
     models.add_argument(
-        "--longest-phrase", type=positive, default=7, metavar="N", help="words of a phrase (default: %(default)s)"
+        "--longest-phrase",
+        type=int,
+        choices=PHRASE_LENGTHS,
+        default=7,
+        metavar="N",
+        help="words of a phrase, from 1 to 7 (default: %(default)s)",
     )
     add_toolkit_options(parser)
     add_quiet_option(parser)

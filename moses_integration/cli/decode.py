@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from moses_integration.cli.options import (
+    add_binarise_option,
     add_text_options,
     add_toolkit_options,
     prepare_text,
@@ -13,8 +15,18 @@ from moses_integration.cli.options import (
     work_folder,
 )
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
-from phrasescore.cli.options import add_quiet_option, path_or_standard_stream
-from phrasescore.errors import UserError
+from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
+
+
+class _FileAndSize(argparse.Action):
+    """Parses `FILE SIZE` as a pair of path and number."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        path, size = values
+        try:
+            setattr(namespace, self.dest, (Path(path), positive(size)))
+        except (ValueError, argparse.ArgumentTypeError):
+            raise argparse.ArgumentError(self, f"{size} is no size of a list; give --nbest FILE SIZE") from None
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,11 +54,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="translations (default: standard output)",
     )
     parser.add_argument(
-        "--nbest", nargs=2, metavar=("FILE", "SIZE"), help="also write n-best lists of distinct translations, as tokens"
+        "--nbest",
+        nargs=2,
+        action=_FileAndSize,
+        metavar=("FILE", "SIZE"),
+        help="also write n-best lists of distinct translations, as tokens",
     )
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep logs and filtered tables here")
     add_text_options(parser)
     add_toolkit_options(parser)
+    add_binarise_option(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -58,9 +75,7 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.toolkit import NbestRequest
     from phrasescore.files import open_output, read_bytes, read_lines, write_atomically
 
-    if args.nbest and not args.nbest[1].isdecimal():
-        raise UserError(f"--nbest: `{args.nbest[1]}` is no size; give --nbest FILE SIZE")
-    nbest = NbestRequest(Path(args.nbest[0]), int(args.nbest[1])) if args.nbest else None
+    nbest = NbestRequest(*args.nbest) if args.nbest else None
     toolkit = toolkit_of(args, Reporter(quiet=args.quiet))
     ini = MosesIni.read(args.ini)
     with interrupt_on_sigterm(), work_folder(args.work) as folder:

@@ -17,14 +17,15 @@ from moses_integration.decoder.output import details, nbest_entry, translation_l
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import (
+    CUBE_PRUNING,
     MOSES_POP_LIMIT,
     DecoderSettings,
     ignored_sections,
+    is_on,
     pop_limit,
     read_settings,
 )
 from moses_integration.ini import MosesIni
-from moses_integration.processes import available_cores
 from phrasescore import __version__
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UserError
@@ -42,7 +43,6 @@ _SHORT = {
     "th": "threads",
     "cbp": "cube-pruning-pop-limit",
     "du": "drop-unknown",
-    "wf": "weight-file",
     "h": "help",
 }
 _HELP = """\
@@ -88,18 +88,21 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(_HELP if "help" in switches else f"phrasescore-decoder {__version__}\n")
         return 0
     ini = MosesIni.read(Path(_one(switches, "config")))
+    weights = {**ini.weights(), **_overwritten(ini, switches)}
     if "show-weights" in switches:
-        sys.stdout.write(show_weights(declare_model(ini)))
+        model = declare_model(ini)
+        model.set_weights(weights)
+        sys.stdout.write(show_weights(model))
         return 0
     settings = _settings(ini, switches)
-    verbose = int(_one(switches, "verbose", "1"))
+    if _one(switches, "inputtype", "0") != "0":
+        raise UserError("-inputtype: this decoder reads plain text (0) only; use Moses")
+    verbose = _whole(switches, "verbose", 1)
     for section in ignored_sections(ini):
         if verbose:
             print(f"phrasescore-decoder: [{section}] of {ini.name} has no meaning here", file=sys.stderr)
     sentences = [split_words(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
-    threads = _one(switches, "threads", "1")
-    processes = available_cores() if threads == "all" else int(threads)
-    weights = {**ini.weights(), **_overwritten(ini, switches)}
+    processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
     with DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), weights), switches)
     return 0
@@ -216,15 +219,15 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
     settings = read_settings(ini)
     search = settings.search
     if "search-algorithm" in switches or "cube-pruning-pop-limit" in switches:
-        limit = int(_one(switches, "cube-pruning-pop-limit", str(MOSES_POP_LIMIT)))
-        algorithm = int(_one(switches, "search-algorithm", "1"))
+        limit = _whole(switches, "cube-pruning-pop-limit", MOSES_POP_LIMIT)
+        algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING)
         search = replace(search, pop_limit=pop_limit(algorithm, limit, "-search-algorithm"))
     search = replace(
         search,
-        stack=int(_one(switches, "stack", str(search.stack))),
-        beam_threshold=float(_one(switches, "beam-threshold", str(search.beam_threshold))),
-        distortion_limit=int(_one(switches, "distortion-limit", str(search.distortion_limit))),
-        longest_phrase=int(_one(switches, "max-phrase-length", str(search.longest_phrase))),
+        stack=_whole(switches, "stack", search.stack),
+        beam_threshold=_number(switches, "beam-threshold", search.beam_threshold),
+        distortion_limit=_whole(switches, "distortion-limit", search.distortion_limit),
+        longest_phrase=_whole(switches, "max-phrase-length", search.longest_phrase),
     )
     drop = _is_on(switches, "drop-unknown") if "drop-unknown" in switches else settings.drop_unknown
     return DecoderSettings(search, drop)
@@ -257,6 +260,21 @@ def _one(switches: dict[str, list[str]], name: str, default: str | None = None) 
     return default
 
 
+def _number(switches: dict[str, list[str]], name: str, default: float) -> float:
+    value = _one(switches, name, repr(default))
+    try:
+        return float(value)
+    except ValueError as error:
+        raise UserError(f"-{name}: `{value}` is no number; give one") from error
+
+
+def _whole(switches: dict[str, list[str]], name: str, default: int) -> int:
+    value = _one(switches, name, str(default))
+    try:
+        return int(value)
+    except ValueError as error:
+        raise UserError(f"-{name}: `{value}` is no whole number; give one") from error
+
+
 def _is_on(switches: dict[str, list[str]], name: str) -> bool:
-    """Whether a switch stands alone or with `true` or 1."""
-    return name in switches and (not switches[name] or switches[name][-1] in ("true", "1"))
+    return name in switches and is_on(switches[name])

@@ -1,8 +1,8 @@
 """`phrasescore-smt ems-hook`: the step of Moses' experiment manager (EMS) that puts the score into the phrase table.
 
-EMS calls `custom-phrase-table-pruning` with two names without `.gz`. It derives num-features from its own settings alone,
-so the table must already have a fifth column, the constant of `score-settings = "--PhraseCount"`; the score takes its
-place (scripts/ems/experiment.meta, experiment.perl).
+EMS calls `custom-phrase-table-pruning` with two names without `.gz`. It derives num-features from its own settings
+alone, so the table must already have a fifth column, that of `score-settings = "--PhraseCount"`; the score takes
+its place (scripts/ems/experiment.meta, experiment.perl).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "ems-hook",
         help="score the phrase table inside Moses' experiment manager",
-        description='Use it in the section [TRAINING]: score-settings = "--PhraseCount" and custom-phrase-table-pruning '
-        '= "phrasescore-smt ems-hook -m FOLDER". EMS adds the two names.',
+        description='Use it in the section [TRAINING]: score-settings = "--PhraseCount" and '
+        'custom-phrase-table-pruning = "phrasescore-smt ems-hook -m FOLDER". EMS adds the two names.',
     )
     parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument(

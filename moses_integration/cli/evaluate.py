@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from moses_integration.cli.options import natural
 from phrasescore.cli.options import positive
 
 
@@ -29,7 +30,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--trials", type=positive, default=10_000, metavar="N", help="of the randomisation (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the randomisation (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=natural, default=1, metavar="N", help="of the randomisation (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 

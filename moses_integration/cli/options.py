@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter
@@ -42,11 +43,28 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_binarise_option(parser: argparse.ArgumentParser) -> None:
+    """Add --binarise."""
+    parser.add_argument(
+        "--binarise",
+        choices=("compact", "probing"),
+        help="make the filtered phrase table binary before decoding, which takes less memory; Moses only",
+    )
+
+
+def natural(text: str) -> int:
+    """Parse a number of at least 0."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return number
+
+
 def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
     """Return the toolkit asked for, and say which it is when that was left to us."""
     from moses_integration.toolkit import choose_toolkit
 
-    toolkit = choose_toolkit(args.toolkit, args.processes)
+    toolkit = choose_toolkit(args.toolkit, args.processes, getattr(args, "binarise", None))
     if args.toolkit == "auto":
         reporter.say(f"toolkit: {toolkit}")
     return toolkit
@@ -54,13 +72,26 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
 
 @contextmanager
 def work_folder(given: Path | None) -> Iterator[Path]:
-    """Yield the folder for what a run leaves behind: the one given, or one that is deleted afterwards."""
+    """Yield the folder for what a run leaves behind: the one given, or one that is deleted afterwards.
+
+    It is kept when a step of Moses fails, for the message names a log in it.
+    """
+    from moses_integration.installed_moses import StepFailure
+
     if given is not None:
         given.mkdir(parents=True, exist_ok=True)
         yield given
+        return
+    folder = Path(mkdtemp(prefix="phrasescore."))
+    try:
+        yield folder
+    except StepFailure:
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     else:
-        with TemporaryDirectory(prefix="phrasescore.") as folder:
-            yield Path(folder)
+        shutil.rmtree(folder)
 
 
 def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepared: bool) -> Path:

@@ -9,8 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from moses_integration.cli.options import (
+    add_binarise_option,
     add_text_options,
     add_toolkit_options,
+    natural,
     prepare_text,
     toolkit_of,
     work_folder,
@@ -35,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.add_argument(
-        "--seeds", type=int, nargs="+", default=[1], metavar="N", help="of the random restarts (default: 1)"
+        "--seeds", type=natural, nargs="+", default=[1], metavar="N", help="of the random restarts (default: 1)"
     )
     parser.add_argument(
         "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
@@ -44,12 +46,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--iterations", type=positive, default=10, metavar="N", help="decodings at most (default: %(default)s)"
     )
     parser.add_argument(
-        "--restarts", type=int, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
+        "--restarts", type=natural, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
     )
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep logs and lists here")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write weights, BLEU and times as JSON")
     add_text_options(parser)
     add_toolkit_options(parser)
+    add_binarise_option(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 

@@ -65,8 +65,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     columns.add_argument(
         "--replace-last",
         metavar="SCORE",
-        help="put the new columns in the place of the last score, which must be this text in every line, as 2.718 is in "
-        "a table made with Moses' --PhraseCount",
+        help="put the new columns in the place of the last score, which must be this text in every line, as 2.718 "
+        "is in a table made with Moses' --PhraseCount",
     )
     lines = parser.add_argument_group("lines")
     lines.add_argument(
