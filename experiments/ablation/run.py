@@ -100,6 +100,7 @@ class Ablation:
             data.source_file("train"), target, self._system, settings, self._toolkit.build_tables, say=self._say
         )
         system_text = SystemText(self._system, text)
+        (self._folder / "prepared").mkdir(exist_ok=True)
         for part in ("dev", "test"):
             system_text.prepare("source", data.source_file(part), self._prepared(part, "source"))
             for number, reference in enumerate(data.target_files(part)):

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.build.parallel_text import read_pairs, split_words
-from moses_integration.build.prepare import usable_cores
+from moses_integration.processes import available_cores
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 
@@ -118,7 +118,7 @@ def align(
     lengths = [(len(split_words(a)), len(split_words(b))) for a, b in read_pairs(source, target)]
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words here and in {target}; give a parallel corpus")
-    threads = max(1, usable_cores() // 2) if method == "eflomal" else 1
+    threads = max(1, available_cores() // 2) if method == "eflomal" else 1
     with ProcessPoolExecutor(2, get_context("spawn"), initializer=_set_threads, initargs=(threads,)) as pool:
         direct = pool.submit(_train, source, target, method, iterations, seed)
         inverse = pool.submit(_train, target, source, method, iterations, seed)

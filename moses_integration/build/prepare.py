@@ -8,7 +8,6 @@ write, but for details.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from moses_integration.build.truecaser import Truecaser, capitalise
+from moses_integration.processes import available_cores
 from phrasescore.files import open_output, read_lines
 
 Casing = Literal["lower", "true", "keep"]
@@ -129,11 +129,6 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _FROM_ESCAPES[match[0]], text)
 
 
-def usable_cores() -> int:
-    """Return how many processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _decode(line: bytes) -> str:
     return line.decode("utf-8", "surrogateescape")
 
@@ -156,7 +151,7 @@ def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
     """Tokenise lines, in several processes when there are many."""
     tasks = iter(lambda: list(islice(texts, _LINES_A_TASK)), [])
     first = next(tasks, [])
-    cores = usable_cores()
+    cores = available_cores()
     if len(first) < _LINES_A_TASK or cores == 1:
         for task in chain([first], tasks):
             yield from _tokenise(task, language)

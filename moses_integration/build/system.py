@@ -160,6 +160,8 @@ def build_system(
             report["alignment"] = asdict(aligned)
         else:
             write_atomically(corpus.alignment, read_bytes(alignment))
+    # From here on the folder holds the files of this run, which an earlier run's moses.ini does not fit.
+    (folder / INI).unlink(missing_ok=True)
     with step("tables"):
         built = build_tables(corpus, folder, settings.longest_phrase)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
@@ -172,6 +174,7 @@ def build_system(
         lm=language_model.name,
         order=settings.order,
     )
+    write_atomically(folder / PREPARATION, json.dumps(asdict(text), indent=2).encode())
     write_atomically(folder / REPORT, json.dumps(report, indent=2, default=str).encode())
     write_atomically(folder / INI, ini.encode())
     return MosesIni.read(folder / INI)
@@ -186,7 +189,6 @@ def _prepare_corpus(
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))
         prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}")
-    write_atomically(folder / PREPARATION, json.dumps(asdict(text), indent=2).encode())
     if keep_all:
         return {"kept": "all, for the alignment is given"}
     report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)

@@ -70,9 +70,9 @@ def test_many_lines_are_shared_among_processes(monkeypatch: pytest.MonkeyPatch) 
     lines = (MINI / "train.en").read_bytes().splitlines()[:70]
     alone = list(Preparation("en").apply(lines))
     monkeypatch.setattr(prepare, "_LINES_A_TASK", 8)
-    monkeypatch.setattr(prepare, "usable_cores", lambda: 2)
+    monkeypatch.setattr(prepare, "available_cores", lambda: 2)
     assert list(Preparation("en").apply(lines)) == alone
-    monkeypatch.setattr(prepare, "usable_cores", lambda: 1)
+    monkeypatch.setattr(prepare, "available_cores", lambda: 1)
     assert list(Preparation("en").apply(lines)) == alone
 
 
