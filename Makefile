@@ -1,4 +1,4 @@
-# make demo    environment, then the main job on the mini corpus: train, annotate, check
+# make demo    environment, then the whole way from text to BLEU on a small corpus: build, train, annotate, tune, decode
 # make test    environment, then all tests but the slow ones and those that need Moses or a GPU
 # make check   formatting, lint, types: what continuous integration runs besides the tests
 PYTHON ?= python3
@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 .PHONY: demo test check format speed clean
 
 demo: $(READY)
-	PATH="$(CURDIR)/$(BIN):$$PATH" experiments/demo.sh
+	$(BIN)/python -m experiments.ablation gettext-en-fr --output demo --toolkit embedded --examples 12
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.ablation.config import BASELINE, RNN, Config, read_config
+from experiments.ablation.report import side_by_side, table, write_report
+from experiments.ablation.run import Ablation
+from experiments.ablation.steps import Steps
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+
+CONFIGS = Path(__file__).parents[2] / "experiments" / "ablation" / "configs"
+
+
+def silent(text: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+def test_configurations_are_valid(path: Path) -> None:
+    config = read_config(path)
+    assert config.rows[0] == BASELINE
+    assert len(config.seeds) > 1
+
+
+def test_network_options_become_those_of_train(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("seeds = [7]\n[network]\nmax_minutes = 2\npreset = 'small'\n")
+    config = read_config(tmp_path / "a.toml")
+    assert config.network == ("--max-minutes", "2", "--preset", "small")
+    assert config.seeds == (7,)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sedes = [1]", "did you mean `seeds`"),
+        ("[data]\nnaem = 'x'", "did you mean `name`"),
+        ("rows = ['+XYZ']", "no row +XYZ"),
+        ("rows = [", "not a TOML file"),
+    ],
+)
+def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(UserError, match=message.replace("+", r"\+")):
+        read_config(tmp_path / "a.toml")
+
+
+def test_a_step_is_done_once_for_the_same_settings(tmp_path: Path) -> None:
+    done: list[int] = []
+
+    def work() -> dict[str, int]:
+        done.append(1)
+        return {"value": len(done)}
+
+    assert Steps(tmp_path, silent).run("a", {"x": 1}, work) == {"value": 1}
+    assert Steps(tmp_path, silent).run("a", {"x": 1}, work) == {"value": 1}
+    assert Steps(tmp_path, silent).run("a", {"x": 2}, work) == {"value": 2}
+    assert Steps(tmp_path, silent).seconds("a") >= 0
+
+
+def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise UserError("no")
+
+    with pytest.raises(UserError):
+        Steps(tmp_path, silent).run("a", 1, fail)
+    assert Steps(tmp_path, silent).run("a", 1, lambda: 5) == 5
+
+
+def fake_row(dev: float, tests: list[float]) -> dict[str, Any]:
+    seeds = [
+        {"seed": i, "dev_bleu": dev, "test_bleu": t, "signature": "sig", "weights": {}} for i, t in enumerate(tests)
+    ]
+    mean = sum(tests) / len(tests)
+    return {
+        "seeds": seeds,
+        "seconds": 60.0,
+        "dev_bleu": {"mean": dev, "standard_deviation": 0.0},
+        "test_bleu": {"mean": mean, "standard_deviation": 0.5},
+        "p_value": 0.0123,
+    }
+
+
+def fake_report() -> dict[str, Any]:
+    part = {"sentences": 10, "references": 1}
+    return {
+        "toolkit": "embedded",
+        "data": {
+            "settings": {"name": "toy", "source": "en", "target": "fr"},
+            "sizes": {"train": part, "dev": part, "test": part},
+        },
+        "build": {"tables": {"phrase_pairs": 1234}},
+        "network": {"best": {"held_out": {"per_pair": 2.5}}},
+        "rows": {BASELINE: fake_row(50.0, [40.0, 41.0]), RNN: fake_row(51.0, [41.5, 42.5])},
+    }
+
+
+def test_the_table_shows_difference_and_significance(tmp_path: Path) -> None:
+    text = table(fake_report())
+    assert "| +RNN | 51.00 ± 0.00 | 42.00 ± 0.50 | +1.50 | 0.0123 | 1.0 min |" in text
+    assert "2.50 nats" in text
+    write_report(fake_report(), tmp_path)
+    assert (tmp_path / "report.md").read_text() == text
+    assert (tmp_path / "bleu.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:
+    texts = {"source": "a\nb\nc\n", "reference": "A\nB\nC\n", "base": "x\ny\nz\n", "other": "x\nY\nz\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    shown = side_by_side(*(tmp_path / "source", [tmp_path / "reference"], tmp_path / "base", tmp_path / "other"), 5)
+    assert shown == "source     b\nreference  B\nbaseline   y\n+RNN       Y\n"
+
+
+@pytest.fixture
+def multi30k_of_mini(tmp_path: Path) -> Path:
+    """The mini corpus under Multi30k's file names."""
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    for language in ("en", "fr"):
+        for part, name in (("train", "train"), ("dev", "val"), ("test", "test_2016_flickr")):
+            lines = (MINI / f"{part}.{language}").read_bytes().splitlines(keepends=True)
+            (folder / f"{name}.lc.norm.tok.{language}").write_bytes(b"".join(lines[: 400 if part == "train" else 30]))
+    return folder
+
+
+def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path) -> None:
+    """The whole way on a few sentences; run again, it finds everything done."""
+    (tmp_path / "a.toml").write_text(
+        "toolkit = 'embedded'\nseeds = [1]\n[build]\naligner = 'ibm1'\norder = 2\n[network]\nmax_updates = 5\nhidden = 16\n"
+        "[tuning]\nnbest = 10\niterations = 1\nrestarts = 1\n"
+    )
+    config: Config = read_config(tmp_path / "a.toml")
+    said: list[str] = []
+    folder = tmp_path / "out"
+    report = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1).run()
+    assert set(report["rows"]) == {BASELINE, RNN}
+    assert len(report["rows"][RNN]["seeds"][0]["weights"]["TranslationModel0"]) == 5
+    assert 0 <= report["rows"][RNN]["p_value"] <= 1
+    assert report["rows"][BASELINE]["test_bleu"]["mean"] > 20
+    assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
+    said.clear()
+    again = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1)
+    assert again.run()["rows"] == report["rows"]
+    assert all(line.endswith("done before") for line in said)
+    assert again.examples(3).startswith("source") or again.examples(3) == "\n"
+    shutil.rmtree(folder)
