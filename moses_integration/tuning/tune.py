@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean, stdev
+from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,12 +117,7 @@ class Tuner:
         Raises:
             UserError: the model or the data cannot be used.
         """
-        if len(sentences) != len(references):
-            raise UserError(
-                f"tuning: there are {len(sentences)} sentences but {len(references)} references; give equally many"
-            )
-        if not sentences:
-            raise UserError("tuning: the dev set is empty; give some hundred sentences and their translations")
+        check_dev_set(sentences, references)
         self._settings, self._references, self._processes = settings, references, processes or 1
         self._model = declare_model(ini)
         start_F = self._model.weights_F[self._model.tuneable_F]
@@ -132,8 +128,10 @@ class Tuner:
     def __enter__(self) -> Tuner:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._pool.__exit__(*exception)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.__exit__(kind, error, trace)
 
     def tune(self, seed: int, report: Callable[[Iteration], None] | None = None) -> Tuning:
         """Run tuning from the ini's weights with a seed; `report` is told of each iteration.
@@ -163,7 +161,7 @@ class Tuner:
             )
             if report:
                 report(iterations[-1])
-            if achieved > iterations[best].bleu / 100:
+            if iterations[-1].bleu > iterations[best].bleu:
                 best = number
             moved = np.abs(optimum.weights_F - tried[-1]).max()
             if moved < UNMOVED or number - best >= self._settings.patience:
@@ -190,6 +188,20 @@ class Tuner:
         all_F = self._model.weights_F.copy()
         all_F[self._model.tuneable_F] = weights_F
         return {label: all_F[columns].tolist() for label, columns in self._model.columns.items()}
+
+
+def check_dev_set(sentences: Sequence[bytes], references: References) -> None:
+    """Check that there are sentences, and references for each.
+
+    Raises:
+        UserError: there are none, or not equally many.
+    """
+    if len(sentences) != len(references):
+        raise UserError(
+            f"tuning: there are {len(sentences)} sentences but {len(references)} references; give equally many"
+        )
+    if not sentences:
+        raise UserError("tuning: the dev set is empty; give some hundred sentences and their translations")
 
 
 def component_names(feature: Feature) -> list[str]:

@@ -1,0 +1,127 @@
+"""BLEU as tuning sees it: nine integers per translation, which add up over sentences.
+
+    c1 t1 c2 t2 c3 t3 c4 t4 R
+
+c_n of the translation's t_n n-grams match a reference, each no more often than the reference that has most of it; R is
+the length of the reference closest in length. Papineni et al., "BLEU: a Method for Automatic Evaluation of
+Machine Translation" (ACL 2002), with the conventions of Moses (mert/BleuScorer.cpp, mert/Reference.h): tokens
+are split on blanks only; nothing is tokenised, normalised or lower-cased.
+
+Array names: C candidates, 9 statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines
+
+MAX_ORDER = 4
+STATISTICS = 2 * MAX_ORDER + 1
+
+Statistics = NDArray[np.integer]
+Ngram = tuple[bytes, ...]
+
+
+def read_references(paths: Sequence[Path]) -> list[tuple[bytes, ...]]:
+    """Return the references of each sentence; each file holds one reference per line.
+
+    Raises:
+        UserError: the files differ in length.
+    """
+    columns = [list(read_lines(path)) for path in paths]
+    for path, column in zip(paths, columns, strict=True):
+        if len(column) != len(columns[0]):
+            raise UserError(
+                f"{path}: has {len(column)} lines where {paths[0]} has {len(columns[0])}; "
+                "give reference files with a line for each sentence"
+            )
+    return list(zip(*columns, strict=True))
+
+
+def bleu_statistics(references: Sequence[bytes], candidates: Sequence[bytes]) -> NDArray[np.int32]:
+    """Return the statistics of some translations of one sentence, [C, 9]. A text that comes twice is counted once.
+
+    Of two references equally close in length the shorter one gives R.
+    """
+    reference_words = [_words(reference) for reference in references]
+    lengths = sorted(len(words) for words in reference_words)
+    limits = _largest_counts(reference_words)
+
+    def row(words: list[bytes]) -> list[int]:
+        return [*_matches_and_totals(words, limits), min(lengths, key=lambda length: abs(length - len(words)))]
+
+    rows = {text: row(_words(text)) for text in dict.fromkeys(candidates)}
+    return np.array([rows[text] for text in candidates], np.int32).reshape(-1, STATISTICS)
+
+
+def bleu(statistics: Statistics) -> NDArray[np.float64]:
+    """Return BLEU, from 0 to 1, of statistics summed over sentences: [..., 9] -> [...].
+
+    exp(mean_n(ln c_n - ln t_n) + min(0, 1 - R / t_1)); 0 where some c_n is 0. There is no smoothing.
+    """
+    return np.where((statistics[..., :-1:2] > 0).all(axis=-1), _geometric_mean(statistics, 0), 0.0)
+
+
+def smoothed_bleu(statistics: Statistics) -> NDArray[np.float64]:
+    """Return BLEU with 1 added to every c_n and t_n, [..., 9] -> [...]. It tells apart what has no 4-gram right.
+
+    Lin and Och (COLING 2004) add 1 for n > 1; for n = 1 too, as Moses' mert/BleuScorer.cpp does, it is never 0.
+    """
+    return _geometric_mean(statistics, 1)
+
+
+def corpus_bleu(translations: Sequence[bytes], references: Sequence[Sequence[bytes]]) -> float:
+    """Return the BLEU, from 0 to 1, of one translation for each sentence."""
+    rows = [bleu_statistics(refs, [text]) for text, refs in zip(translations, references, strict=True)]
+    return float(bleu(np.concatenate(rows).sum(axis=0, dtype=np.int64))) if rows else 0.0
+
+
+def _geometric_mean(statistics: Statistics, added: int) -> NDArray[np.float64]:
+    matches, totals = statistics[..., :-1:2] + added, statistics[..., 1:-1:2] + added
+    log_precisions = np.log(np.maximum(matches, 1)) - np.log(np.maximum(totals, 1))
+    brevity = 1 - statistics[..., -1] / np.maximum(statistics[..., 1], 1)
+    mean: NDArray[np.float64] = np.exp(log_precisions.mean(axis=-1) + np.minimum(brevity, 0))
+    return mean
+
+
+def _words(text: bytes) -> list[bytes]:
+    return [word for word in text.split(b" ") if word]
+
+
+def _ngrams(words: list[bytes], order: int) -> Iterator[Ngram]:
+    return zip(*(words[start:] for start in range(order)), strict=False)
+
+
+def _largest_counts(references: list[list[bytes]]) -> dict[Ngram, int]:
+    """Return for each n-gram how often the reference with the most of them has it."""
+    largest: dict[Ngram, int] = {}
+    for words in references:
+        counts: dict[Ngram, int] = {}
+        for order in range(1, MAX_ORDER + 1):
+            for ngram in _ngrams(words, order):
+                counts[ngram] = counts.get(ngram, 0) + 1
+        for ngram, count in counts.items():
+            largest[ngram] = max(count, largest.get(ngram, 0))
+    return largest
+
+
+def _matches_and_totals(words: list[bytes], limits: dict[Ngram, int]) -> list[int]:
+    """Return c1 t1 ... c4 t4. This is the inner loop of tuning's scoring, hence one pass and no Counter."""
+    counts = []
+    for order in range(1, MAX_ORDER + 1):
+        matches = 0
+        used: dict[Ngram, int] = {}
+        for ngram in _ngrams(words, order):
+            if ngram in limits:
+                times = used.get(ngram, 0)
+                if times < limits[ngram]:
+                    used[ngram] = times + 1
+                    matches += 1
+        counts += [matches, max(len(words) - order + 1, 0)]
+    return counts

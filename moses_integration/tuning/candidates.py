@@ -1,0 +1,276 @@
+"""The n-best lists of a dev set as arrays, accumulated over the runs of tuning; Moses' files for them.
+
+    FEATURES_TXT_BEGIN_0 sentence lines columns LM0_0 WordPenalty0_0 ...
+    -19.4909 -9
+    FEATURES_TXT_END_0
+
+and the same with SCORES, where the columns are the statistics of bleu.py and their name is BLEU. Moses: mert/Data.cpp,
+mert/FeatureArray.cpp, mert/ScoreArray.cpp.
+
+Array names: S sentences, C candidates of all sentences, F features, 9 statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.nbest import NbestEntry
+from moses_integration.tuning.bleu import STATISTICS, bleu_statistics
+from phrasescore.errors import UserError
+from phrasescore.files import open_output, read_lines
+from phrasescore.phrases import Offsets, offsets_of
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Translations of each sentence of a dev set; no two of a sentence are equal in features and statistics.
+
+    A sentence may have none; then it has no part in BLEU, not even its reference length, as in Moses.
+    """
+
+    names: tuple[str, ...]
+    """Names of the features: label, `_`, number of the component from 0, as in `TranslationModel0_3`."""
+    features_CF: NDArray[np.float64]
+    """Feature values (natural logs where they are probabilities), sentence by sentence."""
+    statistics_C9: NDArray[np.int32]
+    """What BLEU counts, see bleu.py."""
+    offsets: Offsets
+    """Sentence s has the candidates from offsets[s] to offsets[s + 1] - 1, the oldest first."""
+
+    @classmethod
+    def from_lists(
+        cls,
+        names: Sequence[str],
+        features: Sequence[NDArray[np.float64]],
+        statistics: Sequence[NDArray[np.int32]],
+        origin: str = "n-best list",
+    ) -> Candidates:
+        """Build from the features [K, F] and statistics [K, 9] of each sentence, dropping duplicates.
+
+        Raises:
+            UserError: a feature is not a finite number; `origin` says where, in its message.
+        """
+        kept_features, kept_statistics = [np.empty((0, len(names)))], [np.empty((0, STATISTICS), np.int32)]
+        for sentence, (features_KF, statistics_K9) in enumerate(zip(features, statistics, strict=True)):
+            _require_finite(features_KF, names, f"{origin}: sentence {sentence}")
+            first = _first_of_equals(features_KF, statistics_K9)
+            kept_features.append(features_KF[first])
+            kept_statistics.append(statistics_K9[first])
+        return cls(
+            tuple(names),
+            np.concatenate(kept_features),
+            np.concatenate(kept_statistics),
+            offsets_of(np.array([len(rows) for rows in kept_features[1:]], np.int64)),
+        )
+
+    @property
+    def sentence_count(self) -> int:
+        """Sentences, those without candidates included."""
+        return len(self.offsets) - 1
+
+    def __len__(self) -> int:
+        return len(self.features_CF)
+
+    def of_sentence(self, sentence: int) -> slice:
+        """Return where a sentence's candidates are; nowhere for a sentence behind the last one."""
+        start, end = self.offsets[sentence : sentence + 2] if sentence < self.sentence_count else (0, 0)
+        return slice(int(start), int(end))
+
+    def extended(self, newer: Candidates) -> Candidates:
+        """Return these candidates and, behind those of each sentence, what `newer` has that is not yet there.
+
+        Raises:
+            UserError: the two have different features.
+        """
+        if self.names != newer.names:
+            raise UserError(
+                f"n-best lists: have the features {' '.join(newer.names)} where earlier ones have "
+                f"{' '.join(self.names)}; start tuning afresh in an empty folder"
+            )
+        both = (self, newer)
+        sentences = range(max(lists.sentence_count for lists in both))
+        return Candidates.from_lists(
+            self.names,
+            [np.concatenate([lists.features_CF[lists.of_sentence(s)] for lists in both]) for s in sentences],
+            [np.concatenate([lists.statistics_C9[lists.of_sentence(s)] for lists in both]) for s in sentences],
+        )
+
+    def write(self, features_path: Path, scores_path: Path) -> None:
+        """Write the two files that Moses' `mert` reads; the suffix says whether they are compressed.
+
+        Every number reads back as the same double.
+        """
+        header = "".join(f"{name} " for name in self.names)
+        _write_blocks(features_path, b"FEATURES", header, self.offsets, self.features_CF)
+        _write_blocks(scores_path, b"SCORES", "BLEU", self.offsets, self.statistics_C9)
+
+
+def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[bytes]]) -> Candidates:
+    """Score n-best entries against the references of each sentence, as Moses' `extractor` does.
+
+    Raises:
+        UserError: there is no entry, an entry's sentence has no references, or its features differ from the first's.
+    """
+    texts: list[list[bytes]] = [[] for _ in references]
+    rows: list[list[list[float]]] = [[] for _ in references]
+    names: list[str] | None = None
+    for entry in entries:
+        features = entry.features()
+        found = [f"{label}_{index}" for label, values in features.items() for index in range(len(values))]
+        names = names or found
+        if not entry.sentence < len(references):
+            raise UserError(
+                f"n-best list: has a sentence {entry.sentence} (from 0) where the references have {len(references)} "
+                "lines; give the references of the text that was decoded"
+            )
+        if found != names:
+            raise UserError(
+                f"n-best list: sentence {entry.sentence} has the features {' '.join(found)} where the first has "
+                f"{' '.join(names)}; decode all sentences with one system"
+            )
+        texts[entry.sentence].append(entry.words)
+        rows[entry.sentence].append([value for values in features.values() for value in values])
+    if names is None:
+        raise UserError("n-best list: is empty; check what the decoder reported")
+    return Candidates.from_lists(
+        names,
+        [np.array(values, np.float64).reshape(-1, len(names)) for values in rows],
+        [bleu_statistics(refs, candidates) for refs, candidates in zip(references, texts, strict=True)],
+    )
+
+
+def read_candidates(features_path: Path, scores_path: Path) -> Candidates:
+    """Read what Moses' `extractor`, or `Candidates.write`, wrote.
+
+    Raises:
+        UserError: a file is damaged or binary, has sparse features, or the two do not belong together.
+    """
+    rows: dict[int, tuple[list[list[float]], list[list[int]]]] = {}
+    names: tuple[str, ...] = ()
+    score_blocks = _read_blocks(scores_path, b"SCORES", int)
+    for block in _read_blocks(features_path, b"FEATURES", float):
+        scores = next(score_blocks, None)
+        names = names or block.names
+        if block.names != names or len(names) != block.columns:
+            raise UserError(
+                f"{features_path}: line {block.line}: names the features {' '.join(block.names)} for {block.columns} "
+                f"columns, the first list {' '.join(names)}; run the extractor again on lists of one system"
+            )
+        if scores is None or (block.sentence, len(block.rows)) != (scores.sentence, len(scores.rows)):
+            raise UserError(
+                f"{features_path}: line {block.line}: {scores_path} has no list of {len(block.rows)} candidates of "
+                f"sentence {block.sentence} in this place; give the two files of one run of the extractor"
+            )
+        if len(scores.rows[0]) != STATISTICS:
+            raise UserError(
+                f"{scores_path}: line {scores.line}: has {len(scores.rows[0])} statistics per candidate where BLEU has "
+                f"{STATISTICS}; run the extractor with --sctype BLEU"
+            )
+        features, statistics = rows.setdefault(block.sentence, ([], []))
+        features += block.rows
+        statistics += scores.rows
+    if not rows:
+        raise UserError(f"{features_path}: is empty; run the extractor again")
+    if next(score_blocks, None):
+        raise UserError(f"{scores_path}: has more lists than {features_path}; give the two files of one run")
+    lists = [rows.get(sentence, ([], [])) for sentence in range(max(rows) + 1)]
+    return Candidates.from_lists(
+        names,
+        [np.array(features, np.float64).reshape(-1, len(names)) for features, _ in lists],
+        [np.array(statistics, np.int32).reshape(-1, STATISTICS) for _, statistics in lists],
+        str(features_path),
+    )
+
+
+@dataclass(frozen=True)
+class _Block(Generic[Number]):
+    """What a file has from a BEGIN to an END: the candidates of one sentence."""
+
+    line: int
+    """Number of the BEGIN line, from 1."""
+    sentence: int
+    columns: int
+    names: tuple[str, ...]
+    rows: list[list[Number]]
+
+
+def _read_blocks(path: Path, kind: bytes, parse: Callable[[bytes], Number]) -> Iterator[_Block[Number]]:
+    """Yield the lists in a file of features or scores."""
+    lines = enumerate(read_lines(path), 1)
+    for first, header in lines:
+        try:
+            begin, sentence, count, columns, *names = _tokens(header)
+            if begin != kind + b"_TXT_BEGIN_0" or int(sentence) < 0 or int(count) < 1:
+                raise ValueError
+            rows: list[list[Number]] = []
+            decoded = tuple(name.decode("utf-8", "surrogateescape") for name in names)
+            block = _Block(first, int(sentence), int(columns), decoded, rows)
+        except ValueError as error:
+            raise UserError(
+                f"{path}: line {first}: is not `{kind.decode()}_TXT_BEGIN_0 sentence lines columns names`; "
+                "give a file that Moses' extractor wrote as text"
+            ) from error
+        for line, text in islice(lines, int(count)):
+            try:
+                rows.append([parse(token) for token in _tokens(text)])
+                if len(rows[-1]) != block.columns:
+                    raise ValueError(f"has {len(rows[-1])} numbers")
+            except ValueError as error:
+                raise UserError(
+                    f"{path}: line {line}: {error}, {block.columns} numbers are needed; sparse features are not "
+                    "supported, and a damaged file must be made again"
+                ) from error
+        line, footer = next(lines, (first + 1 + len(rows), b""))
+        if len(rows) < int(count) or _tokens(footer) != [kind + b"_TXT_END_0"]:
+            raise UserError(
+                f"{path}: line {line}: should be `{kind.decode()}_TXT_END_0`, after {int(count)} candidates; "
+                "the file is damaged or was cut, make it again"
+            )
+        yield block
+
+
+def _write_blocks(
+    path: Path, kind: bytes, names: str, offsets: Offsets, values: NDArray[np.float64] | NDArray[np.int32]
+) -> None:
+    header = names.encode("utf-8", "surrogateescape")
+    with open_output(path) as stream:
+        for sentence, (start, end) in enumerate(pairwise(offsets.tolist())):
+            if start == end:
+                continue
+            stream.write(b"%s_TXT_BEGIN_0 %d %d %d %s\n" % (kind, sentence, end - start, values.shape[1], header))
+            for row in values[start:end].tolist():
+                # The shortest form that reads back as the same number, a whole number without its `.0`.
+                stream.write((" ".join(map(repr, row)) + " ").replace(".0 ", " ").encode() + b"\n")
+            stream.write(kind + b"_TXT_END_0\n")
+
+
+def _tokens(line: bytes) -> list[bytes]:
+    return [token for token in line.split(b" ") if token]
+
+
+def _require_finite(features_KF: NDArray[np.float64], names: Sequence[str], where: str) -> None:
+    faults = np.argwhere(~np.isfinite(features_KF))
+    if len(faults):
+        row, column = faults[0]
+        raise UserError(
+            f"{where}, candidate {row}: the feature {names[column]} is {features_KF[row, column]}; "
+            "find out which model gives it and mend the model"
+        )
+
+
+def _first_of_equals(features_KF: NDArray[np.float64], statistics_K9: NDArray[np.int32]) -> list[int]:
+    """Return the indices of the rows that are not equal to an earlier one."""
+    first: dict[tuple[tuple[float, ...], tuple[int, ...]], int] = {}
+    rows = zip(map(tuple, features_KF.tolist()), map(tuple, statistics_K9.tolist()), strict=True)
+    for index, row in enumerate(rows):
+        first.setdefault(row, index)
+    return list(first.values())

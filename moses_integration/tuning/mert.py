@@ -1,0 +1,381 @@
+"""Minimum error rate training (MERT): weights that give the best candidates of n-best lists the highest BLEU.
+
+Och, "Minimum Error Rate Training in Statistical Machine Translation" (ACL 2003). A candidate with the feature values h
+has the score w . h. On the line w + x d through weight space its score is itself a straight line,
+
+    height + x * slope,   height = w . h,   slope = d . h,
+
+so a sentence's best candidate changes only at the corners of the upper envelope of its candidates' lines, and between
+one corner of any sentence and the next corpus BLEU is constant. BLEU of all these intervals takes one sorting and one
+cumulative sum: an exact line search through a function that has no gradient. Around it, after Powell, a search along
+all axes moves to the best point found until that gains nothing; other starts guard against local optima.
+
+As in Moses (mert/Optimizer.cpp, mert/mert.cpp): one move per round; the end when a round gains no more than 0.0001; the
+middle of the interval; the first of equally good candidates, intervals and starts; random starts from [0, 1] in each
+weight; weights divided by the sum of their magnitudes. Not as in Moses: a start is scaled, too, so that steps mean
+the same everywhere; beyond the first corner the step is 0.1, as beyond the last one, and not 1000, which would leave
+nothing of the other weights; corners of a sentence nearer than 0.0001 are not merged and small steps not rounded to 0,
+so that the BLEU found is that of the weights found; random directions are tried only where the axes gain nothing.
+
+Array names: S sentences, K candidates of each in a block, C candidates of all, F features, 9 statistics, L lines,
+B corners (breakpoints) of all sentences, I = B + 1 intervals, D directions, N starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from multiprocessing import get_context
+from operator import attrgetter, itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.tuning.bleu import Statistics, bleu, smoothed_bleu
+from moses_integration.tuning.candidates import Candidates
+from phrasescore.errors import UserError
+
+SMALLEST_GAIN = 1e-4
+"""A search ends with the round that gains no more than this."""
+OUTER_STEP = 0.1
+"""How far to go beyond the first and the last corner."""
+NARROWEST = 1e-6
+"""Intervals not wider are passed over: a decoder gets weights with six decimals, and rounding errors look like them."""
+BLOCK_CANDIDATES = 16_000
+"""Candidates searched at a time: arrays that stay in the cache, and below 128 KiB, where the C library asks the system
+for fresh memory each time."""
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Objective = Callable[[Statistics], Floats]
+"""From summed statistics [..., 9] to a value [...] that is not negative."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What MERT found."""
+
+    weights_F: Floats
+    """The weights; their magnitudes add up to 1 unless some were held fixed."""
+    bleu: float
+    """BLEU, from 0 to 1, of the 1-best candidates under these weights."""
+    start_bleu: float
+    """BLEU of the 1-best candidates under the first start's weights."""
+    smoothed: bool
+    """Whether BLEU was 0 wherever the search went, because no 4-gram matches; the weights are then the ones with the
+    highest smoothed BLEU, or the first start where none had more."""
+
+
+def optimise(
+    candidates: Candidates,
+    starts_NF: Floats,
+    *,
+    restarts: int = 20,
+    seed: int = 0,
+    directions: int = 20,
+    tuneable: NDArray[np.bool_] | None = None,
+    processes: int = 1,
+) -> Optimum:
+    """Return the best weights that searches from the starts and from random points find.
+
+    The same arguments give the same result, whatever the number of processes. The first of equally good searches wins,
+    so a start that nothing improves on comes back as it was, up to its scale.
+
+    Args:
+        candidates: the n-best lists; a sentence without candidates has no part in BLEU.
+        starts_NF: weights to start from, one row at least.
+        restarts: how many random starts to add, each weight uniformly from [0, 1].
+        seed: of the random numbers.
+        directions: how many random directions to try where the axes gain nothing; on 100 sentences, 20 of them gain about
+            0.001 BLEU for half as much time again.
+        tuneable: [F], which weights may change. If some may not, all starts have the first one's, none is scaled.
+        processes: how many share the starts; each has its own copy of the lists.
+
+    Raises:
+        UserError: there are no candidates, or the weights are not one finite number per feature.
+    """
+    feature_count = len(candidates.names)
+    starts_NF = np.asarray(starts_NF, np.float64)
+    tuneable = np.ones(feature_count, bool) if tuneable is None else np.asarray(tuneable, bool)
+    if not len(candidates):
+        raise UserError("n-best lists: have no candidates at all; check what the decoder reported")
+    if starts_NF.shape[1:] != (feature_count,) or not np.isfinite(starts_NF).all():
+        raise UserError(f"weights to start from: are not {feature_count} finite numbers; give one for each feature")
+    drawing, *seeds = np.random.SeedSequence(seed).spawn(1 + len(starts_NF) + restarts)
+    drawn_NF = np.random.default_rng(drawing).uniform(size=(restarts, feature_count))
+    starts_NF = np.concatenate([starts_NF, drawn_NF])
+    starts_NF[:, ~tuneable] = starts_NF[0, ~tuneable]
+    scaled = _scaled if tuneable.all() else np.asarray
+    starts = [scaled(start_F) for start_F in starts_NF]
+
+    for objective in (bleu, smoothed_bleu):
+        climb = partial(_climb_all, candidates, objective, tuneable, directions)
+        value, weights_F = max(_share(climb, starts, seeds, processes), key=itemgetter(0))
+        if value > 0:
+            break
+    weights_F = scaled(weights_F)
+    return Optimum(
+        weights_F,
+        bleu=evaluate(candidates, weights_F),
+        start_bleu=evaluate(candidates, starts[0]),
+        smoothed=objective is smoothed_bleu,
+    )
+
+
+def evaluate(candidates: Candidates, weights_F: Floats) -> float:
+    """Return the BLEU, from 0 to 1, of each sentence's best candidate under these weights, the first of equals."""
+    return _point(Lists(candidates), weights_F, bleu).value
+
+
+class Lists:
+    """The candidates in the form that the search works on."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self.statistics_C9 = candidates.statistics_C9
+        self.blocks = list(_blocks(candidates))
+
+    def scores(self, weights_F: Floats) -> list[Floats]:
+        """Return w . h of every candidate, [S, K] for each block."""
+        return [_weighted_sum(weights_F, block.features_FSK) for block in self.blocks]
+
+    def totals(self, scores: Sequence[Floats]) -> Statistics:
+        """Return the statistics, [9], of the candidates with the highest scores, summed over the sentences."""
+        best = [
+            np.take_along_axis(block.candidates_SK, scores_SK.argmax(axis=1)[:, np.newaxis], axis=1).ravel()
+            for block, scores_SK in zip(self.blocks, scores, strict=True)
+        ]
+        totals: Statistics = self.statistics_C9[np.concatenate(best)].sum(axis=0, dtype=np.int64)
+        return totals
+
+
+def line_search(
+    lists: Lists, scores: Sequence[Floats], direction_F: Floats, objective: Objective
+) -> tuple[float, float]:
+    """Find the highest value of the objective on a line w + x d.
+
+    Args:
+        lists: the n-best lists.
+        scores: of their candidates at w, see `Lists.scores`.
+        direction_F: d; along an axis (a single 1 among zeros) the search is faster than along other directions.
+        objective: BLEU or smoothed BLEU.
+
+    Returns:
+        The highest value and x, the middle of the first interval that has it.
+    """
+    lines = _envelopes(lists, scores, direction_F)
+    follows = lines.sentence_L[1:] == lines.sentence_L[:-1]
+    corner_B = -np.diff(lines.height_L)[follows] / np.diff(lines.slope_L)[follows]
+    order_B = corner_B.argsort(kind="stable")
+    corner_B = corner_B[order_B]
+    # At a corner one candidate of one sentence gives way to the next.
+    leaving_B = lines.candidate_L[:-1][follows][order_B]
+    coming_B = lines.candidate_L[1:][follows][order_B]
+    leftmost_S = lines.candidate_L[np.append(True, ~follows)]
+    statistics_C9 = lists.statistics_C9
+    changes_I9 = np.empty((len(corner_B) + 1, statistics_C9.shape[1]), np.int64)
+    changes_I9[0] = statistics_C9[leftmost_S].sum(axis=0)
+    changes_I9[1:] = statistics_C9[coming_B] - statistics_C9[leaving_B]
+    value_I = objective(changes_I9.cumsum(axis=0))
+    if not len(corner_B):
+        return float(value_I[0]), 0.0
+    value_I[1:-1][np.diff(corner_B) <= NARROWEST] = -1
+    step_I = np.concatenate([corner_B[:1] - OUTER_STEP, (corner_B[:-1] + corner_B[1:]) / 2, corner_B[-1:] + OUTER_STEP])
+    best = value_I.argmax()
+    return float(value_I[best]), float(step_I[best])
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Candidates' scores along a direction. Lines of a sentence stand together, by ascending slope."""
+
+    sentence_L: Indices
+    candidate_L: Indices
+    slope_L: Floats
+    height_L: Floats
+    """Score at x = 0."""
+
+    def take(self, kept_L: NDArray[np.bool_]) -> Lines:
+        """Return some of the lines."""
+        return Lines(self.sentence_L[kept_L], self.candidate_L[kept_L], self.slope_L[kept_L], self.height_L[kept_L])
+
+
+def upper_envelopes(lines: Lines) -> Lines:
+    """Return the lines that are the highest of their sentence somewhere; of identical ones the first candidate's.
+
+    The upper envelope of lines is the upper hull of the points (slope, height). A point on or below the chord between
+    its neighbours is not in the hull, whether or not they are. So all such points are dropped at once, of all
+    sentences, until there are none; a few rounds do.
+    """
+    while True:
+        together = lines.sentence_L[1:] == lines.sentence_L[:-1]
+        run, rise = np.diff(lines.slope_L), np.diff(lines.height_L)
+        parallel = together & (run == 0)
+        second_wins = (rise > 0) | ((rise == 0) & (lines.candidate_L[1:] < lines.candidate_L[:-1]))
+        dropped = np.zeros(len(lines.sentence_L), bool)
+        dropped[:-1] |= parallel & second_wins
+        dropped[1:] |= parallel & ~second_wins
+        apart = together & (run > 0)
+        dropped[1:-1] |= apart[:-1] & apart[1:] & (rise[:-1] * run[1:] <= rise[1:] * run[:-1])
+        if not dropped.any():
+            return lines
+        lines = lines.take(~dropped)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Sentences with lists of similar length as a rectangle; shorter lists are filled up with their first candidate."""
+
+    sentences_S: Indices
+    candidates_SK: Indices
+    """Which of all candidates is in a place of the rectangle."""
+    features_FSK: Floats
+
+    @cached_property
+    def orders_FSK(self) -> Indices:
+        """The places of the flat rectangle, each sentence's by ascending slope along each axis."""
+        return np.stack([_order(slopes_SK) for slopes_SK in self.features_FSK])
+
+    def along(self, direction_F: Floats) -> tuple[Floats, Indices]:
+        """Return the slopes, [S, K], along a direction and their order, [S, K]."""
+        axes = np.flatnonzero(direction_F)
+        if len(axes) == 1 and direction_F[axes[0]] == 1:
+            return self.features_FSK[axes[0]], self.orders_FSK[axes[0]]
+        slopes_SK = _weighted_sum(direction_F, self.features_FSK)
+        return slopes_SK, _order(slopes_SK)
+
+
+def _blocks(candidates: Candidates) -> Iterator[_Block]:
+    """Yield the sentences that have candidates, in blocks."""
+    lengths = np.diff(candidates.offsets)
+    waiting = lengths.argsort(kind="stable")[np.count_nonzero(lengths == 0) :]
+    while len(waiting):
+        # The last list of a block is its longest.
+        sizes = lengths[waiting] * np.arange(1, len(waiting) + 1)
+        count = max(1, int(np.searchsorted(sizes, BLOCK_CANDIDATES, side="right")))
+        sentences_S, waiting = waiting[:count], waiting[count:]
+        number_K = np.arange(lengths[sentences_S[-1]])
+        numbers_SK = np.where(number_K < lengths[sentences_S, np.newaxis], number_K, 0)
+        candidates_SK = candidates.offsets[sentences_S, np.newaxis] + numbers_SK
+        features_FSK = np.ascontiguousarray(candidates.features_CF[candidates_SK].transpose(2, 0, 1))
+        yield _Block(sentences_S, candidates_SK, features_FSK)
+
+
+def _order(slopes_SK: Floats) -> Indices:
+    """Return the places of the flat rectangle, each row's by ascending slope."""
+    rows, columns = slopes_SK.shape
+    order_SK: Indices = slopes_SK.argsort(axis=1) + np.arange(rows)[:, np.newaxis] * columns
+    return order_SK
+
+
+def _weighted_sum(weights_F: Floats, features_FSK: Floats) -> Floats:
+    """Return w . h, added up in one order for all: equal candidates get equal sums, which BLAS does not promise."""
+    total_SK = np.zeros(features_FSK.shape[1:])
+    for weight, feature_SK in zip(weights_F, features_FSK, strict=True):
+        total_SK += weight * feature_SK
+    return total_SK
+
+
+def _envelopes(lists: Lists, scores: Sequence[Floats], direction_F: Floats) -> Lines:
+    """Return the lines of all upper envelopes."""
+    parts = []
+    for block, scores_SK in zip(lists.blocks, scores, strict=True):
+        slopes_SK, order_SK = block.along(direction_F)
+        # For x > 0 a line is never the best if another one is steeper and higher, for x < 0 if another one is less
+        # steep and higher. What is left of hundreds of lines is a handful. Doubles that are not negative are ordered
+        # as their bits are, and over integers NumPy's running minimum is five times as fast.
+        behind_SK = (scores_SK.max(axis=1, keepdims=True) - scores_SK).view(np.int64).take(order_SK)
+        least_before_SK = np.fmin.accumulate(behind_SK, axis=1)
+        least_after_SK = np.fmin.accumulate(behind_SK[:, ::-1], axis=1)[:, ::-1]
+        found = np.flatnonzero(behind_SK <= np.maximum(least_before_SK, least_after_SK))
+        places = order_SK.ravel()[found]
+        parts.append(
+            Lines(
+                block.sentences_S[found // order_SK.shape[1]],
+                block.candidates_SK.ravel()[places],
+                slopes_SK.ravel()[places],
+                scores_SK.ravel()[places],
+            )
+        )
+    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in Lines.__dataclass_fields__)
+    return upper_envelopes(Lines(*arrays))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A point of weight space."""
+
+    weights_F: Floats
+    scores: list[Floats]
+    value: float
+
+
+def _point(lists: Lists, weights_F: Floats, objective: Objective) -> _Point:
+    scores = lists.scores(weights_F)
+    return _Point(weights_F, scores, float(objective(lists.totals(scores))))
+
+
+def _best_move(lists: Lists, origin: _Point, lines_DF: Floats, objective: Objective) -> _Point:
+    """Return the best point on some lines through a point, or this point if none is better."""
+    found = [(*line_search(lists, origin.scores, line_F, objective), line_F) for line_F in lines_DF]
+    _, step, line_F = max(found, key=itemgetter(0), default=(0.0, 0.0, np.zeros_like(origin.weights_F)))
+    return max(origin, _point(lists, origin.weights_F + step * line_F, objective), key=attrgetter("value"))
+
+
+def _climb(
+    lists: Lists,
+    start_F: Floats,
+    seed: np.random.SeedSequence,
+    objective: Objective,
+    tuneable: NDArray[np.bool_],
+    directions: int,
+) -> tuple[float, Floats]:
+    """Search along lines from a start as long as that gains enough; return the value reached and the weights."""
+    generator = np.random.default_rng(seed)
+    axes_DF = np.eye(len(start_F))[tuneable]
+    point = _point(lists, start_F, objective)
+    while True:
+        before = point.value
+        point = _best_move(lists, point, axes_DF, objective)
+        if point.value - before <= SMALLEST_GAIN and directions:
+            drawn_DF = generator.normal(size=(directions, len(start_F))) * tuneable
+            point = _best_move(lists, point, drawn_DF, objective)
+        if point.value - before <= SMALLEST_GAIN:
+            return point.value, point.weights_F
+
+
+def _climb_all(
+    candidates: Candidates,
+    objective: Objective,
+    tuneable: NDArray[np.bool_],
+    directions: int,
+    starts: Sequence[Floats],
+    seeds: Sequence[np.random.SeedSequence],
+) -> list[tuple[float, Floats]]:
+    """Return what the searches from some starts find."""
+    lists = Lists(candidates)
+    pairs = zip(starts, seeds, strict=True)
+    return [_climb(lists, start_F, seed, objective, tuneable, directions) for start_F, seed in pairs]
+
+
+def _share(
+    climb: Callable[[Sequence[Floats], Sequence[np.random.SeedSequence]], list[tuple[float, Floats]]],
+    starts: Sequence[Floats],
+    seeds: Sequence[np.random.SeedSequence],
+    processes: int,
+) -> list[tuple[float, Floats]]:
+    """Return what the searches from all starts find, in the order of the starts."""
+    processes = min(processes, len(starts))
+    if processes <= 1:
+        return climb(starts, seeds)
+    shares = [slice(first, None, processes) for first in range(processes)]
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        parts = list(pool.map(climb, [starts[share] for share in shares], [seeds[share] for share in shares]))
+    return [parts[number % processes][number // processes] for number in range(len(starts))]
+
+
+def _scaled(weights_F: Floats) -> Floats:
+    """Return the weights divided by the sum of their magnitudes."""
+    norm = np.abs(weights_F).sum()
+    return weights_F / norm if norm else weights_F

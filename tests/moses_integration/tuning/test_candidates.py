@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import gzip
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moses_integration.nbest import NbestEntry, read_nbest
+from moses_integration.tuning.bleu import read_references
+from moses_integration.tuning.candidates import Candidates, from_nbest, read_candidates
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+
+Row = tuple[tuple[float, ...], tuple[int, ...]]
+
+
+def moses_list(run: int) -> Candidates:
+    return read_candidates(MINI / f"mert/run{run}.features.dat.gz", MINI / f"mert/run{run}.scores.dat.gz")
+
+
+def rows_of(candidates: Candidates, sentence: int) -> list[Row]:
+    where = candidates.of_sentence(sentence)
+    features, statistics = candidates.features_CF[where].tolist(), candidates.statistics_C9[where].tolist()
+    return [(tuple(f), tuple(s)) for f, s in zip(features, statistics, strict=True)]
+
+
+def candidates_of(*lists: Sequence[Row]) -> Candidates:
+    return Candidates.from_lists(
+        ["LM0_0", "WordPenalty0_0"],
+        [np.array([f for f, _ in rows], np.float64).reshape(-1, 2) for rows in lists],
+        [np.array([s for _, s in rows], np.int32).reshape(-1, 9) for rows in lists],
+    )
+
+
+ONE, TWO, THREE = (1,) * 9, (2,) * 9, (3,) * 9
+
+
+def test_moses_files_are_written_as_moses_writes_them(tmp_path: Path) -> None:
+    paths = tmp_path / "features.dat", tmp_path / "scores.dat.gz"
+    moses_list(2).write(*paths)
+    assert paths[0].read_bytes() == gzip.decompress((MINI / "mert/run2.features.dat.gz").read_bytes())
+    assert gzip.decompress(paths[1].read_bytes()) == gzip.decompress((MINI / "mert/run2.scores.dat.gz").read_bytes())
+
+
+def test_nbest_lists_are_scored_as_moses_scores_them() -> None:
+    """Moses' 50-best list is, but for ties, part of the 100-best list that its extractor scored."""
+    ours = from_nbest(read_nbest(MINI / "decode/default.nbest.gz"), read_references([MINI / "dev.fr"]))
+    moses = moses_list(1)
+    assert ours.names == moses.names
+    found = 0
+    for sentence in range(100):
+        known = rows_of(moses, sentence)
+        known_features = {features for features, _ in known}
+        for row in rows_of(ours, sentence):
+            if row[0] in known_features:
+                assert row in known
+                found += 1
+    assert found > 0.99 * len(ours)
+
+
+def test_lists_accumulate_without_duplicates() -> None:
+    first, second = moses_list(1), moses_list(2)
+    both = first.extended(second)
+    assert both.sentence_count == 100
+    for sentence in (0, 41, 99):
+        assert rows_of(both, sentence) == list(dict.fromkeys(rows_of(first, sentence) + rows_of(second, sentence)))
+    assert len(both.extended(first)) == len(both) == 14757
+
+
+def test_equal_features_with_other_statistics_are_no_duplicates() -> None:
+    candidates = candidates_of([((0.0, 1.0), ONE), ((-0.0, 1.0), ONE), ((0.0, 1.0), TWO)])
+    assert rows_of(candidates, 0) == [((0, 1), ONE), ((0, 1), TWO)]
+
+
+def test_sentences_without_candidates() -> None:
+    short, long = candidates_of([], [((1, 2), ONE)]), candidates_of([((3, 4), TWO)], [], [((5, 6), THREE)])
+    for both in (short.extended(long), long.extended(short)):
+        assert [rows_of(both, s) for s in range(4)] == [[((3, 4), TWO)], [((1, 2), ONE)], [((5, 6), THREE)], []]
+        assert both.offsets.tolist() == [0, 1, 2, 3]
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.tuples(finite, finite), max_size=3), max_size=3), st.booleans())
+def test_every_number_reads_back(lists: list[list[tuple[float, float]]], compressed: bool) -> None:
+    candidates = candidates_of(*[[(row, ONE) for row in rows] for rows in lists], [((0.1, -1e-9), TWO)])
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder, "f.gz" if compressed else "f"), Path(folder, "s")
+        candidates.write(*paths)
+        again = read_candidates(*paths)
+    assert again.names == candidates.names
+    assert again.offsets.tolist() == candidates.offsets.tolist()
+    assert again.features_CF.tolist() == candidates.features_CF.tolist()
+    assert again.statistics_C9.tolist() == candidates.statistics_C9.tolist()
+
+
+def test_sentences_may_come_in_any_order_and_in_parts(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(
+        b"FEATURES_TXT_BEGIN_0 2 1 1 A_0 \n5 \nFEATURES_TXT_END_0\n"
+        b"FEATURES_TXT_BEGIN_0 0 2 1 A_0 \n1 \n-2.5e-1\nFEATURES_TXT_END_0\n"
+        b"FEATURES_TXT_BEGIN_0 2 1 1 A_0 \n6 \nFEATURES_TXT_END_0\n"
+    )
+    lines = [b"%d " % i * 9 for i in range(4)]
+    (tmp_path / "s").write_bytes(
+        b"SCORES_TXT_BEGIN_0 2 1 9 BLEU\n%s\nSCORES_TXT_END_0\n"
+        b"SCORES_TXT_BEGIN_0 0 2 9 BLEU\n%s\n%s\nSCORES_TXT_END_0\n"
+        b"SCORES_TXT_BEGIN_0 2 1 9 BLEU\n%s\nSCORES_TXT_END_0\n" % tuple(lines)
+    )
+    candidates = read_candidates(tmp_path / "f", tmp_path / "s")
+    assert candidates.features_CF.ravel().tolist() == [1, -0.25, 5, 6]
+    assert candidates.statistics_C9[:, 0].tolist() == [1, 2, 0, 3]
+    assert candidates.offsets.tolist() == [0, 2, 2, 4]
+
+
+FEATURES = b"FEATURES_TXT_BEGIN_0 0 2 2 A_0 A_1 \n1 2 \n3 4 \nFEATURES_TXT_END_0\n"
+SCORES = b"SCORES_TXT_BEGIN_0 0 2 9 BLEU\n1 1 1 1 1 1 1 1 1 \n2 2 2 2 2 2 2 2 2 \nSCORES_TXT_END_0\n"
+
+
+@pytest.mark.parametrize(
+    ("features", "scores", "message"),
+    [
+        (b"", SCORES, "/f: is empty"),
+        (FEATURES.replace(b"TXT_BEGIN", b"BIN_BEGIN"), SCORES, "/f: line 1: is not `FEATURES_TXT_BEGIN_0"),
+        (FEATURES.replace(b"0 2 2", b"0 x 2"), SCORES, "/f: line 1: is not"),
+        (FEATURES.replace(b"0 2 2", b"0 2 3"), SCORES, "/f: line 2: has 2 numbers, 3 numbers are needed"),
+        (FEATURES.replace(b"A_1 ", b""), SCORES, "/f: line 1: names the features A_0 for 2 columns"),
+        (FEATURES.replace(b"3 4", b"3 sparse=4"), SCORES, "/f: line 3: could not convert"),
+        (FEATURES.replace(b"3 4", b"3 nan"), SCORES, "/f: sentence 0, candidate 1: the feature A_1 is nan"),
+        (FEATURES.replace(b"1 2", b"-inf 2"), SCORES, "/f: sentence 0, candidate 0: the feature A_0 is -inf"),
+        (FEATURES[:-25], SCORES, "/f: line 3: should be `FEATURES_TXT_END_0`"),
+        (FEATURES[:-20], SCORES, "/f: line 4: should be `FEATURES_TXT_END_0`"),
+        (FEATURES + FEATURES.replace(b"A_1", b"B_0"), SCORES + SCORES, "/f: line 5: names the features A_0 B_0"),
+        (FEATURES + FEATURES, SCORES, "/f: line 5: .*/s has no list of 2 candidates of sentence 0"),
+        (FEATURES, SCORES.replace(b"0 0 2", b"0 1 2"), "/f: line 1: .*/s has no list"),
+        (FEATURES, SCORES + SCORES, "/s: has more lists"),
+        (FEATURES, SCORES.replace(b"2 2 2 \n", b"2 2 0.5 \n"), "/s: line 3: invalid literal"),
+        (FEATURES, b"SCORES_TXT_BEGIN_0 0 2 1 TER\n1\n2\nSCORES_TXT_END_0\n", "/s: line 1: has 1 statistics"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, features: bytes, scores: bytes, message: str) -> None:
+    (tmp_path / "f").write_bytes(features)
+    (tmp_path / "s").write_bytes(scores)
+    with pytest.raises(UserError, match=message):
+        read_candidates(tmp_path / "f", tmp_path / "s")
+
+
+def test_lists_of_other_features_do_not_mix() -> None:
+    with pytest.raises(UserError, match="have the features LM0_0 WordPenalty0_0 where earlier ones have"):
+        moses_list(1).extended(candidates_of([((1, 2), ONE)]))
+
+
+def entry(sentence: int, scores: bytes = b"LM0= -1 -2") -> NbestEntry:
+    return NbestEntry(sentence, b"a b", scores, b"0")
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([], "is empty"),
+        ([entry(2)], "has a sentence 2 .* where the references have 2 lines"),
+        ([entry(0), entry(1, b"LM0= -1")], "sentence 1 has the features LM0_0 where the first has LM0_0 LM0_1"),
+        ([entry(0), entry(1, b"LM0= -1 nan")], "sentence 1, candidate 0: the feature LM0_1 is nan"),
+    ],
+)
+def test_faulty_nbest_lists(entries: list[NbestEntry], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        from_nbest(entries, [[b"a b"], [b"a"]])

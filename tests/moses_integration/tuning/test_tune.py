@@ -1,0 +1,221 @@
+"""The tuning loop: decode, extend the lists, find better weights, end in time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_integration.ini import MosesIni
+from moses_integration.tuning import tune
+from moses_integration.tuning.candidates import Candidates
+from moses_integration.tuning.mert import Optimum
+from moses_integration.tuning.tune import Tuner, Tuning, TuningSettings, spread
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines
+from tests.conftest import MINI
+
+SETTINGS = TuningSettings(nbest=10, iterations=2, restarts=2)
+SENTENCES = list(read_lines(MINI / "dev.en"))[:12]
+REFERENCES = [(line,) for line in read_lines(MINI / "dev.fr")][:12]
+
+
+def tuner(
+    references: Sequence[tuple[bytes, ...]] = REFERENCES,
+    settings: TuningSettings = SETTINGS,
+    sentences: Sequence[bytes] = SENTENCES,
+    processes: int = 1,
+    ini: MosesIni | None = None,
+) -> Tuner:
+    return Tuner(ini or MosesIni.read(MINI / "moses.ini"), sentences, references, settings, processes)
+
+
+def flat(weights: dict[str, list[float]]) -> list[float]:
+    return [number for numbers in weights.values() for number in numbers]
+
+
+def test_tuning_finds_better_weights() -> None:
+    told: list[float] = []
+    with tuner() as work:
+        result = work.tune(1, lambda iteration: told.append(iteration.bleu))
+    assert told == [iteration.bleu for iteration in result.iterations]
+    first, second = result.iterations
+    assert first.predicted > first.bleu + 1
+    assert result.bleu == max(first.bleu, second.bleu)
+    assert result.weights == max(result.iterations, key=lambda iteration: iteration.bleu).weights
+    assert second.candidates > first.candidates > 2 * len(SENTENCES)
+    weights = MosesIni.read(MINI / "moses.ini").weights()
+    assert {label: len(numbers) for label, numbers in result.weights.items()} == {
+        label: len(numbers) for label, numbers in weights.items()
+    }
+    # The first decoding is with the ini's weights, scaled as mert-moses.pl scales them.
+    size = sum(
+        abs(number) for label, numbers in weights.items() if label != "UnknownWordPenalty0" for number in numbers
+    )
+    assert first.weights["LM0"] == pytest.approx([weights["LM0"][0] / size])
+
+
+def test_the_seed_alone_decides_whatever_the_processes() -> None:
+    found: list[Tuning] = []
+    for processes in (1, 2):
+        with tuner(processes=processes) as work:
+            found.append(work.tune(7))
+    one, two = ([replace(iteration, seconds=0) for iteration in tuning.iterations] for tuning in found)
+    assert one == two
+    assert (found[0].weights, found[0].bleu) == (found[1].weights, found[1].bleu)
+
+
+def test_seeds_share_the_first_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+    decode = Tuner._decode
+
+    def counting(self: Tuner, weights_F: tune.Floats) -> tuple[Candidates, float]:
+        decoded.append(weights_F.tobytes())
+        return decode(self, weights_F)
+
+    monkeypatch.setattr(Tuner, "_decode", counting)
+    with tuner() as work:
+        runs = [work.tune(seed) for seed in (1, 2)]
+    assert len(decoded) == 3
+    assert decoded.count(decoded[0]) == 1
+    assert runs[0].iterations[0].bleu == runs[1].iterations[0].bleu
+    assert runs[0].iterations[0].weights == runs[1].iterations[0].weights
+
+
+# When the loop ends
+
+
+@pytest.fixture
+def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Callable[[int], float]], Tuner]:
+    """A tuner whose decodings have the BLEU given and whose searches move a weight by what `step` says."""
+
+    def make(bleus: Sequence[float], step: Callable[[int], float]) -> Tuner:
+        lists = Candidates.from_lists(["f"], [np.zeros((1, 1))], [np.zeros((1, 9), np.int32)])
+        achieved = iter(bleus)
+
+        def found(_: Candidates, starts_NF: tune.Floats, **others: object) -> Optimum:
+            moved_F = starts_NF[0].copy()
+            moved_F[0] += step(len(starts_NF))
+            return Optimum(moved_F, 0.5, 0.5, smoothed=False)
+
+        monkeypatch.setattr(Tuner, "_decode", lambda self, weights_F: (lists, next(achieved)))
+        monkeypatch.setattr(tune, "optimise", found)
+        return tuner(settings=TuningSettings(iterations=9, patience=2))
+
+    return make
+
+
+def test_it_ends_when_patience_does(pretend: Callable[..., Tuner]) -> None:
+    result = pretend([0.3, 0.5, 0.4, 0.5, 0.9], lambda number: 0.1).tune(1)
+    assert [iteration.bleu for iteration in result.iterations] == [30, 50, 40, 50]
+    assert result.bleu == 50
+    assert result.weights == result.iterations[1].weights
+
+
+def test_it_ends_when_nothing_moves(pretend: Callable[..., Tuner]) -> None:
+    result = pretend([0.3, 0.2, 0.1], lambda number: 0.1 if number == 1 else 1e-6).tune(1)
+    assert len(result.iterations) == 2
+    assert result.bleu == 30
+
+
+def test_it_ends_after_the_iterations_allowed(pretend: Callable[..., Tuner]) -> None:
+    result = pretend(np.linspace(0.1, 0.9, 9).tolist(), lambda number: 0.1).tune(1)
+    assert len(result.iterations) == 9
+    assert result.weights == result.iterations[-1].weights
+
+
+# Dev sets
+
+
+def test_several_references() -> None:
+    """With Moses' own translation as one of the references the first decoding is perfect."""
+    translations = [line.rstrip(b" ") for line in read_lines(MINI / "decode/default.out")]
+    references = [(*given, made) for given, made in zip(REFERENCES, translations, strict=False)]
+    with tuner(references, replace(SETTINGS, iterations=1)) as work:
+        both = work.tune(1)
+    assert both.bleu == pytest.approx(100)
+    with tuner(settings=replace(SETTINGS, iterations=1)) as work:
+        assert work.tune(1).bleu < 99
+
+
+def test_a_weight_that_cannot_be_tuned_stays() -> None:
+    ini = MosesIni.read(MINI / "moses.ini")
+    ini.set_weights({"UnknownWordPenalty0": [0.7]})
+    with tuner(ini=ini) as work:
+        result = work.tune(1)
+    assert [iteration.weights["UnknownWordPenalty0"] for iteration in result.iterations] == [[0.7]] * 2
+    tuned = [
+        number for label, numbers in result.weights.items() if label != "UnknownWordPenalty0" for number in numbers
+    ]
+    assert sum(map(abs, tuned)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "references"),
+    [
+        # Unknown words only: one candidate each, and nothing to choose.
+        ([b"zork", b"plugh zork"], [(b"zork",), (b"plugh zork",)]),
+        # No 4-gram of any candidate is right.
+        (SENTENCES[:2], [(b"x",), (b"y z",)]),
+        # Empty lines.
+        ([b"", SENTENCES[0]], [(b"",), REFERENCES[0]]),
+        ([b""], [(b"",)]),
+    ],
+)
+def test_dev_sets_that_teach_nothing(sentences: Sequence[bytes], references: Sequence[tuple[bytes, ...]]) -> None:
+    with tuner(references, replace(SETTINGS, nbest=3), sentences) as work:
+        result = work.tune(1)
+    assert 0 <= result.bleu <= 100
+    assert np.isfinite(flat(result.weights)).all()
+    assert any(flat(result.weights))
+
+
+def test_weights_of_nought_are_a_start() -> None:
+    ini = MosesIni.read(MINI / "moses.ini")
+    ini.set_weights({label: [0.0] * len(numbers) for label, numbers in ini.weights().items()})
+    with tuner(ini=ini, settings=replace(SETTINGS, restarts=0)) as work:
+        result = work.tune(1)
+    assert np.isfinite(flat(result.weights)).all()
+    assert result.bleu > 0
+
+
+def test_dev_sets_that_do_not_fit() -> None:
+    with pytest.raises(UserError, match="there are 12 sentences but 11 references; give equally many"):
+        tuner(REFERENCES[:11])
+    with pytest.raises(UserError, match="the dev set is empty"):
+        tuner([], sentences=[])
+
+
+def test_the_spread_of_some_runs() -> None:
+    assert spread([50.0]) == (50, 0)
+    assert spread([50, 52, 54]) == (52, 2)
+
+
+# A real Moses' tuning, with our decoder in it
+
+
+@pytest.mark.moses
+def test_mert_moses_drives_our_decoder(moses_home: Path, tmp_path: Path, small_dev: tuple[Path, Path]) -> None:
+    decoder = Path(sys.executable).with_name("phrasescore-decoder")
+    ini = tmp_path / "moses.ini"
+    MosesIni.read(MINI / "moses.5.ini").write(ini)
+    options = {"working-dir": tmp_path / "work", "mertdir": moses_home / "bin", "rootdir": moses_home / "scripts"}
+    command = ["perl", moses_home / "scripts/training/mert-moses.pl", *small_dev, decoder, ini]
+    command += [f"--{option}={folder}" for option, folder in options.items()]
+    command += ["--no-filter-phrase-table", "--maximum-iterations", "3", "--nbest", "20", "--predictable-seeds"]
+    command += ["--decoder-flags", "-threads 1 -v 0"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    tuned = MosesIni.read(tmp_path / "work/moses.ini")
+    weights = tuned.weights()
+    assert len(weights["TranslationModel0"]) == 5
+    assert weights.pop("UnknownWordPenalty0") == [1]
+    assert sum(map(abs, flat(weights))) == pytest.approx(1, abs=1e-4)
+    assert float(tuned.lines[2].split()[2]) > 0.9, "what mert says of the lists"
+    with tuner(ini=tuned, settings=replace(SETTINGS, iterations=1)) as work:
+        assert work.tune(1).bleu > 90
