@@ -235,14 +235,14 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
 
 def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, list[float]]:
     """Return the weights of `-weight-overwrite 'A= 1 x B= 3'`; x keeps the ini's weight."""
-    before, weights = ini.weights(), {}
-    label, numbers = "", list[float]()
+    before, weights, label = ini.weights(), dict[str, list[float]](), ""
     for token in " ".join(switches.get("weight-overwrite", [])).split():
         if token.endswith("="):
-            label, numbers = token[:-1], []
-            weights[label] = numbers
+            label = token[:-1]
+            weights[label] = []
             continue
         try:
+            numbers = weights[label]
             numbers.append(before[label][len(numbers)] if token == "x" else float(token))
         except (ValueError, LookupError) as error:
             raise UserError(

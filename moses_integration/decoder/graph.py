@@ -114,8 +114,8 @@ class SearchGraph:
         """Return the best derivation, None if the search failed."""
         if not len(self._last):
             return None
-        way = self._way_to(int(self._last[0]))
-        return self._derivations([(float(self.score[way[0]]), way)])[0]
+        last = int(self._last[0])
+        return self._derivations([(float(self.score[last]), self._way_to(last))])[0]
 
     def n_best(self, size: int, distinct: bool, factor: int = 20) -> list[Derivation]:
         """Return the best derivations, best first; with `distinct` the best one of each translation.
@@ -161,13 +161,12 @@ class SearchGraph:
             negative, _, after, hypothesis, replacement = heapq.heappop(heap)
             way = after + self._way_to(hypothesis)
             yield -negative, way
-            position = len(after)
-            if replacement is None:
+            first = 0
+            if replacement is not None:
+                replace(replacement.total, replacement.way, len(after), replacement.rank + 1)
+                first = len(after) + 1
+            for position in range(first, len(way)):
                 replace(-negative, way, position, 0)
-            else:
-                replace(replacement.total, replacement.way, position, replacement.rank + 1)
-            for further_back in range(position + 1, len(way)):
-                replace(-negative, way, further_back, 0)
 
     def _way_to(self, hypothesis: int) -> list[int]:
         """Return a hypothesis and those before it, without the empty one."""

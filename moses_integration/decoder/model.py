@@ -36,6 +36,11 @@ from phrasescore.errors import UserError
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
 DEFAULT_TABLE_LIMIT = 20
 
+_FACTORS = {"input-factor", "output-factor", "factor"}
+# What a feature line may say here: what is used, and what changes no score.
+_ARGUMENTS = _FACTORS | {"name", "num-features", "path", "type", "table-limit", "tuneable"}
+_ARGUMENTS |= {"order", "lazyken", "load", "cache-size", "filterable", "verbosity"}
+
 
 @dataclass(frozen=True)
 class Translations:
@@ -194,7 +199,7 @@ def load_model(ini: MosesIni, sentences: Iterable[Words], longest_phrase: int) -
     model = declare_model(ini)
     table = ini.phrase_table()
     model.table = PhraseTable(ini.path_of(table), table.width, wanted)
-    model.table_limit = int(table.arguments.get("table-limit", DEFAULT_TABLE_LIMIT))
+    model.table_limit = _table_limit(ini, table)
     for feature in model.features:
         if isinstance(feature, LexicalReordering):
             feature.load(wanted)
@@ -214,10 +219,30 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
     jump: list[JumpFeature] = []
     context: list[ContextFeature] = []
     for line in ini.features():
+        _check_arguments(ini, line)
         _declare(ini, line, phrase, jump, context)
+    for feature in (*phrase, *jump, *context):
+        if ini.feature(feature.label).arguments.get("tuneable") == "false":
+            feature.tuneable = False
     if not any(isinstance(feature, UnknownWordPenalty) for feature in phrase):
         raise UserError(f"{ini.name}: has no UnknownWordPenalty; Moses cannot do without, add it to [feature]")
     return LogLinearModel(phrase, jump, context, [line.label for line in ini.features()], ini.weights())
+
+
+def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
+    for key, value in line.arguments.items():
+        if key not in _ARGUMENTS or (key in _FACTORS and value != "0"):
+            raise UserError(
+                f"{ini.name}: line {line.row + 1}: the embedded decoder does not know `{key}={value}`; remove "
+                "it, or use Moses"
+            )
+
+
+def _table_limit(ini: MosesIni, table: FeatureLine) -> int:
+    limit = table.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
+    if not limit.isdecimal():
+        raise UserError(f"{ini.name}: line {table.row + 1}: table-limit is no whole number; mend the line")
+    return int(limit)
 
 
 def _declare(

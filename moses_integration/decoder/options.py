@@ -90,12 +90,13 @@ def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Opt
             if translations is not None:
                 spans.append((start, start + length - 1))
                 found.append(translations)
-    return _assemble(model, len(sentence), spans, found)
+    return assemble_options(model, len(sentence), spans, found)
 
 
-def _assemble(
+def assemble_options(
     model: LogLinearModel, words: int, spans: Sequence[tuple[int, int]], found: Sequence[Translations]
 ) -> Options:
+    """Lay out the translations of some spans (first and last word) of a sentence of so many words as arrays."""
     span_S2 = np.array(spans, np.int64).reshape(-1, 2)
     counts_S = np.array([len(translations.targets) for translations in found], np.int64)
     targets = [target for translations in found for target in translations.targets]
@@ -108,7 +109,9 @@ def _assemble(
     rows = {}
     for feature in model.jump_features:
         weights_K = model.weights_F[model.columns[feature.label]]
-        rows[feature.label] = row_OK = np.concatenate([t.rows[feature.label] for t in found] or [np.zeros((0, 1))])
+        # An empty sentence has no options, but the feature's width all the same.
+        none = feature.rows((), ())
+        rows[feature.label] = row_OK = np.concatenate([none, *(t.rows[feature.label] for t in found)])
         entering_OR += feature.entering(row_OK, weights_K)
         leaving_OR += feature.leaving(row_OK, weights_K)
     span_O = np.repeat(np.arange(len(spans)), counts_S)

@@ -38,13 +38,16 @@ def floored_logs(scores: Iterable[bytes]) -> tuple[float, ...]:
     """Return max(ln p, -100) for each token, as Moses makes feature values of probabilities.
 
     Raises:
-        ValueError: a token is no number, or a negative one, of which Moses would make a NaN.
+        ValueError: a token is no finite number, or a negative one, of which Moses would make a NaN.
     """
     values = []
     for token in scores:
-        probability = float(token)
-        if not probability >= 0:
-            raise ValueError(f"the score {token.decode(errors='replace')} is no probability")
+        try:
+            probability = float(token)
+        except ValueError:
+            probability = math.nan
+        if not 0 <= probability < math.inf:
+            raise ValueError(f"the score `{token.decode(errors='replace')}` is no probability")
         values.append(max(math.log(probability), LOWEST_SCORE) if probability > 0 else LOWEST_SCORE)
     return tuple(values)
 
@@ -130,6 +133,8 @@ def parse_alignment(field: bytes) -> tuple[tuple[int, int], ...]:
     for token in field.split(b" "):
         if token:
             source, _, target = token.partition(b"-")
+            if not (source.isdigit() and target.isdigit()):
+                raise ValueError(f"the alignment has `{token.decode(errors='replace')}` in the place of a link 0-0")
             links.append((int(source), int(target)))
     return tuple(links)
 

@@ -6,11 +6,11 @@ Processes are spawned, not forked: a forked child may inherit a locked lock from
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from moses_integration.decoder.graph import SearchGraph
@@ -19,7 +19,7 @@ from moses_integration.decoder.phrases import Words
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni
-from moses_integration.processes import available_cores
+from moses_integration.processes import available_cores, worker_pool
 from phrasescore.errors import UserError
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -70,13 +70,11 @@ class DecoderPool:
         self, ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words], processes: int | None = None
     ) -> None:
         self._count = len(sentences)
-        processes = min(processes or available_cores(), -(-self._count // _CHUNK))
+        self._processes = min(processes or available_cores(), -(-self._count // _CHUNK))
         self._arguments = (ini, settings, sentences)
         self._here: Decoder | None = None
         self._executor: ProcessPoolExecutor | None = None
-        if processes > 1:
-            context = multiprocessing.get_context("spawn")
-            self._executor = ProcessPoolExecutor(processes, context, _start, self._arguments)
+        self._stack = ExitStack()
 
     def run(self, task: Task[Result], weights: Weights) -> Iterator[Result]:
         """Yield the task's result for each sentence, in order.
@@ -85,13 +83,15 @@ class DecoderPool:
             UserError: the model cannot be loaded, or a process died.
         """
         chunks = [range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK)]
-        if self._executor is None:
+        if self._processes <= 1:
             if self._here is None:
                 self._here = Decoder(*self._arguments)
             self._here.model.set_weights(weights)
             for chunk in chunks:
                 yield from (self._here.run(task, number) for number in chunk)
             return
+        if self._executor is None:
+            self._executor = self._stack.enter_context(worker_pool(self._processes, _start, self._arguments))
         try:
             futures = [self._executor.submit(_decode, task, dict(weights), chunk) for chunk in chunks]
             for future in futures:
@@ -104,9 +104,10 @@ class DecoderPool:
     def __enter__(self) -> DecoderPool:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(cancel_futures=True)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
 
 
 # In the worker processes
@@ -118,8 +119,6 @@ _decoder: Decoder | None = None
 def _start(*arguments: Any) -> None:
     """Keep what the decoder is made of. It is made with the first task, which can report a UserError."""
     global _arguments
-    # Ctrl-C is for the parent, which stops its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _arguments = arguments
 
 

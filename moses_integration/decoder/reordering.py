@@ -39,7 +39,7 @@ class Jumps(NamedTuple):
         """Return the relation [N]; at the begin of the sentence, monotone or right (LR/LRModel.cpp)."""
         relation = np.where(self.start_N > self.previous_end_N, RIGHT, LEFT)
         relation[self.start_N == self.previous_end_N + 1] = MONOTONE
-        relation[(self.end_N + 1 == self.previous_start_N) & (self.previous_end_N >= 0)] = SWAP
+        relation[self.end_N + 1 == self.previous_start_N] = SWAP
         return relation
 
 

@@ -25,6 +25,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.options import best_of_ranges, collect_options
 from moses_integration.decoder.phrases import Array, Ids, Words
 from moses_integration.decoder.reordering import Jumps
+from phrasescore.errors import UserError
 from phrasescore.phrases import ranges
 
 Coverages = NDArray[np.bool_]
@@ -32,7 +33,11 @@ Coverages = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How far the search goes. Names and defaults are Moses' where it has them."""
+    """How far the search goes. Names and defaults are Moses' where it has them.
+
+    Raises:
+        UserError: a number is out of range.
+    """
 
     stack: int = 200
     """Hypotheses kept in a stack; 0: all."""
@@ -44,6 +49,14 @@ class SearchSettings:
     """Longest jump, and how far the first gap may fall behind; negative: no limit."""
     longest_phrase: int = 20
     """Source words of the longest span that is looked up."""
+
+    def __post_init__(self) -> None:
+        if min(self.stack, self.pop_limit) < 0 or self.longest_phrase < 1:
+            raise UserError("search: stack or pop limit is negative, or the longest phrase is of no word; give others")
+        if not 0 <= self.beam_threshold < 1:
+            raise UserError(
+                f"search: the beam threshold {self.beam_threshold:g} is not from 0 to below 1; give another"
+            )
 
 
 @dataclass(frozen=True)
@@ -102,11 +115,11 @@ class Search:
 
     def run(self, keep_arcs: bool = False) -> SearchGraph:
         """Fill the stacks; `keep_arcs` also keeps recombined hypotheses, from which n-best lists are made."""
-        moves = [self._moves(self._empty_stack())]
+        stack, moves = self._empty_stack(), list[list[Moves]]()
         for k in range(1, self._words + 1):
+            moves.append(self._moves(stack))
             into = [moves[k - length][length - 1] for length in range(1, min(self._longest, k) + 1)]
             stack = self._fill(into, is_last=k == self._words, keep_arcs=keep_arcs)
-            moves.append(self._moves(stack))
         return self._graph
 
     def _empty_stack(self) -> Stack:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from moses_integration.decoder.search import SearchSettings
 from moses_integration.ini import MosesIni
@@ -26,7 +27,7 @@ _USED = {
     "mapping",
 }
 # They concern memory, messages or threads, not what is translated how.
-_HARMLESS = {"threads", "verbose", "cache", "no-cache", "cube-pruning-diversity", "n-best-list", "n-best-factor"}
+_HARMLESS = {"threads", "verbose", "cache", "no-cache", "n-best-list"}
 
 
 @dataclass(frozen=True)
@@ -42,24 +43,28 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
     """Return the settings of a moses.ini; what it does not say is Moses' default, or ours for the search.
 
     Raises:
-        UserError: a number is none, or the system has factors or several decoding paths.
+        UserError: a number is none or out of range, or the system has factors or several decoding paths.
     """
     if ini.values("input-factors") not in ([], ["0"]) or ini.values("mapping") not in ([], ["0 T 0"]):
         raise UserError(
             f"{ini.name}: has factors or several decoding paths; the embedded decoder knows words and one table only, "
             "use Moses"
         )
-    search = SearchSettings()
-    limit = int(ini.number("cube-pruning-pop-limit", MOSES_POP_LIMIT if ini.values("search-algorithm") else 0))
-    search = replace(
-        search,
-        stack=int(ini.number("stack", search.stack)),
-        beam_threshold=ini.number("beam-threshold", search.beam_threshold),
-        distortion_limit=int(ini.number("distortion-limit", search.distortion_limit)),
-        longest_phrase=int(ini.number("max-phrase-length", search.longest_phrase)),
-        pop_limit=pop_limit(int(ini.number("search-algorithm", CUBE_PRUNING)), limit or search.pop_limit, ini.name),
+    default = SearchSettings()
+    limit = _whole(ini, "cube-pruning-pop-limit", MOSES_POP_LIMIT if ini.values("search-algorithm") else 0)
+    search = SearchSettings(
+        stack=_whole(ini, "stack", default.stack),
+        beam_threshold=ini.number("beam-threshold", default.beam_threshold),
+        distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
+        longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase),
+        pop_limit=pop_limit(_whole(ini, "search-algorithm", CUBE_PRUNING), limit or default.pop_limit, ini.name),
     )
-    return DecoderSettings(search, drop_unknown=ini.values("drop-unknown")[-1:] in (["1"], ["true"]))
+    return DecoderSettings(search, "drop-unknown" in ini.sections() and is_on(ini.values("drop-unknown")))
+
+
+def is_on(values: Sequence[str]) -> bool:
+    """Return whether the values of a switch or of a section switch it on; without any it is (moses/Parameter.cpp)."""
+    return not values or values[-1].lower() in ("yes", "y", "true", "1")
 
 
 def pop_limit(algorithm: int, limit: int, name: str) -> int:
@@ -71,6 +76,13 @@ def pop_limit(algorithm: int, limit: int, name: str) -> int:
     if algorithm not in (0, CUBE_PRUNING):
         raise UserError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning); use Moses")
     return limit if algorithm == CUBE_PRUNING else 0
+
+
+def _whole(ini: MosesIni, section: str, default: int) -> int:
+    number = float(ini.number(section, default))
+    if not number.is_integer():
+        raise UserError(f"{ini.name}: [{section}] is no whole number; mend the line")
+    return int(number)
 
 
 def ignored_sections(ini: MosesIni) -> list[str]:

@@ -1,0 +1,111 @@
+"""Scores of derivations that are given, from here or from Moses: nothing is searched or pruned.
+
+Shapes: D derivations of L phrase pairs each, F components of all features, K components of one feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from moses_integration.decoder.graph import Derivation, Step, step_values
+from moses_integration.decoder.model import LogLinearModel, Translations
+from moses_integration.decoder.options import Options, assemble_options
+from moses_integration.decoder.phrases import Array, Ids, Words, split_words
+from moses_integration.nbest import NbestEntry
+from phrasescore.errors import UserError
+
+
+class Segment(NamedTuple):
+    """A phrase of a derivation: source words `start` to `end`, inclusive, and what they became."""
+
+    start: int
+    end: int
+    words: Words
+
+
+def segments_of(entry: NbestEntry) -> list[Segment]:
+    """Return the phrases of an n-best entry, in target order, from its words and its segmentation.
+
+    Raises:
+        UserError: the entry has no segmentation.
+    """
+    try:
+        sides = [field.split(b"=") for field in split_words(entry.extras[0])]
+        sources = [[int(position) for position in source.split(b"-")] for source, _ in sides]
+        starts = [int(target.split(b"-")[0]) for _, target in sides]
+    except (IndexError, ValueError) as error:
+        raise UserError(
+            f"n-best list: an entry of sentence {entry.sentence} has no segmentation after its total; decode with "
+            "-include-segmentation-in-n-best"
+        ) from error
+    words = split_words(entry.words)
+    # A phrase ends where the next one begins: that of an empty phrase cannot be told from its own range.
+    targets = [words[start:end] for start, end in pairwise([*starts, len(words)])]
+    return [Segment(source[0], source[-1], target) for source, target in zip(sources, targets, strict=True)]
+
+
+def rescore(model: LogLinearModel, sentence: Words, derivations: Sequence[Sequence[Segment]]) -> list[Derivation]:
+    """Return derivations of one sentence, each given as its phrases in target order, with feature values and scores.
+
+    Neither table limit nor distortion limit apply. Of several lines of the table that have the same words the one with
+    the highest score counts.
+
+    Raises:
+        UserError: the phrases of a derivation do not cover each word once, or one is not in the table.
+    """
+    numbers: dict[Segment, int] = {}
+    for segments in derivations:
+        covered = [position for segment in segments for position in range(segment.start, segment.end + 1)]
+        if sorted(covered) != list(range(len(sentence))):
+            raise UserError(f"the phrases of `{_text(sentence)}` do not cover each word once; give a whole derivation")
+        for segment in segments:
+            numbers.setdefault(segment, len(numbers))
+    pairs = [_phrase_pair(model, sentence, segment) for segment in numbers]
+    # Every phrase pair is an option, the only one of its span.
+    options = assemble_options(model, len(sentence), [(segment.start, segment.end) for segment in numbers], pairs)
+    begin = [feature.begin(options.phrases) for feature in model.context_features]
+    rescored: dict[int, Derivation] = {}
+    by_length = sorted(range(len(derivations)), key=lambda d: len(derivations[d]))
+    for _, group in groupby(by_length, key=lambda d: len(derivations[d])):
+        members = list(group)
+        option_DL = np.array([[numbers[s] for s in derivations[d]] for d in members], np.int64)
+        for d, row_L, values_F in zip(
+            members, option_DL.tolist(), _values(model, options, begin, option_DL), strict=True
+        ):
+            steps = tuple(Step(s.start, s.end, options.targets[o]) for s, o in zip(derivations[d], row_L, strict=True))
+            rescored[d] = Derivation(steps, float(values_F @ model.weights_F), values_F)
+    return [rescored[d] for d in range(len(derivations))]
+
+
+def _values(model: LogLinearModel, options: Options, begin: Sequence[int], option_DL: Ids) -> Array:
+    """Return the feature values [D, F] of derivations given as their options."""
+    count, length = option_DL.shape
+    previous_DL = np.concatenate([np.full((count, 1), -1), option_DL], axis=1)[:, :-1]
+    values_LF = step_values(model, options, previous_DL.ravel(), option_DL.ravel())
+    values_DLF = values_LF.reshape(count, length, model.width)
+    values_DF: Array = values_DLF.sum(axis=1)
+    for feature, state in zip(model.context_features, begin, strict=True):
+        states_D = np.full(count, state)
+        for step in range(length):
+            phrases_D = options.phrase_O[option_DL[:, step]]
+            value_DK, states_D = feature.extend(states_D, phrases_D, is_end=step == length - 1)
+            values_DF[:, model.columns[feature.label]] += value_DK
+    return values_DF
+
+
+def _phrase_pair(model: LogLinearModel, sentence: Words, segment: Segment) -> Translations:
+    source = sentence[segment.start : segment.end + 1]
+    every = model.every_translation(source)
+    same = [i for i, target in enumerate(every.targets) if target.words == segment.words] if every else []
+    if every is None or not same:
+        raise UserError(f"the phrase table does not translate `{_text(source)}` as `{_text(segment.words)}`")
+    score_T = every.values_TF @ model.weights_F
+    return every.take([max(same, key=lambda i: float(score_T[i]))])
+
+
+def _text(words: Words) -> str:
+    return b" ".join(words).decode(errors="replace")

@@ -1,0 +1,172 @@
+"""Every derivation of a sentence with its feature values, each computed from the whole derivation by its definition.
+
+Nothing here comes from the decoder but the type of a phrase: /reference/ for its search, and for its features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import kenlm
+
+from moses_integration.decoder.phrases import Words
+from tests.moses_integration.decoder.small_system import Reordering, SmallSystem
+
+CLASSES = {
+    # How each type calls the relations M(onotone), S(wap), L(eft), R(ight), and the order of its columns.
+    "msd": ({"M": "M", "S": "S", "L": "D", "R": "D"}, ["M", "S", "D"]),
+    "mslr": ({"M": "M", "S": "S", "L": "DL", "R": "DR"}, ["M", "S", "DL", "DR"]),
+    "monotonicity": ({"M": "M", "S": "NM", "L": "NM", "R": "NM"}, ["M", "NM"]),
+    "leftright": ({"M": "R", "S": "L", "L": "L", "R": "R"}, ["R", "L"]),
+}
+
+
+class Phrase(NamedTuple):
+    """A phrase of a derivation; the range is inclusive, and `scores` is None for a copied word."""
+
+    start: int
+    end: int
+    words: Words
+    scores: tuple[float, ...] | None
+
+
+Derivation = tuple[Phrase, ...]
+
+
+def all_derivations(system: SmallSystem, sentence: Words) -> Iterator[Derivation]:
+    """Yield every derivation that table, phrase length and distortion limit allow."""
+    spans = {}
+    for start in range(len(sentence)):
+        for end in range(start, min(start + system.longest_phrase, len(sentence))):
+            spans[start, end] = options(system, sentence, start, end)
+
+    def extend(derivation: Derivation, free: frozenset[int]) -> Iterator[Derivation]:
+        if not free:
+            yield derivation
+            return
+        gap, limit = min(free), system.distortion_limit
+        last = derivation[-1].end if derivation else -1
+        for (start, end), phrases in spans.items():
+            covered = set(range(start, end + 1))
+            if not covered <= free:
+                continue
+            if limit >= 0 and (abs(last + 1 - start) > limit or (start != gap and abs(end + 1 - gap) > limit)):
+                continue
+            for phrase in phrases:
+                yield from extend((*derivation, phrase), free - covered)
+
+    yield from extend((), frozenset(range(len(sentence))))
+
+
+def options(system: SmallSystem, sentence: Words, start: int, end: int) -> list[Phrase]:
+    """Return the translations of a span that the table limit leaves, or the copy of an unknown word."""
+    source = sentence[start : end + 1]
+    found = [
+        Phrase(start, end, line.target, tuple(logarithm(p) for p in line.scores))
+        for line in system.lines
+        if line.source == source
+    ]
+    if not found and len(source) == 1:
+        is_dropped = system.drop_unknown and not any(48 <= byte <= 57 for byte in source[0])
+        found = [Phrase(start, end, () if is_dropped else source, None)]
+    found.sort(key=lambda phrase: -future_score(system, phrase))
+    return found[: system.table_limit or None]
+
+
+def future_score(system: SmallSystem, phrase: Phrase) -> float:
+    """Return what ranks the translations of a phrase: what is known of it without any context."""
+    weights = system.weights
+    score = -len(phrase.words) * weights["W"][0] + weights["P"][0]
+    score += -100 * weights["U"][0] if phrase.scores is None else dot(weights["T"], phrase.scores)
+    for number, path in enumerate(system.language_models):
+        score += weights[f"L{number}"][0] * log_probability(path, phrase.words, False)
+    return score
+
+
+def values(system: SmallSystem, sentence: Words, derivation: Derivation) -> dict[str, list[float]]:
+    """Return the feature values by label."""
+    words = tuple(word for phrase in derivation for word in phrase.words)
+    in_table = [phrase.scores for phrase in derivation if phrase.scores is not None]
+    found = {
+        "U": [-100.0 * (len(derivation) - len(in_table))],
+        "W": [-float(len(words))],
+        "P": [float(len(derivation))],
+        "T": [sum(scores[i] for scores in in_table) for i in range(len(system.weights["T"]))],
+        "D": [-float(sum(abs(last.end + 1 - phrase.start) for last, phrase in with_previous(derivation)))],
+    }
+    for number, reordering in enumerate(system.reorderings):
+        found[f"R{number}"] = reordering_values(reordering, sentence, derivation)
+    for number, path in enumerate(system.language_models):
+        # An empty sentence is not translated at all.
+        found[f"L{number}"] = [log_probability(path, words, True) if derivation else 0.0]
+    return found
+
+
+def total(system: SmallSystem, found: dict[str, list[float]]) -> float:
+    """Return the score of feature values."""
+    return math.fsum(dot(system.weights[label], numbers) for label, numbers in found.items())
+
+
+def with_previous(derivation: Derivation) -> list[tuple[Phrase, Phrase]]:
+    """Return each phrase with the one before it; before the first one is a phrase that ends before word 0."""
+    return list(zip((Phrase(-1, -1, (), None), *derivation[:-1]), derivation, strict=True)) if derivation else []
+
+
+def relation(last: Phrase, phrase: Phrase) -> str:
+    """Return where a phrase stands as seen from the one before it."""
+    if phrase.start == last.end + 1:
+        return "M"
+    if last.start >= 0 and phrase.end + 1 == last.start:
+        return "S"
+    return "R" if phrase.start > last.end else "L"
+
+
+def reordering_values(reordering: Reordering, sentence: Words, derivation: Derivation) -> list[float]:
+    """Return the sums of the logarithms of backward and forward orientations."""
+    _, classes, direction, *_ = reordering.kind.split("-")
+    names, columns = CLASSES[classes]
+    blocks = {"unidirectional": ["backward"], "bidirectional": ["backward", "forward"]}.get(direction, [direction])
+    sums = dict.fromkeys(((block, column) for block in blocks for column in columns), 0.0)
+
+    def add(block: str, phrase: Phrase, column: str) -> None:
+        source = sentence[phrase.start : phrase.end + 1]
+        row = reordering.rows.get((source, phrase.words if reordering.has_target else ()))
+        if block in blocks and row is not None:
+            sums[block, column] += logarithm(row[list(sums).index((block, column))])
+
+    for i, (last, phrase) in enumerate(with_previous(derivation)):
+        column = names[relation(last, phrase)]
+        add("backward", phrase, column)
+        if i:
+            add("forward", last, column)
+    return list(sums.values())
+
+
+def logarithm(probability: float) -> float:
+    """Return the logarithm with Moses' floor."""
+    return max(math.log(probability), -100.0) if probability > 0 else -100.0
+
+
+def dot(weights: list[float], numbers: list[float] | tuple[float, ...]) -> float:
+    """Return the weighted sum."""
+    return math.fsum(w * v for w, v in zip(weights, numbers, strict=True))
+
+
+@cache
+def log_probability(path: Path, words: Words, is_sentence: bool) -> float:
+    """Return KenLM's natural logarithm of a sentence, or of words that nothing is known to stand around."""
+    text = b" ".join(words).decode()
+    return float(load(path).score(text, bos=is_sentence, eos=is_sentence)) * math.log(10)
+
+
+@cache
+def load(path: Path) -> kenlm.Model:
+    """Load a language model."""
+    config = kenlm.Config()
+    config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
+    return kenlm.Model(str(path), config)

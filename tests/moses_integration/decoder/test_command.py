@@ -1,0 +1,228 @@
+"""`phrasescore-decoder` under Moses' switches."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from moses_integration.cli.decoder import main, parse_switches
+from moses_integration.decoder.graph import Derivation
+from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.output import details, translation_line
+from moses_integration.nbest import read_nbest
+from tests.conftest import MINI
+from tests.moses_integration.decoder.small_system import Line, SmallSystem
+
+INI = str(MINI / "moses.ini")
+WEIGHTS = {"U": [1.0], "W": [-1.0], "P": [0.2], "T": [0.5], "D": [0.3]}
+Capture = pytest.CaptureFixture[bytes]
+
+# experiment.perl takes a step for crashed if one of these stands in its standard error.
+CRASH = (
+    "error|killed|core dumped|can't read|no such file or directory|unknown option|died at|exit code|permission denied|"
+    "segmentation fault|abort|no space left on device|: not found|can't locate|unrecognized option|exception"
+)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """Nine sentences, enough for two processes, the last one empty."""
+    path = tmp_path / "text"
+    path.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:8]) + b"\n")
+    return path
+
+
+def run(capture: Capture, *arguments: str | Path) -> tuple[int, bytes, str]:
+    code = main([str(argument) for argument in arguments])
+    out, err = capture.readouterr()
+    return code, out, err.decode()
+
+
+def decoded(capture: Capture, *arguments: str | Path) -> bytes:
+    code, out, err = run(capture, "-f", INI, *arguments)
+    assert (code, err) == (0, "")
+    return out
+
+
+def test_switches_and_values() -> None:
+    arguments = ["-f", "x.ini", "--stack", "50", "-b", "-0.5", "-n-best-list", "-", "10", "distinct", "-t", "-dl", "-1"]
+    assert parse_switches(arguments) == {
+        "config": ["x.ini"],
+        "stack": ["50"],
+        "beam-threshold": ["-0.5"],
+        "n-best-list": ["-", "10", "distinct"],
+        "report-segmentation": [],
+        "distortion-limit": ["-1"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x", "-f", INI], "x: stands where a switch is expected"),
+        (["-f", INI, "-xyz"], "-xyz: is no switch of this decoder"),
+        (["-f", INI, "-weight-file", "x"], "-weight-file: is no switch"),
+        (["-v", "0"], "-config: is missing"),
+        (["-f", INI, "-n-best-list", "x"], "-n-best-list: needs a file and a size"),
+        (["-f", INI, "-n-best-list", "x", "distinct"], "-n-best-list: needs a file and a size"),
+        (["-f", INI, "-s", "many"], "-stack: `many` is no whole number"),
+        (["-f", INI, "-s", "-5"], "negative"),
+        (["-f", INI, "-b", "x"], "-beam-threshold: `x` is no number"),
+        (["-f", INI, "-b", "nan"], "beam threshold nan"),
+        (["-f", INI, "-th", "x"], "-threads: `x` is no whole number"),
+        (["-f", INI, "-search-algorithm", "2"], "-search-algorithm: search algorithm 2 is neither"),
+        (["-f", INI, "-inputtype", "1"], "-inputtype: "),
+        (["-f", INI, "-weight-overwrite", "LM0= one"], "-weight-overwrite: `one` is no weight of `LM0`"),
+        (["-f", INI, "-weight-overwrite", "0.5"], "-weight-overwrite: `0.5` is no weight of ``"),
+        (["-f", INI, "-weight-overwrite", "LM0= 0.5 x"], "-weight-overwrite: `x` is no weight of `LM0`"),
+        (["-f", INI, "-weight-overwrite", "LM0= 0.5 1"], "LM0 has 1 features but 2 weights"),
+        (["-f", INI, "-weight-overwrite", "LM9= 0.5"], "the weights of `LM9` have no feature"),
+        (["-f", "nowhere.ini"], "nowhere.ini: cannot be read"),
+    ],
+)
+def test_one_sentence_and_exit_code_1(arguments: list[str], message: str, text: Path, capfdbinary: Capture) -> None:
+    code, out, err = run(capfdbinary, *arguments, "-i", text)
+    assert (code, out) == (1, b"")
+    assert err.startswith("phrasescore-decoder: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_without_arguments_it_shows_its_switches(capfdbinary: Capture) -> None:
+    code, out, _ = run(capfdbinary)
+    assert code == 2
+    assert out.startswith(b"usage: phrasescore-decoder -f moses.ini ")
+    assert run(capfdbinary, "-h")[0] == 0
+    assert run(capfdbinary, "-version")[1].startswith(b"phrasescore-decoder ")
+
+
+def test_show_weights_needs_no_files(tmp_path: Path, capfdbinary: Capture) -> None:
+    ini = tmp_path / "moses.ini"
+    ini.write_bytes((MINI / "moses.ini").read_bytes())
+    code, out, _ = run(capfdbinary, "-config", ini, "-inputtype", "0", "-show-weights")
+    assert (code, out) == (0, (MINI / "decode/show-weights.txt").read_bytes())
+
+
+def test_weights_are_overwritten(capfdbinary: Capture) -> None:
+    out = decoded(capfdbinary, "-show-weights", "-weight-overwrite", "LM0= -0.25 TranslationModel0= x 0 x 1e-1")
+    assert b"\nLM0= -0.250000\n" in out
+    assert b"\nTranslationModel0= 0.200000 0.000000 0.200000 0.100000\n" in out
+    assert b"\nWordPenalty0= -1.000000\n" in out
+
+
+def test_overwritten_weights_decode_otherwise(text: Path, capfdbinary: Capture) -> None:
+    plain = decoded(capfdbinary, "-i", text)
+    assert plain == b"".join((MINI / "decode/default.out").read_bytes().splitlines(keepends=True)[:8]) + b"\n"
+    short = decoded(capfdbinary, "-i", text, "-weight-overwrite", "WordPenalty0= 2 LM0= 0.05")
+    assert len(short.split()) < len(plain.split())
+
+
+def test_an_n_best_list_beside_the_translations(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+    path = tmp_path / "nbest.gz"
+    out = decoded(capfdbinary, "-i", text, "-n-best-list", path, "3", "distinct")
+    entries = list(read_nbest(path))
+    best = {entry.sentence: entry.words for entry in reversed(entries)}
+    assert [best[number] + b" " * bool(best[number]) for number in range(9)] == out.splitlines()
+    assert len({(entry.sentence, entry.words) for entry in entries}) == len(entries)
+    assert max(Counter(entry.sentence for entry in entries).values()) == 3
+    assert all(entry.extras == () for entry in entries)
+    # An empty sentence has one entry, whose values are zeros.
+    assert not any(value for values in entries[-1].features().values() for value in values)
+    assert (entries[-1].words, entries[-1].total) == (b"", b"0")
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_a_list_on_standard_output_takes_the_place_of_the_translations(
+    name: str, text: Path, tmp_path: Path, capfdbinary: Capture
+) -> None:
+    switches = ["-include-segmentation-in-n-best", "true", "-print-alignment-info-in-n-best"]
+    out = decoded(capfdbinary, "-i", text, "-n-best-list", name, "2", *switches)
+    first = out.splitlines()[0]
+    assert first.startswith(b"0 ||| ")
+    assert re.fullmatch(rb"[-=0-9 ]+=[-0-9]+ \|\|\| (\d+-\d+ )+", first.split(b" ||| ", 4)[4])
+    decoded(capfdbinary, "-i", text, "-n-best-list", tmp_path / "list", "2", *switches)
+    assert (tmp_path / "list").read_bytes() == out
+
+
+def test_segmentation_and_details(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+    plain = decoded(capfdbinary, "-i", text)
+    traced = decoded(capfdbinary, "-i", text, "-t", "-T", tmp_path / "details")
+    assert re.sub(rb"\|\d+-\d+\| ", b"", traced) == plain
+    first, source = traced.splitlines()[0], text.read_bytes().splitlines()[0].split()
+    ranges = [(int(start), int(end)) for start, end in re.findall(rb"\|(\d+)-(\d+)\|", first)]
+    assert sorted(position for start, end in ranges for position in range(start, end + 1)) == list(range(len(source)))
+    blocks = (tmp_path / "details").read_text().split("TRANSLATION HYPOTHESIS DETAILS:\n")[1:]
+    assert len(blocks) == 9
+    start, end = ranges[0]
+    phrase, target = b" ".join(source[start : end + 1]).decode(), first.split(b" |")[0].decode()
+    assert blocks[0].startswith(f"         SOURCE: [{start}..{end}] {phrase}\n  TRANSLATED AS: {target}\n")
+    assert blocks[0].count("SOURCE: ") == len(ranges)
+    assert "\nTOTAL: -" in blocks[0]
+
+
+def test_search_switches_change_the_search(text: Path, capfdbinary: Capture) -> None:
+    monotone = decoded(capfdbinary, "-i", text, "-dl", "0", "-t").splitlines()
+    for line in monotone:
+        starts = [int(start) for start in re.findall(rb"\|(\d+)-", line)]
+        assert starts == sorted(starts)
+    words = decoded(capfdbinary, "-i", text, "-max-phrase-length", "1", "-t")
+    assert all(start == end for start, end in re.findall(rb"\|(\d+)-(\d+)\|", words))
+    narrow = decoded(capfdbinary, "-i", text, "-s", "1", "-b", "0.9", "-cbp", "1")
+    assert narrow != decoded(capfdbinary, "-i", text, "-search-algorithm", "0")
+
+
+@pytest.mark.parametrize(("switches", "expected"), [([], b"zz A "), (["-du"], b"A "), (["-du", "false"], b"zz A ")])
+def test_unknown_words(switches: list[str], expected: bytes, tmp_path: Path, capfdbinary: Capture) -> None:
+    SmallSystem([Line((b"a",), (b"A",), (0.5,))], WEIGHTS, distortion_limit=0).write(tmp_path)
+    (tmp_path / "text").write_bytes(b"\tzz  a \r\n")
+    code, out, err = run(capfdbinary, "-f", tmp_path / "moses.ini", "-i", tmp_path / "text", *switches)
+    assert (code, out, err) == (0, expected + b"\n", "")
+
+
+def test_several_processes_write_what_one_writes(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+    outputs = []
+    for threads in ("1", "2"):
+        out = decoded(capfdbinary, "-i", text, "-th", threads, "-n-best-list", tmp_path / "list", "5", "-t")
+        outputs.append((out, (tmp_path / "list").read_bytes()))
+    assert outputs[0] == outputs[1]
+
+
+def test_other_processes_report_what_is_wrong(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+    SmallSystem([Line((b"the",), (b"A",), (0.5, 0.5))], WEIGHTS).write(tmp_path)
+    code, _, err = run(capfdbinary, "-f", tmp_path / "moses.ini", "-i", text, "-th", "2")
+    assert code == 1
+    assert err.startswith(f"phrasescore-decoder: {tmp_path}/table: line 1: has 2 scores")
+    assert err.count("\n") == 1
+
+
+def test_ignored_sections_are_told_of_in_words_that_are_no_crash(
+    text: Path, tmp_path: Path, capfdbinary: Capture
+) -> None:
+    ini = tmp_path / "moses.ini"
+    content = (MINI / "moses.ini").read_text().replace("path=", f"path={MINI}/")
+    ini.write_text(content + "[xml-input]\nexclusive\n[threads]\n2\n")
+    code, out, err = run(capfdbinary, "-f", ini, "-i", text)
+    assert (code, out) == (0, decoded(capfdbinary, "-i", text))
+    assert err == f"phrasescore-decoder: [xml-input] of {ini} has no meaning here\n"
+    assert not re.search(CRASH, err, re.IGNORECASE)
+    assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0")[2] == ""
+
+
+def test_as_a_program(text: Path) -> None:
+    """Text comes in through standard input; nothing stands on standard error."""
+    program = Path(sys.executable).with_name("phrasescore-decoder")
+    done = subprocess.run([program, "-f", INI], input=text.read_bytes(), capture_output=True, check=True)
+    assert done.stderr == b""
+    assert done.stdout.splitlines() == [*(MINI / "decode/default.out").read_bytes().splitlines()[:8], b""]
+
+
+def test_a_search_that_failed_gives_an_empty_line(tmp_path: Path) -> None:
+    none: Derivation | None = None
+    model = LogLinearModel([], [], [], [], {})
+    assert translation_line(none) == b""
+    assert details(model, (b"a",), none) == b"\nTRANSLATION HYPOTHESIS DETAILS:\n"

@@ -1,0 +1,181 @@
+"""What a moses.ini declares: features, labels, weights, and what the decoder refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_integration.decoder.model import declare_model, load_model
+from moses_integration.ini import MosesIni
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem
+
+WEIGHTS = {"U": [1.0], "W": [-1.0], "P": [0.2], "T": [0.5], "D": [0.3]}
+
+
+def ini_of(*features: str, weights: str = "") -> MosesIni:
+    lines = ["[feature]", "UnknownWordPenalty", "PhraseDictionaryMemory path=table", *features, "[weight]", weights]
+    return MosesIni([line + "\n" for line in lines])
+
+
+def test_features_with_a_state_come_first() -> None:
+    model = declare_model(MosesIni.read(MINI / "moses.5.ini"))
+    assert {label: columns.stop - columns.start for label, columns in model.columns.items()} == {
+        "LexicalReordering0": 6,
+        "Distortion0": 1,
+        "LM0": 1,
+        "UnknownWordPenalty0": 1,
+        "WordPenalty0": 1,
+        "PhrasePenalty0": 1,
+        "TranslationModel0": 5,
+    }
+    assert list(model.columns) == [feature.label for feature in model.features]
+    assert model.tuneable_F.tolist() == [True] * 8 + [False] + [True] * 7
+
+
+def test_labels_and_weights_that_are_not_given() -> None:
+    model = declare_model(ini_of("Distortion", "Distortion", "WordPenalty name=Words", weights="Distortion1= 0.5"))
+    assert model.weights() == {
+        "Distortion0": [1.0],
+        "Distortion1": [0.5],
+        "UnknownWordPenalty0": [1.0],
+        "PhraseDictionaryMemory0": [1.0],
+        "Words": [1.0],
+    }
+
+
+def test_a_feature_that_is_not_to_be_tuned() -> None:
+    model = declare_model(ini_of("Distortion tuneable=false", "WordPenalty tuneable=true"))
+    tuneable = {feature.label: feature.tuneable for feature in model.features}
+    assert tuneable == {
+        "Distortion0": False,
+        "UnknownWordPenalty0": False,
+        "PhraseDictionaryMemory0": True,
+        "WordPenalty0": True,
+    }
+    assert declare_model(ini_of("Distortion")).features[0].tuneable
+
+
+@pytest.mark.parametrize(
+    ("kind", "width"),
+    [
+        ("wbe-msd-bidirectional-fe-allff", 6),
+        ("phrase-mslr-forward-f", 4),
+        ("wbe-monotonicity-backward-fe", 2),
+        ("leftright-unidirectional-fe", 2),
+        ("msd", 3),
+    ],
+)
+def test_widths_of_reordering_types(kind: str, width: int) -> None:
+    model = declare_model(ini_of(f"LexicalReordering type={kind} path=reordering"))
+    assert len(model.weights()["LexicalReordering0"]) == width
+
+
+@pytest.mark.parametrize(
+    ("feature", "message"),
+    [
+        ("LexicalReordering type=hier-msd-bidirectional-fe path=x", "`hier-msd-bidirectional-fe` is not supported"),
+        ("LexicalReordering type=wbe-msd-bidirectional-fe-collapseff path=x", "is not supported"),
+        ("LexicalReordering path=x", "the reordering type `` is not supported"),
+        ("LexicalReordering type=msd path=x default-scores=1,1,1", "line 4: .* does not know `default-scores=1,1,1`"),
+        ("LexicalReordering type=msd", "line 4: LexicalReordering0 has no path="),
+        ("KENLM path=x factor=1", "line 4: the embedded decoder does not know `factor=1`"),
+        ("KENLM path=x oov-feature=1", "line 4: the embedded decoder does not know `oov-feature=1`"),
+        ("SRILM path=x", "line 4: the embedded decoder has no feature SRILM"),
+        ("ProbingPT path=x", "one phrase table is expected"),
+        ("Distortion name=PhraseDictionaryMemory0", "PhraseDictionaryMemory0"),
+    ],
+)
+def test_features_that_are_refused(feature: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        declare_model(ini_of(feature))
+
+
+@pytest.mark.parametrize("kind", ["PhraseDictionaryCompact", "ProbingPT"])
+def test_a_binary_table_is_refused(kind: str) -> None:
+    with pytest.raises(UserError, match=f"line 3: the embedded decoder reads text tables, not {kind}"):
+        declare_model(MosesIni(["[feature]\n", "UnknownWordPenalty\n", f"{kind} path=x\n"]))
+
+
+def test_unknown_words_need_a_penalty() -> None:
+    with pytest.raises(UserError, match="has no UnknownWordPenalty"):
+        declare_model(MosesIni(["[feature]\n", "PhraseDictionaryMemory path=x\n"]))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("Distortion0= 1 2", "Distortion0 has 1 features but 2 weights"),
+        ("Distortion9= 1", "the weights of `Distortion9` have no feature"),
+    ],
+)
+def test_weights_that_do_not_fit(weights: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        declare_model(ini_of("Distortion", weights=weights))
+
+
+def test_a_table_limit_that_is_none(tmp_path: Path) -> None:
+    ini = SmallSystem([], WEIGHTS).write(tmp_path)
+    ini.set_argument("T", "table-limit", "many")
+    with pytest.raises(UserError, match="table-limit is no whole number"):
+        load_model(ini, [], 20)
+
+
+def test_the_table_limit_follows_the_weights(tmp_path: Path) -> None:
+    lines = [Line((b"a",), (b"A",), (0.5,)), Line((b"a",), (b"B", b"B"), (0.4,))]
+    model = load_model(SmallSystem(lines, WEIGHTS, table_limit=1).write(tmp_path), [(b"a",)], 20)
+    best = []
+    for weight in (-1.0, 1.0, -1.0):
+        model.set_weights({"W": [weight]})
+        found = model.translations((b"a",))
+        assert found is not None
+        best += [target.words for target in found.targets]
+    assert best == [(b"B", b"B"), (b"A",), (b"B", b"B")]
+    every = model.every_translation((b"a",))
+    assert every is not None
+    assert len(every.targets) == 2
+    assert model.translations((b"a", b"a")) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"not a language model\n", b"\\data\\\nngram 1=oops\n"])
+def test_a_language_model_that_cannot_be_read(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "lm").write_bytes(content)
+    system = SmallSystem([], {**WEIGHTS, "L0": [1.0]}, language_models=[tmp_path / "lm"])
+    with pytest.raises(UserError, match=f"{tmp_path}/lm: KenLM cannot read it"):
+        load_model(system.write(tmp_path), [], 20)
+
+
+def test_a_missing_language_model(tmp_path: Path) -> None:
+    system = SmallSystem([], {**WEIGHTS, "L0": [1.0]}, language_models=[tmp_path / "lm"])
+    with pytest.raises(UserError, match="lm: is not there"):
+        load_model(system.write(tmp_path), [], 20)
+
+
+def test_a_reordering_table_of_another_width(tmp_path: Path) -> None:
+    reordering = Reordering("wbe-msd-backward-fe", {((b"a",), (b"A",)): (1.0, 1.0, 1.0, 1.0)})
+    system = SmallSystem([Line((b"a",), (b"A",), (1.0,))], {**WEIGHTS, "R0": [1.0] * 3}, [reordering])
+    model = load_model(system.write(tmp_path), [(b"a",)], 20)
+    with pytest.raises(UserError, match="line 1: has 4 scores where the model's type needs 3"):
+        model.translations((b"a",))
+
+
+def test_what_no_context_can_change(language_models: list[Path], tmp_path: Path) -> None:
+    """In a trigram model only words from the third on are known inside a phrase; the rest is an estimate."""
+    target = (b"A", b"B", b"A", b"C")
+    weights = {**WEIGHTS, "L0": [1.0]}
+    system = SmallSystem([Line((b"a",), target, (1.0,))], weights, language_models=language_models[1:])
+    model = load_model(system.write(tmp_path), [(b"a",)], 20)
+    found = model.translations((b"a",))
+    assert found is not None
+    (lm,) = model.context_features
+    column = model.columns["L0"].start
+    (first,), _ = (array[:, 0] for array in lm.alone([target[:2]]))
+    assert first == 0
+    parts = lm.alone([target, target[:2]])
+    assert found.values_TF[0, column] == pytest.approx(parts[0][0, 0])
+    assert found.estimate_TF[0, column] == pytest.approx(parts[1][0, 0])
+    assert parts[1][0, 0] == pytest.approx(parts[1][1, 0])
+    assert np.all(parts[0] <= 0)

@@ -1,0 +1,85 @@
+"""Search settings under Moses' names."""
+
+from __future__ import annotations
+
+import pytest
+
+from moses_integration.decoder.search import SearchSettings
+from moses_integration.decoder.settings import DecoderSettings, ignored_sections, is_on, read_settings
+from moses_integration.ini import MosesIni
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+
+
+def ini_of(**sections: str) -> MosesIni:
+    text = "".join(f"[{name.replace('_', '-')}]\n{value}\n" for name, value in sections.items())
+    return MosesIni(text.splitlines(keepends=True))
+
+
+def test_without_sections_moses_defaults_hold() -> None:
+    assert read_settings(ini_of()) == DecoderSettings(SearchSettings(200, 1e-5, 500, -1, 20), False)
+    assert read_settings(MosesIni.read(MINI / "moses.ini")).search.distortion_limit == 6
+
+
+def test_every_setting() -> None:
+    ini = ini_of(
+        stack="100  # a comment",
+        beam_threshold="0.03",
+        cube_pruning_pop_limit="300",
+        distortion_limit="4",
+        max_phrase_length="7",
+        drop_unknown="true",
+        input_factors="0",
+        mapping="0 T 0",
+    )
+    assert read_settings(ini) == DecoderSettings(SearchSettings(100, 0.03, 300, 4, 7), True)
+
+
+@pytest.mark.parametrize(
+    ("sections", "limit"),
+    [
+        ({}, 500),
+        ({"search_algorithm": "0"}, 0),
+        ({"search_algorithm": "0", "cube_pruning_pop_limit": "300"}, 0),
+        ({"search_algorithm": "1"}, 1000),
+        ({"search_algorithm": "1", "cube_pruning_pop_limit": "300"}, 300),
+    ],
+)
+def test_search_algorithms(sections: dict[str, str], limit: int) -> None:
+    """Normal search scores every candidate; cube pruning has Moses' limit if it is asked for, and ours otherwise."""
+    assert read_settings(ini_of(**sections)).search.pop_limit == limit
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([], True), (["1"], True), (["True"], True), (["yes"], True), (["0"], False), (["false"], False)],
+)
+def test_switches(values: list[str], expected: bool) -> None:
+    assert is_on(values) is expected
+    assert read_settings(ini_of(drop_unknown="\n".join(values))).drop_unknown is expected
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"input_factors": "0\n1"}, "has factors"),
+        ({"mapping": "0 T 0\n1 T 1"}, "several decoding paths"),
+        ({"stack": "many"}, r"\[stack\] is no number"),
+        ({"stack": "1.5"}, r"\[stack\] is no whole number"),
+        ({"stack": "-1"}, "negative"),
+        ({"distortion_limit": "nan"}, r"\[distortion-limit\] is no"),
+        ({"cube_pruning_pop_limit": "-1"}, "negative"),
+        ({"max_phrase_length": "0"}, "of no word"),
+        ({"beam_threshold": "1"}, "beam threshold 1 is not"),
+        ({"beam_threshold": "-0.1"}, "beam threshold -0.1 is not"),
+        ({"search_algorithm": "4"}, "search algorithm 4 is neither"),
+    ],
+)
+def test_refused(sections: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_settings(ini_of(**sections))
+
+
+def test_sections_that_are_told_of() -> None:
+    ini = ini_of(feature="x", weight="y", stack="1", threads="4", n_best_factor="30", xml_input="exclusive")
+    assert ignored_sections(ini) == ["n-best-factor", "xml-input"]
