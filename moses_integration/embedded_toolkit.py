@@ -51,6 +51,9 @@ class EmbeddedToolkit:
     def __init__(self, processes: int | None = None) -> None:
         self._processes = processes
 
+    def __str__(self) -> str:
+        return "embedded"
+
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> TableCounts:
         """Make phrase and reordering table of an aligned corpus in a system folder."""
         return build_tables(corpus.source, corpus.target, corpus.alignment, folder, longest_phrase)

@@ -1,17 +1,22 @@
-"""BLEU by sacreBLEU, and paired approximate randomisation (Riezler & Maxwell 2005)."""
+"""BLEU by sacreBLEU, and paired approximate randomisation (Riezler and Maxwell 2005).
+
+Array names: S sentences, T trials, 10 statistics of BLEU: both lengths, matches and totals of n-grams from 1 to 4.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.significance import PairedTest, Result
 
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
+
+Statistics = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Comparison:
     """BLEU of a system and of a baseline on the same sentences."""
 
     bleu: float
+    """0 to 100."""
     baseline_bleu: float
     p_value: float
     """How often a random exchange of their translations gives a difference as large."""
@@ -38,13 +44,12 @@ def score(translations: Path, references: Sequence[Path], tokenise: str = "13a")
     """Return BLEU of a file.
 
     Raises:
-        UserError: a file cannot be read, or has another number of lines.
+        UserError: a file cannot be read or is empty, or the files differ in their number of lines.
     """
-    metric = BLEU(tokenize=tokenise)
-    lines = [_read(path) for path in (translations, *references)]
-    _check_lengths(lines, (translations, *references))
-    bleu = metric.corpus_score(lines[0], lines[1:]).score
-    return Score(bleu, str(metric.get_signature()))
+    system, *texts = _read_parallel((translations, *references))
+    # Tokenised text is expected with `none`; otherwise sacreBLEU warns of it.
+    metric = BLEU(tokenize=tokenise, force=tokenise == "none")
+    return Score(metric.corpus_score(system, texts).score, str(metric.get_signature()))
 
 
 def compare(
@@ -57,36 +62,63 @@ def compare(
 ) -> Comparison:
     """Return BLEU of two files and the p-value of their difference.
 
+    The trials are those that sacreBLEU draws from this seed. But it counts only the trials with a larger difference;
+    here those with an equal one count too, as in the paper, so two files that differ in one sentence have p = 1 and
+    not p = 0.0001.
+
     Raises:
-        UserError: a file cannot be read, or has another number of lines.
+        UserError: a file cannot be read or is empty, or the files differ in their number of lines.
     """
-    paths = (translations, baseline, *references)
-    system_lines, baseline_lines, *reference_lines = lines = [_read(path) for path in paths]
-    _check_lengths(lines, paths)
-    # sacreBLEU takes the seed of its randomisation from the environment only.
-    os.environ["SACREBLEU_SEED"] = str(seed)
-    metric = BLEU(tokenize=tokenise, references=reference_lines)
-    test = PairedTest(
-        [("baseline", baseline_lines), ("system", system_lines)],
-        {"BLEU": metric},
-        references=None,
-        test_type="ar",
-        n_samples=trials,
-    )
-    signatures, scores = test()
-    base, system = scores["BLEU"]
-    assert isinstance(system, Result), "a paired test gives results"
-    assert isinstance(base, Result)
-    return Comparison(system.score, base.score, float(system.p_value or 0.0), str(signatures["BLEU"]))
+    base, system, *texts = _read_parallel((baseline, translations, *references))
+    metric = BLEU(tokenize=tokenise, force=True)
+    baseline_bleu = metric.corpus_score(base, texts).score
+    base_S10, system_S10 = (_statistics(lines, texts, tokenise) for lines in (base, system))
+    p_value = _p_value(base_S10, system_S10, trials, seed)
+    signature = metric.get_signature()
+    signature.update("seed", str(seed))
+    signature.update("ar", trials)
+    return Comparison(score(translations, references, tokenise).bleu, baseline_bleu, p_value, str(signature))
 
 
-def _read(path: Path) -> list[str]:
-    return [line.decode("utf-8", "replace") for line in read_lines(path)]
+def _statistics(lines: Sequence[str], references: Sequence[Sequence[str]], tokenise: str) -> Statistics:
+    """Return what BLEU counts of each sentence, [S, 10]."""
+    metric = BLEU(tokenize=tokenise, effective_order=True)
+    rows = []
+    for line, *sentence_references in zip(lines, *references, strict=True):
+        counted = metric.sentence_score(line, sentence_references)
+        rows.append([counted.sys_len, counted.ref_len, *counted.counts, *counted.totals])
+    return np.array(rows, np.int64)
 
 
-def _check_lengths(texts: Sequence[Sequence[str]], paths: Sequence[Path]) -> None:
+def _p_value(base_S10: Statistics, system_S10: Statistics, trials: int, seed: int) -> float:
+    """Return the share of trials that exchange translations at random and give a difference as large."""
+    exchanged_TS = np.random.default_rng(seed).integers(2, size=(trials, len(base_S10)), dtype=bool)
+    totals_T10 = exchanged_TS @ base_S10 + ~exchanged_TS @ system_S10
+    both_10 = base_S10.sum(axis=0) + system_S10.sum(axis=0)
+    observed = _difference(base_S10.sum(axis=0), system_S10.sum(axis=0))
+    as_large = sum(_difference(totals_10, both_10 - totals_10) >= observed for totals_10 in totals_T10)
+    return (as_large + 1) / (trials + 1)
+
+
+def _difference(first_10: Statistics, second_10: Statistics) -> float:
+    return abs(_bleu(first_10) - _bleu(second_10))
+
+
+def _bleu(statistics_10: Statistics) -> float:
+    """Return BLEU, from 0 to 100, of summed statistics, smoothed as `score` smooths."""
+    sys_len, ref_len, *counts = statistics_10.tolist()
+    bleu: float = BLEU.compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp").score
+    return bleu
+
+
+def _read_parallel(paths: Sequence[Path]) -> list[list[str]]:
+    """Return the lines of files that have equally many."""
+    texts = [[line.decode("utf-8", "replace") for line in read_lines(path)] for path in paths]
     for text, path in zip(texts, paths, strict=True):
         if len(text) != len(texts[-1]):
             raise UserError(
                 f"{path}: has {len(text)} lines but {paths[-1]} has {len(texts[-1])}; give files of the same sentences"
             )
+    if not texts[-1]:
+        raise UserError(f"{paths[-1]}: is empty; give the reference translations")
+    return texts

@@ -7,6 +7,7 @@ and spacing survive. Grammar: moses/Parameter.cpp (sections, comments, weights),
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, write_atomically
+from phrasescore.files import read_bytes, read_lines, write_atomically
 from phrasescore.table.entry import LineFault, cut_line
 
-_HEADER = re.compile(r"\s*\[([^\]]*)\]")
+# What Moses trims from lines, and what it splits words at (moses/Util.h).
+_TRIMMED = " \t\r\n"
+_BLANKS = re.compile(r"[ \t]+")
+_HEADER = re.compile(r"\[([^\]]*)\]")
 # What mert-moses.pl can read back from an n-best list; a label with `_` is a sparse feature to it.
 _LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
+_DEFAULT_WEIGHT = 1.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,11 @@ class FeatureLine:
         """How many numbers the line says the feature has; 1 if it says nothing."""
         return int(self.arguments.get("num-features", "1"))
 
+    @property
+    def is_phrase_table(self) -> bool:
+        """Whether it is a phrase table, text or binary."""
+        return self.kind.startswith("PhraseDictionary") or self.kind == "ProbingPT"
+
 
 class MosesIni:
     """A moses.ini. `folder` is where it stands: relative paths in it are taken from there."""
@@ -56,7 +66,8 @@ class MosesIni:
             UserError: it cannot be read.
         """
         text = read_bytes(path).decode("utf-8", "surrogateescape")
-        return cls(text.splitlines(keepends=True) if "\n" in text else [text], str(path), path.resolve().parent)
+        lines = [line for line in re.split(r"(?<=\n)", text) if line]
+        return cls(lines, str(path), path.resolve().parent)
 
     def to_bytes(self) -> bytes:
         """Return the file."""
@@ -80,7 +91,7 @@ class MosesIni:
 
     def sections(self) -> list[str]:
         """Return the names of the sections, each once, in their order."""
-        texts = (line.partition("#")[0] for line in self.lines)
+        texts = map(_without_comment, self.lines)
         return list(dict.fromkeys(header[1] for text in texts if (header := _HEADER.match(text))))
 
     def number(self, section: str, default: float) -> float:
@@ -89,34 +100,42 @@ class MosesIni:
         Raises:
             UserError: it is no number.
         """
-        values = self.values(section)
+        rows = self._rows(section)
+        if not rows:
+            return default
+        row, value = rows[-1]
         try:
-            return float(values[-1]) if values else default
+            return _number(value)
         except ValueError as error:
-            raise self._fault(self._rows(section)[-1][0], f"[{section}] is no number", "mend the line") from error
+            raise self._fault(row, f"[{section}] is no number", "mend the line") from error
 
     def features(self) -> list[FeatureLine]:
         """Return the feature lines in their order, which is the order of the score vector.
 
         Raises:
-            UserError: an argument is not `key=value`, stands twice, or num-features is no positive number.
+            UserError: an argument is not `key=value`, stands twice, num-features is no whole number, or two features
+                have the same label.
         """
-        seen: Counter[str] = Counter()
-        features = []
+        unnamed: Counter[str] = Counter()
+        features: dict[str, FeatureLine] = {}
         for row, value in self._rows("feature"):
-            kind, *pairs = value.split()
+            kind, *pairs = _words(value)
             arguments: dict[str, str] = {}
             for pair in pairs:
                 key, equals, argument = pair.partition("=")
                 if not equals or key in arguments:
                     raise self._fault(row, f"`{pair}` is not one key=value", "Moses refuses the line; mend it")
                 arguments[key] = argument
-            if not arguments.get("num-features", "1").isdecimal():
+            if not re.fullmatch("[0-9]+", arguments.get("num-features", "1")):
                 raise self._fault(row, "num-features is not a whole number", "mend the line")
-            label = arguments.get("name", f"{kind}{seen[kind]}")
-            seen[kind] += 1
-            features.append(FeatureLine(kind, label, arguments, row))
-        return features
+            label = arguments.get("name", "")
+            if not label:
+                label = f"{kind}{unnamed[kind]}"
+                unnamed[kind] += 1
+            if label in features:
+                raise self._fault(row, f"a second feature is called {label}", "give it another name=")
+            features[label] = FeatureLine(kind, label, arguments, row)
+        return list(features.values())
 
     def feature(self, label: str) -> FeatureLine:
         """Return the feature of this label.
@@ -136,7 +155,7 @@ class MosesIni:
         Raises:
             UserError: there is none, or more than one.
         """
-        tables = [f for f in self.features() if f.kind.startswith("PhraseDictionary") or f.kind == "ProbingPT"]
+        tables = [feature for feature in self.features() if feature.is_phrase_table]
         if len(tables) != 1:
             found = ", ".join(table.label for table in tables) or "none"
             raise UserError(f"{self.name}: one phrase table is expected in [feature], found {found}")
@@ -160,11 +179,11 @@ class MosesIni:
         """
         weights = {}
         for row, value in self._rows("weight"):
-            label, *numbers = value.split()
+            label, *numbers = _words(value)
             if not label.endswith("=") or not numbers:
                 raise self._fault(row, f"`{value}` is not `Label= number ...`", "mend the line")
             try:
-                weights[label[:-1]] = [float(number) for number in numbers]
+                weights[label[:-1]] = [_number(number) for number in numbers]
             except ValueError as error:
                 raise self._fault(row, f"a weight of {label[:-1]} is no number", "mend the line") from error
         return weights
@@ -173,45 +192,65 @@ class MosesIni:
 
     def set_weights(self, weights: Mapping[str, Sequence[float]]) -> None:
         """Replace the weights of these labels; a label without a line gets one."""
-        rows = {value.split()[0][:-1]: row for row, value in self._rows("weight")}
+        rows = {_words(value)[0][:-1]: row for row, value in self._rows("weight")}
         for label, numbers in weights.items():
             text = " ".join(f"{number:.6g}" for number in numbers)
             if label in rows:
-                self._replace(rows[label], r"(=)(\s+).*?(\s*)(?=#|$)", rf"\g<1> {text}\g<3>")
+                self._replace(rows[label], rf"=[ \t].*?(?=[{_TRIMMED}]*$)", f"= {text}")
             else:
                 self._append("weight", f"{label}= {text}")
 
     def set_argument(self, label: str, key: str, value: str) -> None:
-        """Give a feature's argument another value, or add the argument."""
+        """Give a feature's argument another value, or add the argument.
+
+        Raises:
+            UserError: there is no such feature, or the value has a character that ends values in a moses.ini.
+        """
         feature = self.feature(label)
+        if re.search(rf"[#{_TRIMMED}]", value):
+            raise self._fault(
+                feature.row,
+                f"{key}={value!r} cannot be written, for in a moses.ini a blank ends a value and # begins a comment",
+                "give the file or folder another name",
+            )
         if key in feature.arguments:
-            self._replace(feature.row, rf"(?<=\s){re.escape(key)}=\S*", f"{key}={_literal(value)}")
+            self._replace(feature.row, rf"(?<=[ \t]){re.escape(key)}=[^{_TRIMMED}]*", f"{key}={value}")
+        elif "path" in feature.arguments:
+            # Where train-model.perl puts it.
+            self._replace(feature.row, r"(?<=[ \t])(?=path=)", f"{key}={value} ")
         else:
-            # Before `path=`, where train-model.perl puts it, or at the end.
-            pattern = r"(?=(?<=\s)path=)" if "path" in feature.arguments else r"(?=\s*(#|$))"
-            text = f"{key}={value} " if "path" in feature.arguments else f" {key}={value}"
-            self._replace(feature.row, pattern, _literal(text))
+            self._replace(feature.row, rf"(?=[{_TRIMMED}]*$)", f" {key}={value}")
+
+    def set_kind(self, label: str, kind: str) -> None:
+        """Let a feature be of another class of Moses."""
+        feature = self.feature(label)
+        self._replace(feature.row, rf"(?<![^ \t]){re.escape(feature.kind)}(?=[ \t]|[{_TRIMMED}]*$)", kind)
 
     def add_columns(self, label: str, table: Path, columns: int, weight: float = 0.2) -> None:
         """Let a phrase table be another file that has `columns` more scores: three numbers move together.
 
-        Path, num-features and weights change in one step, after everything was checked.
+        Path, num-features and weights change in one step, after everything was checked. A table without a line of
+        weights has weights of 1, as in Moses; the new columns get `weight`.
 
         Raises:
-            UserError: the table has another number of scores, or the weights do not fit the feature.
+            UserError: the feature is no text table, the file has another number of scores than the ini would say, the
+                weights do not fit the feature, or a label or path is one that Moses' programs cannot read.
         """
         feature = self.feature(label)
+        if not feature.is_phrase_table:
+            raise self._fault(feature.row, f"{label} is a {feature.kind}", "give the label of a phrase table")
         if feature.kind != "PhraseDictionaryMemory":
             raise self._fault(
                 feature.row,
                 f"{label} is a {feature.kind}, whose columns are inside a binary file",
                 "name the text table in a PhraseDictionaryMemory line, and make the wider table binary again",
             )
-        if not _LABEL.fullmatch(label):
+        if "tuneable-components" in feature.arguments:
             raise self._fault(
-                feature.row, f"mert-moses.pl cannot tune a feature called `{label}`", "use letters and digits"
+                feature.row, "tuneable-components= has a value for each column", "remove it, or add the column by hand"
             )
-        weights = self.weights().get(label, [weight] * feature.width)
+        self.check_label(feature)
+        weights = self.weights().get(label, [_DEFAULT_WEIGHT] * feature.width)
         if len(weights) != feature.width:
             raise self._fault(
                 feature.row,
@@ -224,7 +263,7 @@ class MosesIni:
                 f"{table}: has {found} scores a line, but {self.name} has num-features={feature.width} and "
                 f"{columns} more are to be added; annotate the table that {self.name} names, or give --columns"
             )
-        self.set_argument(label, "path", self._relative(table))
+        self.set_argument(label, "path", self._path_to(table, feature.arguments.get("path", "")))
         self.set_argument(label, "num-features", str(found))
         self.set_weights({label: [*weights, *[weight] * columns]})
 
@@ -234,21 +273,36 @@ class MosesIni:
         for feature in self.features():
             path = feature.arguments.get("path")
             if path is not None and not Path(path).is_absolute():
-                ini.set_argument(feature.label, "path", str((self.folder / path).resolve()))
+                ini.set_argument(feature.label, "path", str(_place(self.folder / path)))
         return ini
 
-    def _relative(self, path: Path) -> str:
-        """Return a path as seen from the ini's folder if it lies in it, absolute otherwise."""
-        path, folder = path.resolve(), self.folder.resolve()
-        return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+    def check_label(self, feature: FeatureLine) -> None:
+        """Check that mert-moses.pl can read a feature's label back from an n-best list.
+
+        Raises:
+            UserError: it cannot.
+        """
+        if not _LABEL.fullmatch(feature.label):
+            raise self._fault(
+                feature.row,
+                f"mert-moses.pl cannot tune a feature called `{feature.label}`",
+                "use letters and digits only",
+            )
+
+    def _path_to(self, path: Path, before: str) -> str:
+        """Return a path relative to the ini's folder if it lies there and what it replaces was relative too."""
+        path, folder = _place(path), self.folder.resolve()
+        inside = path.is_relative_to(folder) and not Path(before).is_absolute()
+        return str(path.relative_to(folder) if inside else path)
 
     def _rows(self, section: str) -> list[tuple[int, str]]:
+        """Return where the values of a section are, and the values (moses/Parameter.cpp)."""
         current, rows = None, []
         for row, line in enumerate(self.lines):
-            text = line.partition("#")[0].strip()
-            header = _HEADER.match(text)
-            if header:
-                current = header[1]
+            text = _without_comment(line)
+            if text.startswith("["):
+                header = _HEADER.match(text)
+                current = header[1] if header else current
             elif text and current == section:
                 rows.append((row, text))
         return rows
@@ -256,29 +310,45 @@ class MosesIni:
     def _replace(self, row: int, pattern: str, replacement: str) -> None:
         # The comment is no place for a match.
         line, hash_, comment = self.lines[row].partition("#")
-        self.lines[row] = re.sub(pattern, replacement, line, count=1) + hash_ + comment
+        self.lines[row] = re.sub(pattern, lambda match: replacement, line, count=1) + hash_ + comment
 
     def _append(self, section: str, text: str) -> None:
         """Add a line after the last one of a section, or a new section at the end."""
-        rows = self._rows(section)
-        if rows:
-            last = rows[-1][0]
-            self.lines[last] = self.lines[last].rstrip("\r\n") + "\n"
-            self.lines.insert(last + 1, text + "\n")
-            return
-        headers = [r for r, line in enumerate(self.lines) if (match := _HEADER.match(line)) and match[1] == section]
-        if headers:
-            self.lines.insert(headers[-1] + 1, text + "\n")
-        else:
-            self.lines += [f"\n[{section}]\n", text + "\n"]
+        rows = [row for row, _ in self._rows(section)] or [
+            row
+            for row, line in enumerate(self.lines)
+            if (header := _HEADER.match(_without_comment(line))) and header[1] == section
+        ]
+        place = rows[-1] + 1 if rows else len(self.lines)
+        new = [text] if rows else ["", f"[{section}]", text]
+        end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
+        if place and not self.lines[place - 1].endswith("\n"):
+            self.lines[place - 1] += end
+        self.lines[place:place] = [line + end for line in new]
 
     def _fault(self, row: int, reason: str, remedy: str) -> UserError:
         return UserError(f"{self.name}: line {row + 1}: {reason}; {remedy}")
 
 
-def _literal(text: str) -> str:
-    """Return a text as a replacement in which re.sub finds no escapes."""
-    return text.replace("\\", r"\\")
+def _without_comment(line: str) -> str:
+    return line.partition("#")[0].strip(_TRIMMED)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _BLANKS.split(text) if word]
+
+
+def _number(text: str) -> float:
+    """Parse a finite number; Python would take `1_0` for one, too."""
+    number = float(text)
+    if "_" in text or not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _place(path: Path) -> Path:
+    """Return an absolute path. A link to a file keeps its name: Moses tells compressed files by their suffix."""
+    return path.parent.resolve() / path.name
 
 
 def score_count(table: Path) -> int:
@@ -287,8 +357,6 @@ def score_count(table: Path) -> int:
     Raises:
         UserError: the table cannot be read, is empty, or its first line is malformed.
     """
-    from phrasescore.files import read_lines
-
     for line in read_lines(table):
         try:
             return cut_line(line).score_count()

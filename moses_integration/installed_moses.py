@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,11 @@ from phrasescore.errors import UserError
 from phrasescore.files import open_input
 
 _LINES_SHOWN = 3
+_SECONDS_TO_END = 5
+
+
+class StepFailure(UserError):
+    """A step of an installed Moses failed; its log tells more."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class Installation:
 def find_installation() -> Installation | None:
     """Return the Moses of MOSES_HOME or, failing that, the one whose `moses` is on the PATH.
 
+    A `moses` on the PATH that has no `scripts` folder beside its `bin` is some other program, or of no use here.
+
     Raises:
         UserError: MOSES_HOME is set and holds no Moses.
     """
@@ -57,8 +66,11 @@ def find_installation() -> Installation | None:
         installation.binary("moses")
         return installation
     found = shutil.which("moses")
+    if found is None:
+        return None
     # Some put only links on the PATH; bin/ and scripts/ are beside what the link leads to.
-    return Installation(Path(found).resolve().parent.parent) if found else None
+    installation = Installation(Path(found).resolve().parent.parent)
+    return installation if (installation.home / "scripts").is_dir() else None
 
 
 def run_step(
@@ -72,35 +84,61 @@ def run_step(
     """Run a command with its messages in `log`; afterwards every artefact must be there and not empty.
 
     Raises:
-        UserError: the command fails or leaves an artefact out; the message names step, command, cause and log.
+        StepFailure: the command fails or leaves an artefact out; the message names step, command, cause and log.
+        UserError: the command cannot be run at all.
     """
     words = [str(word) for word in command]
+    code = _run(step, words, log, stdin, stdout)
+    missing = [artefact for artefact in artefacts if not has_content(artefact)]
+    if code == 0 and not missing:
+        return
+    cause = f"exit code {code}" if code > 0 else f"signal {-code}" if code else f"{missing[0]} is missing or empty"
+    lines = [line.strip() for line in log.read_text("utf-8", "replace").split("\n") if line.strip()]
+    last = " / ".join(lines[-_LINES_SHOWN:]) or "no message"
+    raise StepFailure(f"{step}: {cause} of `{shlex.join(words)}`, which said: {last}; the whole log is {log}")
+
+
+def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout: Path | None) -> int:
+    """Run a command and return its exit code, negative if a signal ended it."""
+    # mert-moses.pl and others would take the scripts of another Moses from this.
+    environment = {name: value for name, value in os.environ.items() if name != "SCRIPTS_ROOTDIR"} | {"LC_ALL": "C"}
     with (
         log.open("wb") as messages,
         open(stdin or os.devnull, "rb") as given,  # noqa: PTH123
         open(stdout or os.devnull, "wb") as taken,  # noqa: PTH123
     ):
         try:
-            code = subprocess.run(
+            # A process group of its own: the scripts start programs, which must end with them.
+            process = subprocess.Popen(
                 words,
                 stdin=given,
                 stdout=taken if stdout else messages,
                 stderr=messages,
-                check=False,
-                env={**os.environ, "LC_ALL": "C"},
-            ).returncode
+                env=environment,
+                process_group=0,
+            )
         except OSError as error:
             raise UserError(f"{step}: `{words[0]}` cannot be run ({error.strerror}); check the installation") from error
-    missing = [artefact for artefact in artefacts if not _has_content(artefact)]
-    if code == 0 and not missing:
-        return
-    cause = f"exit code {code}" if code else f"{missing[0]} is missing or empty"
-    lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-    last = " / ".join(lines[-_LINES_SHOWN:]) or "no message"
-    raise UserError(f"{step}: {cause} of `{shlex.join(words)}`, which said: {last}; the whole log is {log}")
+        try:
+            return process.wait()
+        except BaseException:
+            _end(process)
+            raise
 
 
-def _has_content(path: Path) -> bool:
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_SECONDS_TO_END)
+
+
+def has_content(path: Path) -> bool:
+    """Whether a file has any content, decompressed, or a folder any file."""
+    if path.is_dir():
+        return any(path.iterdir())
     if not path.exists():
         return False
     with open_input(path) as file:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from moses_integration.binary_tables import binary_form
+from moses_integration.build.aligned_corpus import read_aligned_corpus
 from moses_integration.build.system import REORDERING_TABLE, REORDERING_TYPE, Corpus
-from moses_integration.ini import MosesIni
-from moses_integration.installed_moses import Installation, run_step
+from moses_integration.ini import FeatureLine, MosesIni
+from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
 from moses_integration.processes import available_cores
-from moses_integration.toolkit import NbestRequest, Say
-from moses_integration.tuning.tune import Tuning, TuningSettings
-from phrasescore.errors import UserError
-from phrasescore.files import open_output
+from moses_integration.toolkit import Binary, NbestRequest, Say
+from moses_integration.tuning.bleu import read_references
+from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
+from phrasescore.files import open_output, read_lines
 
 _HEURISTIC = "grow-diag-final-and"
 _TABLES = ("lex.e2f", "lex.f2e", "phrase-table.gz", REORDERING_TABLE)
-_DEV_BLEU = re.compile(r"^# BLEU (\S+) on dev", re.MULTILINE)
+_REFERENCES = "dev.references"
+_DEV_BLEU = re.compile(r"^# BLEU ([0-9.]+) on dev", re.MULTILINE)
 
 
 class MosesToolkit:
@@ -26,8 +29,8 @@ class MosesToolkit:
 
     name = "moses"
 
-    def __init__(self, installation: Installation, processes: int | None = None) -> None:
-        self._moses = installation
+    def __init__(self, installation: Installation, processes: int | None = None, binary: Binary | None = None) -> None:
+        self._moses, self._binary = installation, binary
         self._threads = str(processes or available_cores())
 
     def __str__(self) -> str:
@@ -35,9 +38,12 @@ class MosesToolkit:
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> None:
         """Run steps 4 to 7 of train-model.perl: lexical tables, extraction, phrase scores, reordering table."""
+        # Moses' own programs go on with points outside a sentence and with words they misread.
+        read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
         root = folder / "training"
         model = root / "model"
-        model.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(root, ignore_errors=True)
+        model.mkdir(parents=True)
         shutil.copyfile(corpus.alignment, model / f"aligned.{_HEURISTIC}")
         command: list[str | Path] = [
             "perl",
@@ -66,43 +72,45 @@ class MosesToolkit:
     ) -> list[Tuning]:
         """Run mert-moses.pl once for each seed, on tables filtered for the dev set."""
         folder.mkdir(parents=True, exist_ok=True)
-        filtered = self._filter(ini, source, folder)
+        for feature in ini.features():
+            ini.check_label(feature)
+        sentences, dev_references = list(read_lines(source)), read_references(references)
+        check_dev_set(sentences, dev_references)
+        # Moses loses a last line without an end, and its programs differ in what they decompress.
+        dev = folder / "dev.lines"
+        _write_lines(dev, sentences)
+        for number, lines in enumerate(zip(*dev_references, strict=True)):
+            _write_lines(folder / f"{_REFERENCES}{number}", lines)
+        filtered = self._filter(ini, dev, folder)
         tunings = []
         for seed in seeds:
-            tuning = self._mert(filtered, source, references, seed, settings, folder / f"mert.seed{seed}")
+            tuning = self._mert(filtered, dev, folder / _REFERENCES, seed, settings, folder / f"mert.seed{seed}")
             say(f"seed {seed}: dev BLEU {tuning.bleu:.2f}")
             tunings.append(tuning)
         return tunings
 
     def _mert(
-        self,
-        filtered: Path,
-        source: Path,
-        references: Sequence[Path],
-        seed: int,
-        settings: TuningSettings,
-        work: Path,
+        self, filtered: Path, source: Path, references: Path, seed: int, settings: TuningSettings, work: Path
     ) -> Tuning:
+        """Run mert-moses.pl; the files of references are called `references` and a number from 0."""
         # mert-moses.pl reuses what it finds of an earlier run, even when the ini has changed.
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        prefix = work / "reference"
-        for number, reference in enumerate(references):
-            (work / f"reference{number}").symlink_to(reference.resolve())
         command: list[str | Path] = ["perl", self._moses.script("training/mert-moses.pl")]
-        command += [source.resolve(), prefix.resolve(), self._moses.binary("moses"), filtered.resolve()]
+        command += [source.resolve(), references.resolve(), self._moses.binary("moses"), filtered.resolve()]
         command += ["--working-dir", work.resolve(), "--rootdir", self._moses.home / "scripts"]
         command += ["--mertdir", self._moses.home / "bin", "--no-filter-phrase-table", "--return-best-dev"]
         command += ["--nbest", str(settings.nbest), "--maximum-iterations", str(settings.iterations)]
         # The script glues these to what follows, hence the blank.
-        command += ["--mertmertargs", f"-n {settings.restarts} -r {seed} ", "--threads", self._threads]
-        command += ["--decoder-flags", f"-threads {self._threads} -v 0"]
+        command += ["--random-restarts", str(settings.restarts), "--mertmertargs", f"-r {seed} "]
+        # Long names: the flags become sections of the ini that it writes.
+        command += ["--threads", self._threads, "--decoder-flags", f"-threads {self._threads} -verbose 0"]
         tuned = work / "moses.ini"
         run_step(f"tuning with seed {seed}", command, work / "mert-moses.log", [tuned])
         result = MosesIni.read(tuned)
         header = _DEV_BLEU.search("".join(result.lines))
         if header is None:
-            raise UserError(f"{tuned}: mert-moses.pl wrote no dev BLEU; see {work / 'mert-moses.log'}")
+            raise StepFailure(f"{tuned}: mert-moses.pl wrote no dev BLEU; its log is {work / 'mert-moses.log'}")
         bleu = float(header[1])
         return Tuning(seed, result.weights(), 100 * bleu if bleu <= 1 else bleu)
 
@@ -110,35 +118,68 @@ class MosesToolkit:
         """Run `moses` on tables filtered for the input."""
         folder.mkdir(parents=True, exist_ok=True)
         filtered = self._filter(ini, source, folder)
-        translations = folder / "translations"
-        command: list[str | Path] = [
-            self._moses.binary("moses"),
-            "-f",
-            filtered.resolve(),
-            "-threads",
-            self._threads,
-            "-v",
-            "0",
-        ]
+        translations, lists, log = folder / "translations", folder / "nbest", folder / "moses.log"
+        command: list[str | Path] = [self._moses.binary("moses"), "-f", filtered.resolve()]
+        command += ["-threads", self._threads, "-v", "0"]
         artefacts = [translations]
         if nbest:
-            lists = folder / "nbest"
             command += ["-n-best-list", lists.resolve(), str(nbest.size), "distinct"]
             command += ["-include-segmentation-in-n-best", "true", "-print-alignment-info-in-n-best", "true"]
             artefacts.append(lists)
-        run_step("decoding", command, folder / "moses.log", artefacts, stdin=source, stdout=translations)
-        with open_output(output) as stream, translations.open("rb") as lines:
-            stream.writelines(line.rstrip(b" \n") + b"\n" for line in lines)
+        sentences = _count_lines(source)
+        run_step("decoding", command, log, artefacts if sentences else (), stdin=source, stdout=translations)
+        translated = _count_lines(translations)
+        if translated != sentences:
+            raise StepFailure(f"decoding: moses translated {translated} of {sentences} sentences; its log is {log}")
+        # Moses writes a blank behind each word.
+        _write_lines(output, (line.rstrip(b" ") for line in read_lines(translations)))
         if nbest:
             with open_output(nbest.path) as stream, lists.open("rb") as content:
                 shutil.copyfileobj(content, stream)
 
     def _filter(self, ini: MosesIni, source: Path, folder: Path) -> Path:
-        """Return a moses.ini whose tables hold only what the input needs."""
+        """Return a moses.ini whose tables hold only what the input needs, binary if that is wanted."""
         whole, filtered = folder / "whole.ini", folder / "filtered"
         shutil.rmtree(filtered, ignore_errors=True)
-        ini.with_absolute_paths().write(whole)
+        absolute = ini.with_absolute_paths()
+        for feature in ini.features():
+            if feature.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
+                # Moses takes factor 0 where nothing is said; its filter would take no factor and keep no phrase.
+                for key in {"input-factor", "output-factor"} - {*feature.arguments}:
+                    absolute.set_argument(feature.label, key, "0")
+        absolute.write(whole)
         command: list[str | Path] = ["perl", self._moses.script("training/filter-model-given-input.pl")]
         command += [filtered.resolve(), whole.resolve(), source.resolve()]
         run_step("filtering", command, folder / "filter.log", [filtered / "moses.ini"])
+        result = MosesIni.read(filtered / "moses.ini")
+        for feature in result.features():
+            table = Path(feature.arguments.get("path", ""))
+            if table.is_relative_to(filtered.resolve()) and not table.exists():
+                raise StepFailure(f"filtering: {table} is missing; the log is {folder / 'filter.log'}")
+        if self._binary is not None:
+            for feature in result.features():
+                self._binarise(result, feature, folder, self._binary)
+            result.write(filtered / "moses.ini")
         return filtered / "moses.ini"
+
+    def _binarise(self, ini: MosesIni, feature: FeatureLine, folder: Path, binary: Binary) -> None:
+        """Make the table of a feature binary, and let the ini name it. An empty one stays as it is."""
+        if "path" not in feature.arguments:
+            return
+        table = ini.path_of(feature)
+        form = binary_form(binary, feature, table)
+        if form is None or not has_content(table):
+            return
+        command = [self._moses.binary(form.program), *form.options]
+        run_step(f"binarising {feature.label}", command, folder / f"binarise.{feature.label}.log", form.artefacts)
+        ini.set_kind(feature.label, form.kind)
+        ini.set_argument(feature.label, "path", str(form.path))
+
+
+def _write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
+    with open_output(path) as stream:
+        stream.writelines(line + b"\n" for line in lines)
+
+
+def _count_lines(path: Path) -> int:
+    return sum(1 for _ in read_lines(path))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
+from phrasescore.table.entry import quote
 
 _SEPARATOR = b" ||| "
 
@@ -39,14 +40,23 @@ class NbestEntry:
     """Fields after the total: segmentation, alignment."""
 
     def features(self) -> dict[str, list[float]]:
-        """Return the feature values (natural logs where they are probabilities) by label, in the file's order."""
+        """Return the feature values (natural logs where they are probabilities) by label, in the file's order.
+
+        Raises:
+            ValueError: a value is no number, has no label before it, or a label stands twice.
+        """
         features: dict[str, list[float]] = {}
-        values: list[float] = []
+        label: str | None = None
         for token in self.scores.split(b" "):
             if token.endswith(b"="):
-                values = features.setdefault(token[:-1].decode("utf-8", "surrogateescape"), [])
+                label = token[:-1].decode("utf-8", "surrogateescape")
+                if label in features:
+                    raise ValueError(f"has the label {label} twice")
+                features[label] = []
             elif token:
-                values.append(float(token))
+                if label is None:
+                    raise ValueError("has a score without a label before it")
+                features[label].append(_parse_number(token))
         return features
 
     def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
@@ -84,8 +94,19 @@ def parse_entry(line: bytes) -> NbestEntry:
     if len(fields) < 4:
         raise ValueError("has fewer than four fields")
     sentence, words, scores, total, *extras = fields
-    float(total)
-    return NbestEntry(int(sentence), words.strip(b" "), scores.strip(b" "), total.strip(b" "), tuple(extras))
+    if not sentence.isdigit():
+        raise ValueError(f"`{quote(sentence)}` is no sentence number")
+    _parse_number(total)
+    entry = NbestEntry(int(sentence), words.strip(b" "), scores.strip(b" "), total.strip(b" "), tuple(extras))
+    entry.features()
+    return entry
+
+
+def _parse_number(token: bytes) -> float:
+    try:
+        return float(token)
+    except ValueError:
+        raise ValueError(f"`{quote(token)}` is no number") from None
 
 
 def read_nbest(path: Path) -> Iterator[NbestEntry]:

@@ -13,6 +13,8 @@ from moses_integration.tuning.tune import Tuning, TuningSettings
 from phrasescore.errors import UserError
 
 Name = Literal["auto", "moses", "embedded"]
+Binary = Literal["compact", "probing"]
+"""Binary forms of a phrase table: PhraseDictionaryCompact and ProbingPT."""
 Say = Callable[[str], None]
 
 
@@ -51,11 +53,11 @@ class Toolkit(Protocol):
         ...
 
 
-def choose_toolkit(name: Name, processes: int | None = None) -> Toolkit:
-    """Return a toolkit; `auto` is Moses where it is installed.
+def choose_toolkit(name: Name, processes: int | None = None, binary: Binary | None = None) -> Toolkit:
+    """Return a toolkit; `auto` is Moses where it is installed. `binary` lets it decode with binary tables.
 
     Raises:
-        UserError: Moses is asked for and not found.
+        UserError: Moses is asked for, or needed for binary tables, and not found.
     """
     from moses_integration.embedded_toolkit import EmbeddedToolkit
     from moses_integration.installed_moses import find_installation
@@ -63,7 +65,9 @@ def choose_toolkit(name: Name, processes: int | None = None) -> Toolkit:
 
     installation = None if name == "embedded" else find_installation()
     if installation is not None:
-        return MosesToolkit(installation, processes)
+        return MosesToolkit(installation, processes, binary)
     if name == "moses":
         raise UserError("--toolkit moses: Moses was not found; set MOSES_HOME to its folder, or use --toolkit embedded")
+    if binary is not None:
+        raise UserError(f"--binarise {binary}: the embedded toolkit reads text tables; use Moses, or leave it out")
     return EmbeddedToolkit(processes)

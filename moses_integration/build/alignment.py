@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -28,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.build.parallel_text import read_pairs, split_words
-from moses_integration.processes import available_cores
+from moses_integration.processes import available_cores, worker_pool
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 
@@ -119,7 +117,7 @@ def align(
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words here and in {target}; give a parallel corpus")
     threads = max(1, available_cores() // 2) if method == "eflomal" else 1
-    with ProcessPoolExecutor(2, get_context("spawn"), initializer=_set_threads, initargs=(threads,)) as pool:
+    with worker_pool(2, _set_threads, (threads,)) as pool:
         direct = pool.submit(_train, source, target, method, iterations, seed)
         inverse = pool.submit(_train, target, source, method, iterations, seed)
         try:

@@ -11,15 +11,14 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
 
 from moses_integration.build.truecaser import Truecaser, capitalise
-from moses_integration.processes import available_cores
+from moses_integration.processes import available_cores, worker_pool
 from phrasescore.files import open_output, read_lines
 
 Casing = Literal["lower", "true", "keep"]
@@ -157,7 +156,7 @@ def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
             yield from _tokenise(task, language)
         return
     results: deque[Future[list[str]]] = deque()
-    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+    with worker_pool(cores) as pool:
         for task in chain([first], tasks):
             results.append(pool.submit(_tokenise, task, language))
             # Bounded, for texts longer than the memory.

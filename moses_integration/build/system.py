@@ -20,7 +20,7 @@ from typing import Any
 
 from moses_integration.build.alignment import align
 from moses_integration.build.language_model import build_language_model
-from moses_integration.build.parallel_text import CleaningRules, clean
+from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.prepare import Casing, Preparation, prepare_file, prepare_training_file
 from moses_integration.build.truecaser import Truecaser
 from moses_integration.ini import MosesIni
@@ -185,6 +185,9 @@ def _prepare_corpus(
 ) -> dict[str, Any]:
     """Prepare both sides, then drop the pairs that are unfit for training."""
     text = settings.text
+    # Now, for later a message would name files that the user has never seen.
+    for _ in read_pairs(source, target):
+        pass
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))

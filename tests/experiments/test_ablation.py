@@ -132,7 +132,8 @@ def multi30k_of_mini(tmp_path: Path) -> Path:
 def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path) -> None:
     """The whole way on a few sentences; run again, it finds everything done."""
     (tmp_path / "a.toml").write_text(
-        "toolkit = 'embedded'\nseeds = [1]\n[build]\naligner = 'ibm1'\norder = 2\n[network]\nmax_updates = 5\nhidden = 16\n"
+        "toolkit = 'embedded'\nseeds = [1]\n[build]\naligner = 'ibm1'\norder = 2\n"
+        "[network]\nmax_updates = 5\nhidden = 16\n"
         "[tuning]\nnbest = 10\niterations = 1\nrestarts = 1\n"
     )
     config: Config = read_config(tmp_path / "a.toml")

@@ -1,0 +1,97 @@
+"""Check the embedded toolkit against what a real Moses wrote, and write a report as JSON and as a table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.goldens.building import check_language_model, check_tables
+from experiments.goldens.decoding import SYSTEM, check_bleu, check_rescoring, check_search, check_speed
+from experiments.goldens.finding import Finding, as_table
+from experiments.goldens.tuning import check_mert
+from phrasescore import __version__
+from phrasescore.cli.console import run_command
+from phrasescore.errors import UserError
+from phrasescore.files import write_atomically
+from phrasescore.model_folder import to_json
+
+_ROOT = Path(__file__).parents[2]
+_MINI = _ROOT / "tests/data/mini"
+
+PARTS: dict[str, Callable[[Path], list[Finding]]] = {
+    "rescoring": check_rescoring,
+    "search": check_search,
+    "bleu": check_bleu,
+    "speed": check_speed,
+    "language-model": check_language_model,
+    "tables": check_tables,
+    "mert": lambda shared: check_mert(_MINI),
+}
+"""What is checked, by name; each takes the folder of the goldens."""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.goldens", description=__doc__)
+    parser.add_argument(
+        "--shared",
+        type=Path,
+        default=_ROOT.parent / "shared",
+        help="folder with golden/multi30k-en-fr and data/multi30k (default: %(default)s)",
+    )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to check (default: all)")
+    parser.add_argument(
+        "--output", type=Path, default=Path("results/goldens"), help="folder of the report (default: %(default)s)"
+    )
+    return parser.parse_args()
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures were measured on."""
+    facts = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    cpu = next((line.split(":")[1].strip() for line in facts if line.startswith("model name")), platform.machine())
+    return {
+        "cpu": cpu,
+        "load_average": os.getloadavg()[0],
+        "versions": {"phrasescore": __version__, "numpy": np.__version__, "python": platform.python_version()},
+    }
+
+
+def run(shared: Path, parts: Iterable[str], output: Path) -> int:
+    """Check the parts; return 1 if something does not hold."""
+    if not (shared / SYSTEM).exists() and set(parts) - {"mert"}:
+        raise UserError(f"{shared / SYSTEM}: is not there; give the folder of the goldens with --shared")
+    report: dict[str, Any] = {"schema": 1, "shared": str(shared), "machine": machine(), "parts": {}}
+    findings: list[Finding] = []
+    for part in parts:
+        started = time.process_time()
+        found = PARTS[part](shared)
+        report["parts"][part] = {
+            "cpu_seconds": time.process_time() - started,
+            "findings": [asdict(one) | {"verdict": one.verdict} for one in found],
+        }
+        findings += found
+        for one in found:
+            print(f"{part}: {one.what}: {one.figure}", file=sys.stderr, flush=True)
+        output.mkdir(parents=True, exist_ok=True)
+        write_atomically(output / "report.json", to_json(report))
+        load = f"load average {report['machine']['load_average']:.1f} at the start"
+        text = f"{as_table(findings)}\nMeasured on {report['machine']['cpu']}, {load}; speed is by CPU time.\n"
+        write_atomically(output / "report.md", text.encode())
+    print(as_table(findings), end="")
+    return int(any(one.holds is False for one in findings))
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments()
+    action = lambda: run(arguments.shared, arguments.parts, arguments.output)  # noqa: E731
+    sys.exit(run_command("experiments.goldens", action))

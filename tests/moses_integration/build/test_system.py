@@ -1,0 +1,229 @@
+"""A system folder is complete, in Moses' own formats, and equal whichever toolkit made it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from moses_integration.build.system import BuildSettings as Settings
+from moses_integration.build.system import Corpus, SystemText, TextSettings, build_system
+from moses_integration.embedded_toolkit import EmbeddedToolkit
+from moses_integration.ini import MosesIni
+from moses_integration.installed_moses import Installation
+from moses_integration.moses_toolkit import MosesToolkit
+from moses_integration.toolkit import NbestRequest, Toolkit
+from moses_integration.tuning.tune import TuningSettings
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+
+TOKENISED = Settings(TextSettings("en", "fr", tokenise=False, casing="keep", escape=False), order=3)
+TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lex.e2f", "lex.f2e")
+
+
+def build(
+    folder: Path, toolkit: Toolkit | None = None, settings: Settings = TOKENISED, alignment: Path | None = None
+) -> MosesIni:
+    """Build the mini corpus's system."""
+    texts = (MINI / "train.en", MINI / "train.fr")
+    tables = (toolkit or EmbeddedToolkit(1)).build_tables
+    return build_system(*texts, folder, settings, tables, alignment or MINI / "train.align")
+
+
+def content(path: Path) -> bytes:
+    """Decompressed; the lexical tables, which Moses leaves in no order, sorted."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        return gzip.decompress(data)
+    return b"".join(sorted(data.splitlines(keepends=True)))
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("embedded") / "system"
+    build(folder)
+    return folder
+
+
+def test_the_folder_is_complete(system: Path) -> None:
+    assert {str(path.relative_to(system)) for path in system.rglob("*")} == {
+        *TABLES,
+        "moses.ini",
+        "lm.fr.arpa",
+        "preparation.json",
+        "build.json",
+        "corpus",
+        "corpus/train.en",
+        "corpus/train.fr",
+        "corpus/train.align",
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_tables_are_those_of_a_real_moses(system: Path, name: str) -> None:
+    assert content(system / name) == content(MINI / name)
+
+
+def test_the_ini_says_what_that_of_a_real_moses_says(system: Path) -> None:
+    ours, theirs = MosesIni.read(system / "moses.ini"), MosesIni.read(MINI / "moses.ini")
+    assert ours.weights() == theirs.weights()
+    assert [(f.kind, f.label, f.arguments) for f in ours.features()] == [
+        (f.kind, f.label, f.arguments) for f in theirs.features()
+    ]
+    for section in ("input-factors", "mapping", "distortion-limit"):
+        assert ours.values(section) == theirs.values(section)
+
+
+def test_the_report_says_how(system: Path) -> None:
+    report = json.loads((system / "build.json").read_text())
+    assert report["settings"]["order"] == 3
+    assert report["tables"]["phrase_pairs"] == 19_385
+    assert set(report["seconds"]) == {"text", "alignment", "tables", "language model"}
+
+
+def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
+    for name, lines in (("a.en", "a b\n\nc\n"), ("a.fr", "x y\nz\nw\n"), ("a.align", "0-0 1-1\n\n0-0\n")):
+        (tmp_path / name).write_text(lines)
+    texts = [tmp_path / "a.en", tmp_path / "a.fr"]
+    build_system(
+        *texts, tmp_path / "system", TOKENISED, EmbeddedToolkit(1).build_tables, tmp_path / "a.align", lambda text: None
+    )
+    assert (tmp_path / "system/corpus/train.en").read_text() == "a b\n\nc\n"
+    settings = replace(TOKENISED, alignment_method="ibm1")
+    build_system(*texts, tmp_path / "other", settings, EmbeddedToolkit(1).build_tables)
+    assert (tmp_path / "other/corpus/train.en").read_text() == "a b\nc\n"
+    report = json.loads((tmp_path / "other/build.json").read_text())
+    assert (report["text"]["kept"], report["text"]["dropped"]) == (2, {"empty": 1})
+    assert not list((tmp_path / "other/corpus").glob("*.whole"))
+
+
+def test_a_build_that_fails_leaves_no_ini_that_lies(system: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(system, tmp_path / "system")
+    ini, table = (folder / "moses.ini").read_bytes(), (folder / "phrase-table.gz").read_bytes()
+    with pytest.raises(UserError, match=r"nowhere\.align: cannot be read"):
+        build(folder, alignment=tmp_path / "nowhere.align")
+    assert (folder / "moses.ini").read_bytes() == ini
+    (tmp_path / "bad.align").write_text("0-0\n" * 999 + "0-99\n")
+    with pytest.raises(UserError, match="line 1000: the point `0-99` lies outside the sentence"):
+        build(folder, alignment=tmp_path / "bad.align")
+    assert not (folder / "moses.ini").exists()
+    assert (folder / "phrase-table.gz").read_bytes() == table
+    assert not list(folder.rglob(".*.tmp"))
+
+
+# Text
+
+
+@pytest.mark.parametrize("casing", ["lower", "true"])
+def test_dev_text_is_prepared_as_the_training_text_was(tmp_path: Path, casing: str) -> None:
+    for side in ("en", "fr"):
+        lines = [line.capitalize() for line in (MINI / f"train.{side}").read_text().splitlines()[:40]]
+        (tmp_path / f"raw.{side}").write_text("\n".join(lines) + "\nParis [x] | « L'été » costs 3 < 4.\n")
+    text = TextSettings("en", "fr", casing="true" if casing == "true" else "lower")
+    settings = replace(TOKENISED, text=text, alignment_method="ibm1")
+    ini = build_system(
+        tmp_path / "raw.en", tmp_path / "raw.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
+    )
+    prepared = SystemText.of(ini)
+    assert prepared is not None
+    for side, name in (("source", "en"), ("target", "fr")):
+        prepared.prepare(side, tmp_path / f"raw.{name}", tmp_path / "prepared")
+        assert (tmp_path / "prepared").read_bytes() == (tmp_path / f"system/corpus/train.{name}").read_bytes()
+    last = (tmp_path / "prepared").read_text().splitlines()[-1]
+    assert "&#91; x &#93; &#124;" in last
+    assert last.startswith("Paris" if casing == "true" else "paris")
+    plain = b"".join(prepared.detokenise(iter([last.encode()]))).decode()
+    assert "[x] |" in plain
+    assert plain.endswith("4.")
+
+
+def test_text_of_a_system_that_was_built_otherwise(system: Path, tmp_path: Path) -> None:
+    assert SystemText.of(MosesIni.read(MINI / "moses.ini")) is None
+    shutil.copytree(system, tmp_path / "system")
+    (tmp_path / "system/preparation.json").write_text('{"source_language": "en"}')
+    with pytest.raises(UserError, match=r"preparation\.json: is damaged .*; build the system again"):
+        SystemText.of(MosesIni.read(tmp_path / "system/moses.ini"))
+
+
+# A real Moses
+
+
+@pytest.mark.moses
+def test_both_toolkits_build_the_same_and_use_each_others_systems(
+    moses_home: Path, system: Path, tmp_path: Path, small_dev: tuple[Path, Path]
+) -> None:
+    source, reference = small_dev
+    moses = MosesToolkit(Installation(moses_home), 2)
+    build(tmp_path / "system", moses)
+    for name in TABLES:
+        assert content(tmp_path / "system" / name) == content(system / name), name
+    assert (tmp_path / "system/moses.ini").read_bytes() == (system / "moses.ini").read_bytes()
+    embedded = EmbeddedToolkit(1)
+    found = []
+    for toolkit, folder in ((moses, system), (embedded, tmp_path / "system")):
+        ini = MosesIni.read(folder / "moses.ini")
+        work = tmp_path / toolkit.name
+        work.mkdir()
+        settings = TuningSettings(nbest=20, iterations=2, restarts=1)
+        (tuning,) = toolkit.tune(ini, source, [reference], [1], settings, work, lambda text: None)
+        assert tuning.bleu > 80
+        ini.set_weights(tuning.weights)
+        toolkit.decode(ini, source, work / "out", NbestRequest(work / "nbest", 3), work)
+        found.append((tuning.bleu, (work / "out").read_bytes().count(b"\n")))
+    assert found[0][1] == found[1][1] == 12
+    # The same weights to begin with, the same tables: the same translations.
+    ini = MosesIni.read(system / "moses.ini")
+    for toolkit in (moses, embedded):
+        toolkit.decode(ini, source, tmp_path / f"{toolkit.name}.out", None, tmp_path / "work")
+    assert (tmp_path / "moses.out").read_bytes() == (tmp_path / "embedded.out").read_bytes()
+
+
+@pytest.mark.moses
+def test_what_moses_would_misread_is_refused(moses_home: Path, tmp_path: Path) -> None:
+    """Its extraction goes on with a point outside the sentence."""
+    (tmp_path / "train.align").write_text("0-0\n" * 999 + "0-99\n")
+    with pytest.raises(UserError, match="line 1000: the point `0-99` lies outside the sentence"):
+        build(tmp_path / "system", MosesToolkit(Installation(moses_home), 1), alignment=tmp_path / "train.align")
+
+
+@pytest.mark.moses
+def test_several_references_on_the_toolkit_of_moses(
+    moses_home: Path, tmp_path: Path, small_dev: tuple[Path, Path]
+) -> None:
+    """With Moses' own translation among the references, which are compressed, the dev BLEU is 100."""
+    made = tmp_path / "made.gz"
+    made.write_bytes(gzip.compress(b"".join((MINI / "decode/default.out").read_bytes().splitlines(True)[:12])))
+    moses = MosesToolkit(Installation(moses_home), 2)
+    settings = TuningSettings(nbest=10, iterations=2, restarts=1)
+    (tuning,) = moses.tune(
+        MosesIni.read(MINI / "moses.ini"), small_dev[0], [small_dev[1], made], [3], settings, tmp_path / "w", print
+    )
+    assert tuning.seed == 3
+    assert tuning.bleu == 100
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    return Corpus(MINI / "train.en", MINI / "train.fr", MINI / "train.align")
+
+
+@pytest.mark.moses
+def test_a_step_of_the_training_that_fails(moses_home: Path, tmp_path: Path, corpus: Corpus) -> None:
+    broken = tmp_path / "moses"
+    (broken / "bin").mkdir(parents=True)
+    # No link: the scripts look beside where they really are.
+    for scripts in ("training", "generic"):
+        shutil.copytree(moses_home / "scripts" / scripts, broken / "scripts" / scripts)
+    for program in (moses_home / "bin").iterdir():
+        (broken / "bin" / program.name).symlink_to(program)
+    (broken / "bin/consolidate").unlink()
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError) as caught:
+        MosesToolkit(Installation(broken), 1).build_tables(corpus, tmp_path / "out", 7)
+    assert str(caught.value).startswith("tables: ")
+    assert "train-model.perl" in str(caught.value)
+    assert str(tmp_path / "out/train-model.log") in str(caught.value)

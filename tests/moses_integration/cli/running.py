@@ -1,0 +1,65 @@
+"""Running the commands as a user does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# What Moses' experiment manager takes for a crash when it stands on standard error (scripts/ems/experiment.perl).
+CRASH_WORDS = (
+    b"error",
+    b"killed",
+    b"core dumped",
+    b"can't read",
+    b"no such file or directory",
+    b"unknown option",
+    b"died at",
+    b"exit code",
+    b"permission denied",
+    b"segmentation fault",
+    b"abort",
+    b"no space left on device",
+    b": not found",
+    b"can't locate",
+    b"unrecognized option",
+    b"exception",
+)
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """`phrasescore-smt` with warnings as exceptions; a shell that starts tests in the background ignores SIGINT."""
+    start = "import signal, sys; from moses_integration.cli import main; "
+    start += "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main())"
+    return [sys.executable, "-W", "error", "-c", start, *map(str, arguments)]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """An environment without a Moses of MOSES_HOME."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("MOSES_HOME", "PYTHONUNBUFFERED")}
+    return inherited | {"OMP_NUM_THREADS": "1"} | more
+
+
+def run(*arguments: str | Path, stdin: bytes = b"", **more: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a process of its own; `more` goes into its environment."""
+    return subprocess.run(
+        command(*arguments), input=stdin, capture_output=True, env=environment(**more), timeout=100, check=False
+    )
+
+
+def succeed(*arguments: str | Path, stdin: bytes = b"", **more: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command that must succeed, and say nothing that looks like a crash."""
+    done = run(*arguments, stdin=stdin, **more)
+    assert done.returncode == 0, done.stderr.decode()
+    assert not [word for word in CRASH_WORDS if word in done.stderr.lower()]
+    return done
+
+
+def sentence_of(code: int, messages: bytes) -> str:
+    """What a command that failed said: one line behind its name, and behind which toolkit `auto` took."""
+    lines = [line for line in messages.decode().splitlines() if not line.startswith("toolkit: ")]
+    assert code == 1, lines
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("phrasescore-smt ")
+    return lines[0]

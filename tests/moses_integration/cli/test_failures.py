@@ -1,0 +1,157 @@
+"""What goes wrong is one sentence, exit code 1, and nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from moses_integration.cli import main
+from tests.conftest import MINI
+from tests.moses_integration.cli.running import command, environment, run, sentence_of
+
+QUICK = ("--iterations", "1", "--restarts", "1", "--nbest", "5", "--processes", "1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files of all kinds of badness."""
+    (tmp_path / "two").write_text("the letter .\nthe women .\n")
+    (tmp_path / "three").write_text("a .\nb .\nc .\n")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "blank").write_text("\n\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "cut.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes()[:5000])
+    ini = (MINI / "moses.ini").read_text()
+    (tmp_path / "lost.ini").write_text(ini)
+    (tmp_path / "unknown.ini").write_text(ini.replace("Distortion\n", "Distorsion\n"))
+    (tmp_path / "weights.ini").write_text(ini.replace("TranslationModel0= 0.2 0.2", "TranslationModel0= 0.2"))
+    (tmp_path / "compact.ini").write_text(ini.replace("PhraseDictionaryMemory", "PhraseDictionaryCompact"))
+    return tmp_path
+
+
+INI = str(MINI / "moses.ini")
+BUILD = ["build", "-o", "FOLDER/system", "--source-language", "en", "--target-language", "fr"]
+TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
+DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*BUILD, "--source", "FOLDER/nowhere", "--target", "FOLDER/two"], "nowhere: cannot be read (No such file"),
+        ([*BUILD, "--source", "FOLDER/three", "--target", "FOLDER/two"], "three: has 3 lines but FOLDER"),
+        ([*BUILD, "--source", "FOLDER/empty", "--target", "FOLDER/empty"], "no sentence pair with"),
+        ([*BUILD, "--source", "FOLDER/blank", "--target", "FOLDER/blank"], "fit for training (empty 2)"),
+        (["build", "-o", "FOLDER/s", "--source", "FOLDER/two", "--target", "FOLDER/two"], "does not end in a language"),
+        (["build", "-o", "FOLDER/s", "--source", "a.en", "--target", "b.en"], "are both `en`; give --source-language"),
+        (["build", "-o", "FOLDER/two", "--source", "a.en", "--target", "b.fr"], "two"),
+        (["tune", INI, "--source", "FOLDER/two", "--reference", "FOLDER/two", "-o", "x"], "has no preparation.json"),
+        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/three"], "there are 2 sentences but 3 references"),
+        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two", "FOLDER/three"], "three: has 3 lines where"),
+        ([*TUNE, "--source", "FOLDER/empty", "--reference", "FOLDER/empty"], "the dev set is empty"),
+        ([*DECODE, "FOLDER/nowhere.ini"], "nowhere.ini: cannot be read"),
+        ([*DECODE, "FOLDER/sub"], "sub: cannot be read (Is a directory"),
+        ([*DECODE, INI, "--source", "FOLDER/nowhere"], "nowhere: cannot be read"),
+        ([*DECODE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "is not there, but moses.ini names it"),
+        ([*DECODE, "FOLDER/unknown.ini", "--source", "FOLDER/two"], "has no feature Distorsion; remove it, or use"),
+        ([*DECODE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
+        ([*DECODE, "FOLDER/weights.ini", "--source", "FOLDER/two"], "has 4 features but 3 weights"),
+        ([*DECODE, INI, "--source", "FOLDER/two", "--binarise", "compact"], "the embedded toolkit reads text tables"),
+        ([*DECODE, INI, "--source", "FOLDER/cut.gz"], "cut.gz: the compressed data is truncated"),
+        (["decode", INI, "--source", "FOLDER/two"], "has no preparation.json; give text that is tokenised"),
+        (["decode", INI, "--prepared", "--source", "FOLDER/two", "-o", "FOLDER/no/out"], "out: cannot be written"),
+        ([*DECODE, INI, "--source", "FOLDER/two", "--nbest", "FOLDER/no/nbest", "3"], "nbest: cannot be written"),
+        (["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"], "2 more are to be added"),
+        (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: line: has 1 field"),
+        (["add-column", INI, "--table", "x", "--feature", "TM", "-o", "FOLDER/o"], "has no feature `TM`; it has Unkn"),
+        (["evaluate", "FOLDER/two", "--reference", "FOLDER/three"], "two: has 2 lines but"),
+        (["evaluate", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty"),
+        (["evaluate", "FOLDER/two", "--reference", "FOLDER/two", "--baseline", "FOLDER/x"], "x: cannot be read"),
+    ],
+)
+def test_errors_are_one_sentence(
+    folder: Path, arguments: list[str], message: str, capfdbinary: pytest.CaptureFixture[bytes], no_moses: None
+) -> None:
+    before = sorted(folder.rglob("*"))
+    code = main([argument.replace("FOLDER", str(folder)) for argument in arguments])
+    assert message.replace("FOLDER", str(folder)) in sentence_of(code, capfdbinary.readouterr().err)
+    after = [path for path in sorted(folder.rglob("*")) if path not in before]
+    # A build leaves the folder that it began; everything else leaves nothing.
+    assert [path for path in after if "system" not in path.parts] == []
+    assert not [path for path in after if path.name == "moses.ini"]
+
+
+def test_moses_that_is_not_there(folder: Path) -> None:
+    texts = ("--prepared", "--source", folder / "two")
+    done = run("decode", INI, *texts, "--toolkit", "moses", PATH="/nowhere")
+    sentence = sentence_of(done.returncode, done.stderr)
+    assert "--toolkit moses: Moses was not found; set MOSES_HOME to its folder" in sentence
+    done = run("decode", INI, *texts, MOSES_HOME=str(folder))
+    assert f"{folder}/bin/moses: is not there or not executable" in sentence_of(done.returncode, done.stderr)
+
+
+def test_a_failed_step_of_moses_keeps_its_log(folder: Path) -> None:
+    """The message names it; without --work it lies in a temporary folder."""
+    (folder / "bin").mkdir()
+    (folder / "scripts/training").mkdir(parents=True)
+    (folder / "bin/moses").write_text("#!/bin/sh\n")
+    (folder / "bin/moses").chmod(0o755)
+    (folder / "scripts/training/filter-model-given-input.pl").write_text('die "no such luck";')
+    (folder / "tmp").mkdir()
+    home = {"MOSES_HOME": str(folder), "TMPDIR": str(folder / "tmp")}
+    done = run("decode", INI, "--prepared", "--source", folder / "two", **home)
+    sentence = sentence_of(done.returncode, done.stderr)
+    assert "filtering: exit code " in sentence
+    assert "which said: no such luck at " in sentence
+    log = Path(sentence.rsplit("the whole log is ")[1])
+    assert "no such luck" in log.read_text()
+    run("decode", INI, "--prepared", "--source", folder / "nowhere", **home)
+    assert len(list((folder / "tmp").iterdir())) == 1
+
+
+@pytest.mark.parametrize(("name", "number"), [("INT", signal.SIGINT), ("TERM", signal.SIGTERM)])
+def test_a_stopped_tuning_leaves_nothing(
+    small_dev: tuple[Path, Path], tmp_path: Path, name: str, number: signal.Signals
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    arguments = ["tune", INI, "--prepared", "--source", str(small_dev[0]), "--reference", str(small_dev[1])]
+    arguments += ["-o", str(tmp_path / "tuned.ini"), "--iterations", "1000", "--seeds", *map(str, range(1000))]
+    arguments += ["--nbest", "5", "--restarts", "0", "--processes", "2", "--toolkit", "embedded"]
+    process = subprocess.Popen(
+        command(*arguments),
+        stderr=subprocess.PIPE,
+        env=environment(TMPDIR=str(tmp_path / "tmp"), PYTHONUNBUFFERED="1"),
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    assert b"dev BLEU" in first
+    time.sleep(0.3)
+    # As a terminal does: to all processes of the group.
+    os.killpg(process.pid, number)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    lines = [line for line in messages.splitlines() if b"dev BLEU" not in line]
+    assert lines == ([b"phrasescore-smt tune: stopped"] if number == signal.SIGINT else [])
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"tmp", *(text.name for text in small_dev)}
+
+
+def test_a_closed_pipe_is_silent(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command("decode", INI, "--prepared", "--source", str(MINI / "hard.en"), "--processes", "1", "-q"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 1

@@ -1,0 +1,166 @@
+"""From parallel text to BLEU, command by command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_integration.cli import build as build_command
+from moses_integration.cli import main
+from moses_integration.ini import MosesIni
+from moses_integration.nbest import read_nbest
+from tests.conftest import MINI
+from tests.moses_integration.cli.running import environment, succeed
+
+QUICK = ("--iterations", "2", "--restarts", "2", "--nbest", "20", "--processes", "1")
+
+
+def test_tokenised_text(system: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
+    source, reference = small_dev
+    table = system / "phrase-table.rnn.gz"
+    table.write_bytes((MINI / "phrase-table.5.gz").read_bytes())
+    succeed("add-column", system / "moses.ini", "--table", table, "-o", system / "moses.rnn.ini")
+    ini = MosesIni.read(system / "moses.rnn.ini")
+    assert ini.phrase_table().arguments["path"] == "phrase-table.rnn.gz"
+    assert ini.weights()["TranslationModel0"] == [0.2] * 5
+    tuned = tmp_path / "tuned.ini"
+    texts = ("--source", source, "--reference", reference, "--prepared")
+    told = succeed("tune", system / "moses.rnn.ini", *texts, *QUICK, "-o", tuned)
+    assert b"toolkit: embedded" in told.stderr
+    assert b"seed 1: dev BLEU " in told.stderr
+    assert MosesIni.read(tuned).path_of(MosesIni.read(tuned).phrase_table()) == table
+    out, nbest = tmp_path / "out", tmp_path / "nbest.gz"
+    succeed("decode", tuned, "--prepared", "--nbest", nbest, "5", "-o", out, "-q", stdin=source.read_bytes())
+    entries = list(read_nbest(nbest))
+    first = {entry.sentence: entry.words for entry in reversed(entries)}
+    assert out.read_bytes().splitlines() == [first[number] for number in range(12)]
+    assert len(entries[0].features()["TranslationModel0"]) == 5
+    told = succeed("evaluate", out, "--reference", reference, "--baseline", out, "--tokenise", "none", "--trials", "9")
+    assert b"difference +0.00  p = 1.0000  nrefs:1|ar:9|seed:1|case:mixed|eff:no|tok:none" in told.stdout
+    bleu = float(told.stdout.split()[1])
+    assert float(succeed("evaluate", out, "--reference", reference).stdout.split()[1]) == pytest.approx(bleu, abs=3)
+    assert bleu > 85
+
+
+def test_plain_text_in_and_plain_text_out(plain_texts: Path, plain_system: Path, tmp_path: Path) -> None:
+    texts = ("--source", plain_texts / "dev.en", "--reference", plain_texts / "dev.fr")
+    tuned, report = tmp_path / "tuned.ini", tmp_path / "report.json"
+    told = succeed(
+        "tune", plain_system / "moses.ini", *texts, *QUICK, "-o", tuned, "--report", report, "--seeds", "1", "2"
+    )
+    runs = json.loads(report.read_text())["runs"]
+    assert [run["seed"] for run in runs] == [1, 2]
+    assert f"dev BLEU {max(run['bleu'] for run in runs):.2f}".encode() in told.stderr
+    assert b"dev BLEU of 2 seeds: mean " in told.stderr
+    out = succeed("decode", tuned, "--processes", "1", stdin=(plain_texts / "dev.en").read_bytes()).stdout.decode()
+    assert len(out.splitlines()) == 12
+    for line in out.splitlines():
+        assert line[0].isupper()
+        assert line.endswith(".")
+        assert not line.endswith(" .")
+        assert "' " not in line
+        assert "&apos;" not in line
+    (tmp_path / "out").write_text(out)
+    told = succeed("evaluate", tmp_path / "out", "--reference", plain_texts / "dev.fr", "--json")
+    assert json.loads(told.stdout)["bleu"] > 60
+
+
+def test_odd_input_gives_a_line_for_each_line(plain_system: Path) -> None:
+    text = "\n   \n[x] | <y> & \"z\" 'w'\nno\u00a0break\u2028same line\r\nThe letter".encode() + b" \xff\xfe"
+    done = succeed("decode", plain_system / "moses.ini", "-q", "--processes", "1", stdin=text)
+    lines = done.stdout.split(b"\n")
+    assert lines[:2] == [b"", b""]
+    assert len(lines) == 6
+    assert lines[5] == b""
+    for word in (b"[x]", b"|", b"<", b"y", b">", b"&", b'"'):
+        assert word in lines[2].lower()
+    assert b"\xff" in lines[4]
+    assert b"\xfe" in lines[4]
+    assert succeed("decode", plain_system / "moses.ini", "-q", stdin=b"").stdout == b""
+
+
+def test_compressed_text(system: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
+    """Input is told by content, output by its suffix."""
+    source, out = small_dev[0], tmp_path / "out.gz"
+    (tmp_path / "source").write_bytes(gzip.compress(source.read_bytes()))
+    succeed("decode", system / "moses.ini", "--prepared", "--source", tmp_path / "source", "-o", out, "-q")
+    plain = succeed("decode", system / "moses.ini", "--prepared", "-q", "--source", source)
+    assert gzip.decompress(out.read_bytes()) == plain.stdout
+
+
+@pytest.mark.moses
+def test_auto_takes_moses_and_says_so(
+    moses_home: Path, system: Path, small_dev: tuple[Path, Path], tmp_path: Path
+) -> None:
+    source, reference = small_dev
+    moses = {"MOSES_HOME": str(moses_home)}
+    texts = ("--source", source, "--reference", reference, "--prepared")
+    tuned, work = tmp_path / "tuned.ini", tmp_path / "work"
+    told = succeed(
+        "tune", system / "moses.ini", *texts, *QUICK, "-o", tuned, "--work", work, "--binarise", "compact", **moses
+    )
+    assert f"toolkit: Moses in {moses_home}".encode() in told.stderr
+    assert (work / "mert.seed1/mert-moses.log").exists()
+    assert MosesIni.read(tuned).phrase_table().kind == "PhraseDictionaryMemory"
+    by_moses = succeed("decode", tuned, "--prepared", "--source", source, "--nbest", tmp_path / "n", "3", "-q", **moses)
+    embedded = succeed("decode", tuned, "--prepared", "--source", source, "-q", "--toolkit", "embedded", **moses)
+    assert by_moses.stdout == embedded.stdout
+    assert {entry.sentence for entry in read_nbest(tmp_path / "n")} == set(range(12))
+
+
+# The command line itself
+
+
+@pytest.mark.parametrize("command", ["", "build", "add-column", "tune", "decode", "evaluate"])
+def test_help_needs_no_library(command: str) -> None:
+    code = (
+        "import sys\n"
+        "for name in ('torch', 'kenlm', 'thot', 'sacremoses', 'sacrebleu'): sys.modules[name] = None\n"
+        "from moses_integration.cli import main\n"
+        f"try: main({[*command.split(), '--help']})\nexcept SystemExit as end: sys.exit(end.code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, env=environment())
+    assert done.returncode == 0, done.stderr
+    assert b"usage: phrasescore-smt" in done.stdout
+
+
+def test_wrong_usage_is_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = ["--source", "a", "--target", "b"]
+    for arguments in (
+        [],
+        ["fly"],
+        ["build", "-o", "x"],
+        ["build", *texts, "-o", "x", "--order", "9"],
+        ["build", *texts, "-o", "x", "--longest-phrase", "0"],
+        ["build", *texts, "-o", "x", "--aligner", "giza"],
+        ["decode"],
+        ["decode", "i", "--nbest", "f", "many"],
+        ["decode", "i", "--nbest", "f", "0"],
+        ["decode", "i", "--binarise", "zip"],
+        ["tune", "i", "--source", "a", "--reference", "b", "-o", "c", "--restarts", "-1"],
+        ["evaluate", "a", "--reference", "b", "--seed", "-3"],
+        ["add-column", "i", "--table", "t", "--columns", "0", "-o", "o"],
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        assert end.value.code == 2, arguments
+        assert "usage: phrasescore-smt" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_offers_what_the_builders_accept() -> None:
+    from moses_integration.build.alignment import METHODS
+    from moses_integration.build.language_model import ORDERS
+    from moses_integration.build.pair_alignment import LONGEST_PHRASE
+
+    assert set(build_command.METHODS) == set(METHODS)
+    assert build_command.ORDERS == ORDERS
+    assert range(1, LONGEST_PHRASE + 1) == build_command.PHRASE_LENGTHS

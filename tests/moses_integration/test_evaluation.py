@@ -1,0 +1,125 @@
+"""BLEU is sacreBLEU's, and the significance of a difference is that of the paper."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from moses_integration.evaluation import compare, score
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+
+REFERENCE = MINI / "dev.fr"
+
+
+def sacrebleu(*arguments: str | Path, seed: int = 1) -> Any:
+    command = [sys.executable, "-m", "sacrebleu", *map(str, arguments), "--format", "json", "-w", "10", "--force"]
+    done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, "SACREBLEU_SEED": str(seed)})
+    return json.loads(done.stdout)
+
+
+def write_changed(path: Path, share: int, text: Path = REFERENCE) -> Path:
+    """A text in which the words of one line of `share` stand in reverse order."""
+    lines = text.read_text().splitlines()
+    changed = (" ".join(line.split()[::-1]) if row % share == 0 else line for row, line in enumerate(lines))
+    path.write_text("\n".join(changed) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("tokenise", ["13a", "none"])
+def test_bleu_is_that_of_sacrebleu(tmp_path: Path, tokenise: str) -> None:
+    system = MINI / "decode/default.out"
+    other = write_changed(tmp_path / "other.fr", 5, system)
+    ours = score(system, [REFERENCE, other], tokenise)
+    theirs = sacrebleu(REFERENCE, other, "-i", system, "--tokenize", tokenise)
+    assert ours.bleu == pytest.approx(theirs["score"], abs=1e-9)
+    assert ours.signature == theirs["signature"]
+    assert ours.bleu > score(system, [REFERENCE], tokenise).bleu
+
+
+def write_without_words(path: Path, seed: int) -> Path:
+    """A text that lacks a tenth of its words."""
+    draw = Random(seed)
+    lines = (
+        " ".join(word for word in line.split() if draw.random() > 0.1) for line in REFERENCE.read_text().splitlines()
+    )
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_p_value_is_that_of_sacrebleu_where_no_trial_ties(tmp_path: Path) -> None:
+    system, base = (write_without_words(tmp_path / str(seed), seed) for seed in (1, 2))
+    ours = compare(system, base, [REFERENCE], "none", trials=500, seed=3)
+    theirs = sacrebleu(
+        REFERENCE, "-i", base, system, "--tokenize", "none", "--paired-ar", "--paired-ar-n", "500", seed=3
+    )
+    assert (ours.baseline_bleu, ours.bleu) == (theirs[0]["BLEU"]["score"], theirs[1]["BLEU"]["score"])
+    assert 0.01 < ours.p_value < 1
+    assert ours.p_value == theirs[1]["BLEU"]["p_value"]
+    assert "|ar:500|seed:3|" in ours.signature
+
+
+def test_equal_translations_do_not_differ() -> None:
+    system = MINI / "decode/default.out"
+    result = compare(system, system, [REFERENCE], trials=100)
+    assert result.p_value == 1
+    assert result.bleu == result.baseline_bleu
+
+
+def test_one_sentence_is_no_evidence(tmp_path: Path) -> None:
+    """Exchanged or not, the difference is as large in every trial."""
+    system = write_changed(tmp_path / "system", 1000)
+    result = compare(system, REFERENCE, [REFERENCE], "none", trials=100)
+    assert result.bleu < result.baseline_bleu
+    assert result.p_value == 1
+
+
+def test_a_clearly_better_system_is_significant(tmp_path: Path) -> None:
+    result = compare(write_changed(tmp_path / "system", 10), write_changed(tmp_path / "base", 2), [REFERENCE], "none")
+    assert result.bleu > result.baseline_bleu + 10
+    assert result.p_value < 0.001
+
+
+def test_the_seed_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "77")
+    system, base = write_changed(tmp_path / "system", 9), write_changed(tmp_path / "base", 7)
+    values = [compare(system, base, [REFERENCE], "none", trials=50, seed=seed).p_value for seed in (1, 1, 2)]
+    assert values[0] == values[1] != values[2]
+    assert os.environ["SACREBLEU_SEED"] == "77"
+
+
+def test_tokenised_text_is_expected_without_tokenisation(caplog: pytest.LogCaptureFixture) -> None:
+    system = MINI / "decode/default.out"
+    score(system, [REFERENCE], "none")
+    compare(system, system, [REFERENCE], "none", trials=2)
+    assert caplog.text == ""
+
+
+def test_files_of_different_length(tmp_path: Path) -> None:
+    short = tmp_path / "short"
+    short.write_text("un\ndeux\n")
+    with pytest.raises(UserError, match=r"short: has 2 lines but .*dev\.fr has 100; give files of the same sentences"):
+        score(short, [REFERENCE])
+    with pytest.raises(UserError, match="short: has 2 lines"):
+        compare(REFERENCE, short, [REFERENCE])
+    with pytest.raises(UserError, match=r"dev\.fr: has 100 lines but .*short has 2"):
+        score(REFERENCE, [REFERENCE, short])
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(UserError, match="empty: is empty; give the reference translations"):
+        score(tmp_path / "empty", [tmp_path / "empty"])
+    with pytest.raises(UserError, match="nowhere: cannot be read"):
+        score(tmp_path / "nowhere", [REFERENCE])
+
+
+def test_empty_lines_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "system").write_bytes(b"\n\xff le chat noir mange .\n")
+    (tmp_path / "reference").write_bytes(b"un chien .\nle chat noir mange .\n")
+    result = compare(tmp_path / "system", tmp_path / "reference", [tmp_path / "reference"], trials=20)
+    assert 0 < result.bleu < result.baseline_bleu

@@ -1,0 +1,369 @@
+"""moses.ini files are read, edited and written without touching anything else."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_integration.ini import MosesIni
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+
+INI = """\
+# Comment with TranslationModel0= 9 9 in it
+[input-factors]
+0
+
+[feature]
+UnknownWordPenalty
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={table} input-factor=0 output-factor=0
+KENLM name=LM0 factor=0 path=lm.arpa order=3   # name=LM1
+[strange section]
+anything at all
+[weight]
+  UnknownWordPenalty0= 1
+TranslationModel0=  0.2\t0.2 0.2 0.2  # TranslationModel0= 0.7
+LM0= 0.5
+"""
+
+
+def parse(text: str) -> MosesIni:
+    return MosesIni(text.splitlines(keepends=True))
+
+
+def changed(before: MosesIni, after: MosesIni) -> list[str]:
+    """The lines of `after` where the two differ; both have as many lines."""
+    return [new for old, new in zip(before.lines, after.lines, strict=True) if old != new]
+
+
+def message(ini: MosesIni, label: str, table: Path, columns: int = 1) -> str:
+    """Why a column cannot be added; nothing has changed then."""
+    before = ini.to_bytes()
+    with pytest.raises(UserError) as caught:
+        ini.add_columns(label, table, columns)
+    assert ini.to_bytes() == before
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def scratch_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ini") / "moses.ini"
+
+
+# Reading and writing
+
+
+@given(content=st.one_of(st.binary(), st.text(alphabet=" \t\r\n#[]=ab\x0b\x0c\x85\xa0\u2028").map(str.encode)))
+def test_any_bytes_are_read_and_written_unchanged(scratch_file: Path, content: bytes) -> None:
+    # Not at the beginning: there, some bytes announce a compressed file.
+    content = b"#" + content
+    scratch_file.write_bytes(content)
+    ini = MosesIni.read(scratch_file)
+    ini.write(scratch_file)
+    assert scratch_file.read_bytes() == content
+    assert all(line.index("\n") == len(line) - 1 for line in ini.lines[:-1])
+
+
+@pytest.mark.parametrize("name", ["moses.ini", "moses.5.ini", "moses.tuned.ini"])
+def test_the_files_of_a_real_moses_keep_their_bytes(name: str) -> None:
+    ini = MosesIni.read(MINI / name)
+    ini.set_weights(ini.copy().weights() if name != "moses.tuned.ini" else {})
+    assert ini.to_bytes() == (MINI / name).read_bytes()
+
+
+def test_features_and_weights_of_a_real_file() -> None:
+    ini = MosesIni.read(MINI / "moses.5.ini")
+    labels = ["UnknownWordPenalty0", "WordPenalty0", "PhrasePenalty0", "TranslationModel0", "LexicalReordering0"]
+    assert [feature.label for feature in ini.features()] == [*labels, "Distortion0", "LM0"]
+    assert [feature.width for feature in ini.features()] == [1, 1, 1, 5, 6, 1, 1]
+    assert ini.weights()["TranslationModel0"] == [0.2, 0.2, 0.2, 0.2, 0.15]
+    assert ini.sections() == ["input-factors", "mapping", "distortion-limit", "feature", "weight"]
+    assert (ini.number("distortion-limit", -1), ini.number("stack", 200)) == (6, 200)
+    assert ini.path_of(ini.phrase_table()) == MINI / "phrase-table.5.gz"
+
+
+def test_labels_are_the_class_and_a_number_that_only_nameless_features_share() -> None:
+    """moses/FF/FeatureFunction.cpp counts the features of a class that have no name=."""
+    ini = parse("[feature]\nKENLM name=LM0 path=a\nKENLM path=b\nDistortion\nKENLM path=c\nKENLM name= path=d\n")
+    assert [feature.label for feature in ini.features()] == ["LM0", "KENLM0", "Distortion0", "KENLM1", "KENLM2"]
+
+
+def test_weights_before_features_and_sections_in_pieces() -> None:
+    ini = parse("[weight]\nA0= 1\n[feature]\nA\n[weight]\nB0= 1 2\n[feature]\nB num-features=2\n[weight]\nA0= 3\n")
+    assert [feature.label for feature in ini.features()] == ["A0", "B0"]
+    assert ini.weights() == {"A0": [3], "B0": [1, 2]}
+    ini.set_weights({"A0": [4]})
+    assert ini.lines[-1] == "A0= 4\n"
+    assert ini.lines[1] == "A0= 1\n"
+
+
+def test_moses_sees_blanks_and_tabs_only() -> None:
+    """No-break spaces, form feeds and line separators are parts of words and of comments."""
+    ini = parse("[feature]\nA\tpath=/a\xa0b  x=1\n")
+    assert ini.features()[0].arguments == {"path": "/a\xa0b", "x": "1"}
+    ini = MosesIni(["# a\x0b[weight]\u2028A0= 1\n"])
+    assert (ini.sections(), ini.weights()) == ([], {})
+
+
+def test_a_carriage_return_and_a_missing_last_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "moses.ini"
+    path.write_bytes(b"[feature]\r\nA name=A0 path=x\r\n[weight]\r\nA0= 1")
+    ini = MosesIni.read(path)
+    assert ini.features()[0].arguments["path"] == "x"
+    ini.set_weights({"A0": [2.5]})
+    ini.set_argument("A0", "path", "y")
+    ini.set_weights({"B0": [1, 1]})
+    assert ini.to_bytes() == b"[feature]\r\nA name=A0 path=y\r\n[weight]\r\nA0= 2.5\r\nB0= 1 1\r\n"
+
+
+# Editing
+
+
+def test_setting_weights_changes_their_line_alone() -> None:
+    ini = parse(INI.format(table="t.gz"))
+    before = ini.copy()
+    ini.set_weights({"TranslationModel0": [1, -0.5, 1e-7, 1 / 3]})
+    assert changed(before, ini) == ["TranslationModel0= 1 -0.5 1e-07 0.333333  # TranslationModel0= 0.7\n"]
+    ini.set_weights({"TranslationModel0": [0.2] * 4, "LM0": [0.5]})
+    assert changed(before, ini) == ["TranslationModel0= 0.2 0.2 0.2 0.2  # TranslationModel0= 0.7\n"]
+
+
+def test_weights_without_a_line_get_one() -> None:
+    ini = parse(INI.format(table="t.gz"))
+    ini.set_weights({"Distortion0": [0.3]})
+    assert ini.lines[-1] == "Distortion0= 0.3\n"
+    assert parse("[weight]").lines == ["[weight]"]
+    for text in ("[weight]", "[weight] # here\n", "", "[feature]\nA"):
+        ini = parse(text)
+        ini.set_weights({"A0": [1]})
+        assert parse(ini.to_bytes().decode()).weights() == {"A0": [1]}
+        assert ini.to_bytes().decode().startswith(text)
+
+
+def test_setting_an_argument_changes_that_argument_alone() -> None:
+    ini = parse(INI.format(table="t.gz"))
+    before = ini.copy()
+    ini.set_argument("LM0", "path", r"C:\1\g<0>")
+    assert changed(before, ini) == ["KENLM name=LM0 factor=0 path=C:\\1\\g<0> order=3   # name=LM1\n"]
+    ini = before.copy()
+    ini.set_argument("UnknownWordPenalty0", "tuneable", "false")
+    ini.set_argument("TranslationModel0", "table-limit", "20")
+    assert changed(before, ini) == [
+        "UnknownWordPenalty tuneable=false\n",
+        "PhraseDictionaryMemory name=TranslationModel0 num-features=4 table-limit=20 path=t.gz input-factor=0 "
+        "output-factor=0\n",
+    ]
+
+
+def test_setting_the_class_of_a_feature() -> None:
+    ini = parse("[feature]\n  A name=AA x=A # A\nA\n")
+    ini.set_kind("AA", "Other")
+    ini.set_kind("A0", "B")
+    assert ini.lines == ["[feature]\n", "  Other name=AA x=A # A\n", "B\n"]
+
+
+@pytest.mark.parametrize("value", ["a b", "a#b", "a\tb", "a\n"])
+def test_a_value_that_moses_would_cut_is_refused(value: str) -> None:
+    ini = parse(INI.format(table="t.gz"))
+    before = ini.to_bytes()
+    with pytest.raises(UserError, match=r"line 8: path=.* cannot be written"):
+        ini.set_argument("LM0", "path", value)
+    assert ini.to_bytes() == before
+
+
+LINES = st.lists(
+    st.sampled_from(["# [weight] A0= 3", "", "[odd]", "  x y", "B0= 1", "[weight]", "[feature]", "B num-features=1"]),
+    max_size=6,
+).map(lambda lines: [f"{line}\n" for line in lines])
+
+
+@given(before=LINES, between=LINES, after=LINES, weight=st.floats(-1e3, 1e3, allow_nan=False), ends=st.booleans())
+def test_edits_change_the_meant_lines_in_any_surroundings(
+    before: Sequence[str], between: Sequence[str], after: Sequence[str], weight: float, ends: bool
+) -> None:
+    feature, weights = "A num-features=2 path=p\n", "A0= 1 2" + "\n" * (ends or bool(after))
+    lines = [*before, "[feature]\n", feature, *between, "[weight]\n", weights, *after]
+    ini = MosesIni(lines)
+    ini.set_weights({"A0": [weight, 1]})
+    ini._replace(before_row := len(before) + 1, "path=p", "path=q")
+    expected = list(lines)
+    expected[before_row] = "A num-features=2 path=q\n"
+    expected[len(lines) - len(after) - 1] = weights.replace("1 2", f"{weight:.6g} 1")
+    assert ini.lines == expected
+
+
+# Three numbers move together
+
+
+def test_a_column_is_added(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    table = tmp_path / "phrase-table.rnn.gz"
+    table.write_bytes((MINI / "phrase-table.5.gz").read_bytes())
+    ini = MosesIni.read(tmp_path / "moses.ini")
+    before = ini.copy()
+    ini.add_columns("TranslationModel0", table, 1, weight=0.1)
+    assert changed(before, ini) == [
+        "PhraseDictionaryMemory name=TranslationModel0 num-features=5 path=phrase-table.rnn.gz input-factor=0 "
+        "output-factor=0\n",
+        "TranslationModel0= 0.2 0.2 0.2 0.2 0.1  # TranslationModel0= 0.7\n",
+    ]
+
+
+@pytest.mark.parametrize("form", ["relative", "absolute"])
+def test_a_path_stays_relative_or_absolute(tmp_path: Path, form: str) -> None:
+    table = tmp_path / "new.gz"
+    table.write_bytes((MINI / "phrase-table.5.gz").read_bytes())
+    old = "old.gz" if form == "relative" else str(tmp_path / "old.gz")
+    (tmp_path / "moses.ini").write_text(INI.format(table=old))
+    ini = MosesIni.read(tmp_path / "moses.ini")
+    ini.add_columns("TranslationModel0", table, 1)
+    expected = "new.gz" if form == "relative" else str(tmp_path / "new.gz")
+    assert ini.phrase_table().arguments["path"] == expected
+    assert ini.path_of(ini.phrase_table()) == table
+
+
+def test_a_table_elsewhere_and_an_ini_written_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system/moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    ini = MosesIni.read(tmp_path / "system/moses.ini")
+    ini.add_columns("TranslationModel0", MINI / "phrase-table.5.gz", 1)
+    assert ini.phrase_table().arguments["path"] == str(MINI / "phrase-table.5.gz")
+    ini.write(tmp_path / "moses.ini")
+    moved = MosesIni.read(tmp_path / "moses.ini")
+    assert moved.feature("LM0").arguments["path"] == str(tmp_path / "system/lm.arpa")
+    ini.write(tmp_path / "system/other.ini")
+    assert MosesIni.read(tmp_path / "system/other.ini").feature("LM0").arguments["path"] == "lm.arpa"
+
+
+def test_a_link_to_a_table_keeps_its_name(tmp_path: Path) -> None:
+    """Moses tells a compressed file by its suffix, which what the link leads to may not have."""
+    (tmp_path / "store").write_bytes((MINI / "phrase-table.5.gz").read_bytes())
+    (tmp_path / "table.gz").symlink_to(tmp_path / "store")
+    (tmp_path / "moses.ini").write_text(INI.format(table="/elsewhere/table.gz"))
+    ini = MosesIni.read(tmp_path / "moses.ini")
+    ini.add_columns("TranslationModel0", tmp_path / "table.gz", 1)
+    assert ini.phrase_table().arguments["path"] == str(tmp_path / "table.gz")
+
+
+def test_no_weights_are_weights_of_one_as_in_moses() -> None:
+    ini = parse("[feature]\nPhraseDictionaryMemory num-features=4 path=t.gz\n")
+    ini.add_columns("PhraseDictionaryMemory0", MINI / "phrase-table.5.gz", 1, weight=0)
+    assert ini.weights() == {"PhraseDictionaryMemory0": [1, 1, 1, 1, 0]}
+
+
+def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    table, five = "TranslationModel0", MINI / "phrase-table.5.gz"
+    ini = parse(INI.format(table="t.gz"))
+    assert "has 4 scores a line, but moses.ini has num-features=4 and 1 more are to be added" in message(
+        ini, table, MINI / "phrase-table.gz"
+    )
+    assert "has 5 scores a line, but moses.ini has num-features=4 and 2 more" in message(ini, table, five, 2)
+    assert "cannot be read" in message(ini, table, tmp_path / "nowhere.gz")
+    assert "has no feature `TM`; it has UnknownWordPenalty0, TranslationModel0, LM0" in message(ini, "TM", five)
+    assert "line 8: LM0 is a KENLM; give the label of a phrase table" in message(ini, "LM0", five)
+    (tmp_path / "a b.gz").write_bytes(five.read_bytes())
+    assert "a blank ends a value" in message(ini, table, tmp_path / "a b.gz")
+    (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
+    assert "is empty" in message(ini, table, tmp_path / "empty.gz")
+    (tmp_path / "bad").write_bytes(b"no table\n")
+    assert "line 1: line: has 1 field" in message(ini, table, tmp_path / "bad")
+    ini.set_weights({table: [0.2] * 3})
+    assert "line 7: TranslationModel0 has 4 features but 3 weights" in message(ini, table, five)
+
+
+@pytest.mark.parametrize(
+    ("feature", "reason"),
+    [
+        ("PhraseDictionaryCompact name=T num-features=4 path=x.minphr", "T is a PhraseDictionaryCompact, whose col"),
+        ("ProbingPT name=T num-features=4 path=x", "T is a ProbingPT, whose columns are inside a binary file"),
+        ("PhraseDictionaryMemory name=T_1 num-features=4 path=x", "line 2: mert-moses.pl cannot tune a feature cal"),
+        ("PhraseDictionaryMemory name=T num-features=4 path=x tuneable-components=1,1,0,1", "a value for each column"),
+    ],
+)
+def test_tables_that_get_no_column(feature: str, reason: str) -> None:
+    ini = parse(f"[feature]\n{feature}\n")
+    assert reason in message(ini, ini.phrase_table().label, MINI / "phrase-table.5.gz")
+
+
+def test_one_of_several_tables_is_meant() -> None:
+    tables = "".join(f"PhraseDictionaryMemory name=T{n} num-features=4 path=t{n}\n" for n in range(2))
+    ini = parse(f"[feature]\n{tables}[weight]\nT0= 1 1 1 1\nT1= 2 2 2 2\n")
+    with pytest.raises(UserError, match="one phrase table is expected in \\[feature\\], found T0, T1"):
+        ini.phrase_table()
+    before = ini.copy()
+    ini.add_columns("T1", MINI / "phrase-table.5.gz", 1)
+    assert [line.split(" ")[0] for line in changed(before, ini)] == ["PhraseDictionaryMemory", "T1="]
+    assert ini.weights() == {"T0": [1, 1, 1, 1], "T1": [2, 2, 2, 2, 0.2]}
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[feature]\nA path\n", "line 2: `path` is not one key=value"),
+        ("[feature]\nA x=1 x=2\n", "line 2: `x=2` is not one key=value"),
+        ("[feature]\nA num-features=four\n", "line 2: num-features is not a whole number"),
+        ("[feature]\nA num-features=-1\n", "line 2: num-features is not a whole number"),
+        ("[feature]\nA name=X\nB name=X\n", "line 3: a second feature is called X"),
+        ("[weight]\nA0=1\n", "line 2: `A0=1` is not `Label= number ...`"),
+        ("[weight]\nA0=\n", "is not `Label= number ...`"),
+        ("[weight]\n\nA0= 1 x\n", "line 3: a weight of A0 is no number"),
+        ("[weight]\nA0= nan\n", "line 2: a weight of A0 is no number"),
+        ("[weight]\nA0= 1_0\n", "line 2: a weight of A0 is no number"),
+        ("[stack]\n200\nmany\n", r"line 3: [stack] is no number"),
+        ("[stack]\ninf\n", r"line 2: [stack] is no number"),
+    ],
+)
+def test_malformed_lines_are_named(text: str, reason: str) -> None:
+    ini = parse(text)
+    with pytest.raises(UserError) as caught:
+        (ini.features(), ini.weights(), ini.number("stack", 0))
+    assert reason in str(caught.value)
+
+
+def test_a_feature_without_a_path_and_a_missing_file(tmp_path: Path) -> None:
+    ini = parse("[feature]\nA\n")
+    with pytest.raises(UserError, match="line 2: A0 has no path="):
+        ini.path_of(ini.feature("A0"))
+    with pytest.raises(UserError, match="found none"):
+        ini.phrase_table()
+    with pytest.raises(UserError, match=r"nowhere\.ini: cannot be read"):
+        MosesIni.read(tmp_path / "nowhere.ini")
+
+
+# A real Moses reads the same
+
+
+@pytest.mark.moses
+def test_moses_reads_the_same_weights(moses_home: Path, tmp_path: Path) -> None:
+    text = (MINI / "moses.ini").read_text()
+    odd = text.replace("[feature]", "[weight]\nLM0= 0.1 # later\n[feature]").replace("\n", " \t\r\n")
+    added = MosesIni.read(MINI / "moses.ini")
+    added.add_columns("TranslationModel0", MINI / "phrase-table.5.gz", 1)
+    added.set_weights({"Distortion0": [-0.25]})
+    unnamed = (
+        text.replace("name=LM0 ", "")
+        .replace("LM0=", "KENLM0=")
+        .replace("\nDistortion\n", "\nDistortion\nKENLM name=LM7 factor=0 path=lm.fr.arpa order=3\n")
+    )
+    for content in (text.encode(), odd.encode(), added.to_bytes(), unnamed.encode() + b"LM7= 0.2"):
+        path = tmp_path / "moses.ini"
+        path.write_bytes(content)
+        ini = MosesIni.read(path)
+        weights = ini.weights()
+        command = [str(moses_home / "bin/moses"), "-f", str(path), "-show-weights"]
+        done = subprocess.run(command, capture_output=True, check=True, cwd=MINI, env={**os.environ, "LC_ALL": "C"})
+        shown = [line.split(" ") for line in done.stdout.decode().splitlines() if "= " in line or "UNTUNEABLE" in line]
+        assert {label.removesuffix("=") for label, *_ in shown} == {feature.label for feature in ini.features()}
+        for label, *numbers in shown:
+            if label.endswith("="):
+                assert [float(number) for number in numbers if number] == pytest.approx(weights[label[:-1]], abs=1e-6)

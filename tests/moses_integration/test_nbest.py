@@ -1,0 +1,118 @@
+"""n-best lists are read, extended by a feature and written as Moses does."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_integration.nbest import NbestEntry, format_features, parse_entry, read_nbest, write_nbest
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+
+GOLDENS = sorted((MINI / "decode").glob("*.nbest.gz"))
+LINE = b"0 ||| le chat  ||| LexicalReordering0= -1 0 Distortion0= 0 LM0= -4.5 ||| -3.25 ||| 0=0 1=1 ||| 0-0 1-1 \n"
+
+
+@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: str(path.name))
+def test_the_lists_of_a_real_moses_keep_their_bytes(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.nbest"
+    write_nbest(copy, read_nbest(path))
+    assert copy.read_bytes() == gzip.decompress(path.read_bytes())
+
+
+def test_there_are_lists_of_a_real_moses() -> None:
+    assert len(GOLDENS) == 7
+
+
+def test_the_fields_of_an_entry() -> None:
+    entry = parse_entry(LINE[:-1])
+    assert (entry.sentence, entry.words, entry.total) == (0, b"le chat", b"-3.25")
+    assert entry.features() == {"LexicalReordering0": [-1, 0], "Distortion0": [0], "LM0": [-4.5]}
+    assert list(entry.features()) == ["LexicalReordering0", "Distortion0", "LM0"]
+    assert entry.extras == (b"0=0 1=1", b"0-0 1-1 ")
+
+
+def test_an_entry_extended_by_a_feature() -> None:
+    entry = parse_entry(LINE[:-1]).with_feature("RNN0", [-0.0000123456789, 12])
+    assert entry.to_line() == LINE.replace(b"-4.5 |||", b"-4.5 RNN0= -1.23457e-05 12 |||")
+    assert parse_entry(entry.to_line()[:-1]).features()["RNN0"] == [-1.23457e-05, 12]
+
+
+def test_an_empty_translation() -> None:
+    """moses/Manager.cpp writes no word, so the two blanks are those of the separators."""
+    line = b"7 |||  ||| LM0= -2 ||| -1\n"
+    entry = parse_entry(line[:-1])
+    assert entry.words == b""
+    assert entry.to_line() == line
+
+
+def test_words_are_bytes() -> None:
+    """A no-break space, a line separator, and bytes that are not UTF-8, are parts of words."""
+    line = "0 ||| a\xa0b c\u2028d  ||| LM0= -2 ||| -1\n".encode().replace(b"c", b"\xff")
+    assert parse_entry(line[:-1]).to_line() == line
+
+
+numbers = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+@given(
+    sentence=st.integers(0, 10**6),
+    words=st.lists(st.sampled_from([b"a", b"&#124;", b"\xc2\xa0", b"="]), max_size=4),
+    features=st.dictionaries(st.sampled_from(["LM0", "TM_x", "A1"]), st.lists(numbers, min_size=1, max_size=3)),
+)
+def test_what_is_written_is_read_again(sentence: int, words: list[bytes], features: dict[str, list[float]]) -> None:
+    entry = NbestEntry(sentence, b" ".join(words), format_features(features), b"-1.5")
+    again = parse_entry(entry.to_line()[:-1])
+    assert again == entry
+    for label, values in features.items():
+        # Six digits, as Moses prints them.
+        assert again.features()[label] == pytest.approx(values, rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"0 ||| a ||| LM0= 1\n", "has fewer than four fields"),
+        (b"\n", "has fewer than four fields"),
+        (b"zero ||| a  ||| LM0= 1 ||| 1\n", "`zero` is no sentence number"),
+        (b"-1 ||| a  ||| LM0= 1 ||| 1\n", "`-1` is no sentence number"),
+        (b"0 ||| a  ||| LM0= one ||| 1\n", "`one` is no number"),
+        (b"0 ||| a  ||| LM0= 1 ||| x\n", "`x` is no number"),
+        (b"0 ||| a  ||| -1 -2 ||| 1\n", "has a score without a label before it"),
+        (b"0 ||| a  ||| LM0= 1 LM0= 2 ||| 1\n", "has the label LM0 twice"),
+    ],
+)
+def test_malformed_lines_are_named(tmp_path: Path, line: bytes, reason: str) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(LINE + line)
+    with pytest.raises(UserError) as caught:
+        list(read_nbest(path))
+    assert f"{path}: line 2: {reason}; give an n-best list as Moses writes it" in str(caught.value)
+
+
+def test_sentences_come_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(LINE.replace(b"0 |||", b"3 |||", 1) + LINE)
+    with pytest.raises(UserError, match=r"line 2: sentence 0 after 3; sort the list"):
+        list(read_nbest(path))
+
+
+def test_a_damaged_or_missing_list(tmp_path: Path) -> None:
+    path = tmp_path / "list.gz"
+    path.write_bytes(GOLDENS[0].read_bytes()[:-100])
+    with pytest.raises(UserError, match="truncated or corrupt"):
+        list(read_nbest(path))
+    with pytest.raises(UserError, match="cannot be read"):
+        list(read_nbest(tmp_path / "nowhere"))
+
+
+def test_a_list_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "list.gz"
+    path.write_bytes(gzip.compress(LINE + LINE.replace(b"LM0= -4.5", b"LM0= x")))
+    with pytest.raises(UserError):
+        write_nbest(tmp_path / "out", read_nbest(path))
+    assert [file.name for file in tmp_path.iterdir()] == ["list.gz"]

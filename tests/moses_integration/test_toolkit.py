@@ -1,0 +1,158 @@
+"""Which toolkit does the work, and that the toolkits share their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from moses_integration.ini import MosesIni
+from moses_integration.installed_moses import Installation, StepFailure
+from moses_integration.moses_toolkit import MosesToolkit
+from moses_integration.nbest import read_nbest
+from moses_integration.toolkit import Binary, NbestRequest, choose_toolkit
+from moses_integration.tuning.tune import TuningSettings
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+from tests.moses_integration.test_installed_moses import fake_moses, program
+
+SMALL = TuningSettings(nbest=20, iterations=2, restarts=1)
+
+
+def silent(text: str) -> None:
+    """Say nothing."""
+
+
+# Which
+
+
+def test_auto_without_moses_is_embedded(no_moses: None) -> None:
+    toolkit = choose_toolkit("auto")
+    assert (toolkit.name, str(toolkit)) == ("embedded", "embedded")
+
+
+def test_auto_with_moses_is_moses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_moses: None) -> None:
+    home = fake_moses(tmp_path / "moses")
+    monkeypatch.setenv("PATH", str(home / "bin"))
+    for toolkit in (choose_toolkit("auto"), choose_toolkit("moses")):
+        assert (toolkit.name, str(toolkit)) == ("moses", f"Moses in {home}")
+    assert choose_toolkit("embedded").name == "embedded"
+
+
+def test_moses_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_moses: None) -> None:
+    with pytest.raises(UserError, match="--toolkit moses: Moses was not found; set MOSES_HOME"):
+        choose_toolkit("moses")
+    monkeypatch.setenv("MOSES_HOME", str(tmp_path / "typo"))
+    with pytest.raises(UserError, match="typo/bin/moses: is not there"):
+        choose_toolkit("auto")
+    assert choose_toolkit("embedded").name == "embedded"
+
+
+def test_binary_tables_need_moses(no_moses: None) -> None:
+    with pytest.raises(UserError, match="--binarise compact: the embedded toolkit reads text tables; use Moses"):
+        choose_toolkit("auto", binary="compact")
+
+
+# The toolkit of Moses, with programs that pretend
+
+
+@pytest.fixture
+def pretended(tmp_path: Path) -> MosesToolkit:
+    """A Moses whose filter copies the ini and whose decoder numbers the lines."""
+    home = fake_moses(tmp_path / "moses")
+    program(home / "bin/moses", "cat -n")
+    script = home / "scripts/training/filter-model-given-input.pl"
+    script.parent.mkdir()
+    script.write_text('mkdir $ARGV[0]; system("cp", $ARGV[1], "$ARGV[0]/moses.ini");')
+    return MosesToolkit(Installation(home), 1)
+
+
+def decode(toolkit: MosesToolkit, source: Path, folder: Path) -> bytes:
+    toolkit.decode(MosesIni.read(MINI / "moses.ini"), source, folder / "out", None, folder)
+    return (folder / "out").read_bytes()
+
+
+def test_as_many_translations_as_sentences(pretended: MosesToolkit, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a\nb\n")
+    assert decode(pretended, tmp_path / "in", tmp_path) == b"     1\ta\n     2\tb\n"
+    program(tmp_path / "moses/bin/moses", "head -n 1")
+    with pytest.raises(StepFailure, match=r"decoding: moses translated 1 of 2 sentences; its log is .*moses\.log"):
+        decode(pretended, tmp_path / "in", tmp_path)
+    (tmp_path / "in").write_text("")
+    assert decode(pretended, tmp_path / "in", tmp_path) == b""
+
+
+def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path) -> None:
+    """Without them it would keep no phrase, and everything would be unknown."""
+    text = (MINI / "moses.ini").read_text()
+    (tmp_path / "moses.ini").write_text(text.replace(" input-factor=0 output-factor=0", ""))
+    (tmp_path / "in").write_text("a\n")
+    pretended.decode(MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "out", None, tmp_path / "w")
+    for line in MosesIni.read(tmp_path / "w/filtered/moses.ini").features():
+        if line.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
+            assert (line.arguments["input-factor"], line.arguments["output-factor"]) == ("0", "0")
+            assert Path(line.arguments["path"]).is_absolute()
+
+
+def test_labels_that_the_script_cannot_tune(pretended: MosesToolkit, tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text((MINI / "moses.ini").read_text().replace("LM0", "LM_0"))
+    ini = MosesIni.read(tmp_path / "moses.ini")
+    with pytest.raises(UserError, match=r"line 24: mert-moses\.pl cannot tune a feature called `LM_0`"):
+        pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent)
+
+
+def test_dev_sets_that_do_not_fit(pretended: MosesToolkit, tmp_path: Path) -> None:
+    ini = MosesIni.read(MINI / "moses.ini")
+    with pytest.raises(UserError, match="there are 100 sentences but 1000 references"):
+        pretended.tune(ini, MINI / "dev.en", [MINI / "train.fr"], [1], SMALL, tmp_path / "work", silent)
+
+
+# A real Moses
+
+
+@pytest.fixture
+def toolkits(moses_home: Path) -> Sequence[MosesToolkit]:
+    return [MosesToolkit(Installation(moses_home), 2, binary) for binary in (None, "compact", "probing")]
+
+
+KINDS = {None: "PhraseDictionaryMemory", "compact": "PhraseDictionaryCompact", "probing": "ProbingPT"}
+
+
+@pytest.mark.moses
+@pytest.mark.parametrize("binary", ["compact", "probing"])
+def test_binary_tables_translate_like_text_tables(moses_home: Path, tmp_path: Path, binary: Binary) -> None:
+    """Made with the right number of scores: five, of which the last one is ours."""
+    ini = MosesIni.read(MINI / "moses.5.ini")
+    ini.set_weights({"TranslationModel0": [0.1, 0.2, 0.3, 0.1, 0.6]})
+    lists = {}
+    for form in (None, binary):
+        folder = tmp_path / str(form)
+        toolkit = MosesToolkit(Installation(moses_home), 2, form)
+        toolkit.decode(ini, MINI / "hard.en", folder / "out", NbestRequest(folder / "nbest", 5), folder)
+        lists[form] = [(entry.words, entry.features(), entry.total) for entry in read_nbest(folder / "nbest")]
+        assert KINDS[form] in {feature.kind for feature in MosesIni.read(folder / "filtered/moses.ini").features()}
+    assert len(lists[None]) > 50
+    assert lists[None] == lists[binary]
+
+
+@pytest.mark.moses
+def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: tuple[Path, Path]) -> None:
+    """The table has four scores where the ini says five."""
+    text = (MINI / "moses.5.ini").read_text().replace("phrase-table.5.gz", str(MINI / "phrase-table.gz"))
+    text = text.replace("path=reord", f"path={MINI}/reord").replace("path=lm", f"path={MINI}/lm")
+    (tmp_path / "moses.ini").write_text(text)
+    ini = MosesIni.read(tmp_path / "moses.ini")
+    toolkit = MosesToolkit(Installation(moses_home), 1)
+    with pytest.raises(StepFailure) as caught:
+        toolkit.decode(ini, small_dev[0], tmp_path / "out", None, tmp_path / "work")
+    assert "decoding: exit code 1 of `" in str(caught.value)
+    assert "Size of scoreVector != number (4!=5) of score components on line" in str(caught.value)
+    assert f"the whole log is {tmp_path}/work/moses.log" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(StepFailure) as caught:
+        toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent)
+    assert "tuning with seed 1: exit code" in str(caught.value)
+    assert "mert-moses.log" in str(caught.value)
+    assert os.path.getsize(tmp_path / "tuning/mert.seed1/mert-moses.log") > 0  # noqa: PTH202
