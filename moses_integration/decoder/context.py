@@ -44,7 +44,11 @@ class ContextFeature(Feature, Protocol):
 
 
 class LanguageModel:
-    """An n-gram model read by KenLM, ARPA or binary (moses/LM/Ken.cpp). Values are natural logs."""
+    """An n-gram model read by KenLM, ARPA or binary (moses/LM/Ken.cpp). Values are natural logs.
+
+    The sum over a sentence is ln p of the sentence with `</s>`. Moses forgets `</s>` behind an empty last phrase, as a
+    dropped unknown word is.
+    """
 
     width, tuneable = 1, True
 

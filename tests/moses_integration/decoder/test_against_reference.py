@@ -122,6 +122,7 @@ def test_a_narrow_search_finds_derivations_that_exist(language_models: list[Path
 def test_hypotheses_with_another_last_phrase_are_not_alike() -> None:
     """`a` is a swap behind `b c`, but not behind `b`, `c`, which scores better until then."""
     lines = [Line((b"b", b"c"), (b"B",), (0.1,)), *(Line((word,), (b"B",), (0.9,)) for word in (b"a", b"b", b"c"))]
+    rows: dict[tuple[Words, Words], tuple[float, ...]]
     rows = {((b"a",), (b"B",)): (0.001, 1.0, 0.001), ((b"c",), (b"B",)): (1.0, 0.001, 0.001)}
     weights = {**WEIGHTS, "W": [0.0], "P": [0.0], "D": [0.0], "R0": [1.0] * 3}
     system = SmallSystem(lines, weights, [Reordering("wbe-msd-backward-fe", rows)], settings=UNLIMITED)
