@@ -21,6 +21,7 @@ from moses_integration.decoder.phrases import Feature, Words, split_words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
+from moses_integration.processes import available_cores
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import optimise
@@ -118,7 +119,7 @@ class Tuner:
             UserError: the model or the data cannot be used.
         """
         check_dev_set(sentences, references)
-        self._settings, self._references, self._processes = settings, references, processes or 1
+        self._settings, self._references, self._processes = settings, references, processes or available_cores()
         self._model = declare_model(ini)
         start_F = self._model.weights_F[self._model.tuneable_F]
         # mert-moses.pl scales the first weights like all later ones; their size alone changes nothing but the beam.
