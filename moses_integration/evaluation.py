@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines
+from phrasescore.files import display_name, read_lines
 
 Statistics = NDArray[np.int64]
 
@@ -117,7 +117,8 @@ def _read_parallel(paths: Sequence[Path]) -> list[list[str]]:
     for text, path in zip(texts, paths, strict=True):
         if len(text) != len(texts[-1]):
             raise UserError(
-                f"{path}: has {len(text)} lines but {paths[-1]} has {len(texts[-1])}; give files of the same sentences"
+                f"{display_name(path)}: has {len(text)} lines but {display_name(paths[-1])} has {len(texts[-1])}; "
+                "give files of the same sentences"
             )
     if not texts[-1]:
         raise UserError(f"{paths[-1]}: is empty; give the reference translations")

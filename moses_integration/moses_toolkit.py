@@ -16,11 +16,13 @@ from moses_integration.processes import available_cores
 from moses_integration.toolkit import Binary, NbestRequest, Say
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
+from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
 
 _HEURISTIC = "grow-diag-final-and"
 _TABLES = ("lex.e2f", "lex.f2e", "phrase-table.gz", REORDERING_TABLE)
 _REFERENCES = "dev.references"
+_ODD = re.compile(r"[^\w./@%+=:,-]")
 _DEV_BLEU = re.compile(r"^# BLEU ([0-9.]+) on dev", re.MULTILINE)
 
 
@@ -30,6 +32,7 @@ class MosesToolkit:
     name = "moses"
 
     def __init__(self, installation: Installation, processes: int | None = None, binary: Binary | None = None) -> None:
+        _check_path(installation.home)
         self._moses, self._binary = installation, binary
         self._threads = str(processes or available_cores())
 
@@ -38,6 +41,7 @@ class MosesToolkit:
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> None:
         """Run steps 4 to 7 of train-model.perl: lexical tables, extraction, phrase scores, reordering table."""
+        _check_path(folder)
         # Moses' own programs go on with points outside a sentence and with words they misread.
         read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
         root = folder / "training"
@@ -71,6 +75,7 @@ class MosesToolkit:
         say: Say,
     ) -> list[Tuning]:
         """Run mert-moses.pl once for each seed, on tables filtered for the dev set."""
+        _check_path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for feature in ini.features():
             ini.check_label(feature)
@@ -116,6 +121,7 @@ class MosesToolkit:
 
     def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
         """Run `moses` on tables filtered for the input."""
+        _check_path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         filtered = self._filter(ini, source, folder)
         translations, lists, log = folder / "translations", folder / "nbest", folder / "moses.log"
@@ -174,6 +180,16 @@ class MosesToolkit:
         run_step(f"binarising {feature.label}", command, folder / f"binarise.{feature.label}.log", form.artefacts)
         ini.set_kind(feature.label, form.kind)
         ini.set_argument(feature.label, "path", str(form.path))
+
+
+def _check_path(folder: Path) -> None:
+    """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
+    odd = _ODD.search(str(folder.resolve()))
+    if odd:
+        raise UserError(
+            f"{folder}: Moses' scripts cannot use a folder with `{odd[0]}` in its path; give another one (--work says "
+            "where tune and decode work)"
+        )
 
 
 def _write_lines(path: Path | str, lines: Iterable[bytes]) -> None:

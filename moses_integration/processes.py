@@ -39,12 +39,15 @@ def worker_pool(
     Left to itself a pool waits for the tasks that run, which may take minutes, even after Ctrl-C.
     """
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer, arguments) as pool:
+        others = active_children()
         with _deaf_to_interrupts():
-            # The first task starts all processes.
-            pool.submit(int)
+            # A task for which no process is idle starts one.
+            for _ in range(processes):
+                pool.submit(int)
+        workers = [process for process in active_children() if process not in others]
         try:
             yield pool
         except BaseException:
-            for process in active_children():
-                process.terminate()
+            for worker in workers:
+                worker.terminate()
             raise

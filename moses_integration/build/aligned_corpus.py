@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.parallel_text import split_words
 from moses_integration.build.word_alignment import parse_points
+from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.phrases import Ids, Offsets, offsets_of

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.parallel_text import read_pairs, split_words
+from moses_integration.build.parallel_text import read_pairs
 from moses_integration.processes import available_cores, worker_pool
+from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 

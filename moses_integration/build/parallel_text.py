@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 
+from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
 
@@ -31,11 +32,6 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
         raise UserError(
             f"{longer}: has {pairs + rest} lines but {shorter} has {pairs}; give files whose lines translate each other"
         )
-
-
-def split_words(line: bytes) -> list[bytes]:
-    """Return the words of a line, which blanks separate."""
-    return [word for word in line.split(b" ") if word]
 
 
 @dataclass(frozen=True)

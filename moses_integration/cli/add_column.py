@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from moses_integration.cli.options import finite
 from phrasescore.cli.options import positive
 
 
@@ -22,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--feature", metavar="LABEL", help="the phrase table meant, if there are several")
     parser.add_argument(
-        "--weight", type=float, default=0.2, metavar="X", help="first weight of a new column (default: %(default)s)"
+        "--weight", type=finite, default=0.2, metavar="X", help="first weight of a new column (default: %(default)s)"
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.set_defaults(run=run)

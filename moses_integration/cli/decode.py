@@ -11,11 +11,13 @@ from moses_integration.cli.options import (
     add_text_options,
     add_toolkit_options,
     prepare_text,
+    require_writable,
     toolkit_of,
     work_folder,
 )
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
+from phrasescore.errors import UserError
 
 
 class _FileAndSize(argparse.Action):
@@ -73,9 +75,12 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.build.system import SystemText
     from moses_integration.ini import MosesIni
     from moses_integration.toolkit import NbestRequest
-    from phrasescore.files import open_output, read_bytes, read_lines, write_atomically
+    from phrasescore.files import STANDARD_STREAM, open_output, read_bytes, read_lines, write_atomically
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
+    require_writable(args.output, nbest.path if nbest else None)
+    if nbest and str(nbest.path) == str(args.output) == STANDARD_STREAM:
+        raise UserError("--nbest -: the translations go to standard output already; give -o FILE or another file here")
     toolkit = toolkit_of(args, Reporter(quiet=args.quiet))
     ini = MosesIni.read(args.ini)
     with interrupt_on_sigterm(), work_folder(args.work) as folder:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UserError
+from phrasescore.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -58,6 +61,31 @@ def natural(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text} is negative")
     return number
+
+
+def finite(text: str) -> float:
+    """Parse a number that is neither infinite nor none."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text} is no finite number")
+    return number
+
+
+def require_writable(*paths: str | Path | None) -> None:
+    """Check before long work that its results can be written; a path that is None or `-` is passed over.
+
+    Raises:
+        UserError: one cannot be written.
+    """
+    for path in paths:
+        if path is None or str(path) == STANDARD_STREAM:
+            continue
+        if Path(path).is_dir():
+            raise UserError(f"{path}: is a folder; give the name of a file")
+        folder = Path(path).resolve().parent
+        if not os.access(folder, os.W_OK):
+            reason = "may not be written to" if folder.is_dir() else "is no folder"
+            raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
 
 
 def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:

@@ -14,6 +14,7 @@ from moses_integration.cli.options import (
     add_toolkit_options,
     natural,
     prepare_text,
+    require_writable,
     toolkit_of,
     work_folder,
 )
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.tuning.tune import TuningSettings, spread
     from phrasescore.files import write_atomically
 
+    require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini = MosesIni.read(args.ini)

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration import words
 from phrasescore.errors import UserError
 
 Words = tuple[bytes, ...]
@@ -141,7 +142,7 @@ def parse_alignment(field: bytes) -> tuple[tuple[int, int], ...]:
 
 def split_words(phrase: bytes) -> Words:
     """Split a phrase or a sentence at blanks and tabs, as Moses does."""
-    return tuple(word for word in phrase.replace(b"\t", b" ").split(b" ") if word)
+    return tuple(words.split_words(phrase.replace(b"\t", b" ")))
 
 
 def fault(path: object, row: int, reason: str) -> UserError:

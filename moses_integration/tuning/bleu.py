@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 
@@ -49,14 +50,14 @@ def bleu_statistics(references: Sequence[bytes], candidates: Sequence[bytes]) ->
 
     Of two references equally close in length the shorter one gives R.
     """
-    reference_words = [_words(reference) for reference in references]
+    reference_words = [split_words(reference) for reference in references]
     lengths = sorted(len(words) for words in reference_words)
     limits = _largest_counts(reference_words)
 
     def row(words: list[bytes]) -> list[int]:
         return [*_matches_and_totals(words, limits), min(lengths, key=lambda length: abs(length - len(words)))]
 
-    rows = {text: row(_words(text)) for text in dict.fromkeys(candidates)}
+    rows = {text: row(split_words(text)) for text in dict.fromkeys(candidates)}
     return np.array([rows[text] for text in candidates], np.int32).reshape(-1, STATISTICS)
 
 
@@ -88,10 +89,6 @@ def _geometric_mean(statistics: Statistics, added: int) -> NDArray[np.float64]:
     brevity = 1 - statistics[..., -1] / np.maximum(statistics[..., 1], 1)
     mean: NDArray[np.float64] = np.exp(log_precisions.mean(axis=-1) + np.minimum(brevity, 0))
     return mean
-
-
-def _words(text: bytes) -> list[bytes]:
-    return [word for word in text.split(b" ") if word]
 
 
 def _ngrams(words: list[bytes], order: int) -> Iterator[Ngram]:

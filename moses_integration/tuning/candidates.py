@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from moses_integration.nbest import NbestEntry
 from moses_integration.tuning.bleu import STATISTICS, bleu_statistics
+from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
 from phrasescore.phrases import Offsets, offsets_of
@@ -208,7 +209,7 @@ def _read_blocks(path: Path, kind: bytes, parse: Callable[[bytes], Number]) -> I
     lines = enumerate(read_lines(path), 1)
     for first, header in lines:
         try:
-            begin, sentence, count, columns, *names = _tokens(header)
+            begin, sentence, count, columns, *names = split_words(header)
             if begin != kind + b"_TXT_BEGIN_0" or int(sentence) < 0 or int(count) < 1:
                 raise ValueError
             rows: list[list[Number]] = []
@@ -221,7 +222,7 @@ def _read_blocks(path: Path, kind: bytes, parse: Callable[[bytes], Number]) -> I
             ) from error
         for line, text in islice(lines, int(count)):
             try:
-                rows.append([parse(token) for token in _tokens(text)])
+                rows.append([parse(token) for token in split_words(text)])
                 if len(rows[-1]) != block.columns:
                     raise ValueError(f"has {len(rows[-1])} numbers")
             except ValueError as error:
@@ -230,7 +231,7 @@ def _read_blocks(path: Path, kind: bytes, parse: Callable[[bytes], Number]) -> I
                     "supported, and a damaged file must be made again"
                 ) from error
         line, footer = next(lines, (first + 1 + len(rows), b""))
-        if len(rows) < int(count) or _tokens(footer) != [kind + b"_TXT_END_0"]:
+        if len(rows) < int(count) or split_words(footer) != [kind + b"_TXT_END_0"]:
             raise UserError(
                 f"{path}: line {line}: should be `{kind.decode()}_TXT_END_0`, after {int(count)} candidates; "
                 "the file is damaged or was cut, make it again"
@@ -251,10 +252,6 @@ def _write_blocks(
                 # The shortest form that reads back as the same number, a whole number without its `.0`.
                 stream.write((" ".join(map(repr, row)) + " ").replace(".0 ", " ").encode() + b"\n")
             stream.write(kind + b"_TXT_END_0\n")
-
-
-def _tokens(line: bytes) -> list[bytes]:
-    return [token for token in line.split(b" ") if token]
 
 
 def _require_finite(features_KF: NDArray[np.float64], names: Sequence[str], where: str) -> None:

@@ -24,15 +24,14 @@ B corners (breakpoints) of all sentences, I = B + 1 intervals, D directions, N s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
-from multiprocessing import get_context
 from operator import attrgetter, itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.processes import worker_pool
 from moses_integration.tuning.bleu import Statistics, bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
 from phrasescore.errors import UserError
@@ -366,7 +365,7 @@ def _share(
     if processes <= 1:
         return climb(starts, seeds)
     shares = [slice(first, None, processes) for first in range(processes)]
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with worker_pool(processes) as pool:
         parts = list(pool.map(climb, [starts[share] for share in shares], [seeds[share] for share in shares]))
     return [parts[number % processes][number // processes] for number in range(len(starts))]
 

@@ -96,6 +96,14 @@ def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path)
             assert Path(line.arguments["path"]).is_absolute()
 
 
+def test_folders_that_the_scripts_cannot_use(pretended: MosesToolkit, tmp_path: Path) -> None:
+    ini = MosesIni.read(MINI / "moses.ini")
+    with pytest.raises(UserError, match="my work: Moses' scripts cannot use a folder with ` ` in its path; give anoth"):
+        pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "my work")
+    with pytest.raises(UserError, match=r"mose\$: Moses' scripts cannot use a folder with `\$`"):
+        MosesToolkit(Installation(tmp_path / "mose$"))
+
+
 def test_labels_that_the_script_cannot_tune(pretended: MosesToolkit, tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text((MINI / "moses.ini").read_text().replace("LM0", "LM_0"))
     ini = MosesIni.read(tmp_path / "moses.ini")

@@ -88,13 +88,11 @@ def test_the_report_says_how(system: Path) -> None:
 def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
     for name, lines in (("a.en", "a b\n\nc\n"), ("a.fr", "x y\nz\nw\n"), ("a.align", "0-0 1-1\n\n0-0\n")):
         (tmp_path / name).write_text(lines)
-    texts = [tmp_path / "a.en", tmp_path / "a.fr"]
-    build_system(
-        *texts, tmp_path / "system", TOKENISED, EmbeddedToolkit(1).build_tables, tmp_path / "a.align", lambda text: None
-    )
+    texts, tables = (tmp_path / "a.en", tmp_path / "a.fr"), EmbeddedToolkit(1).build_tables
+    build_system(*texts, tmp_path / "system", TOKENISED, tables, tmp_path / "a.align")
     assert (tmp_path / "system/corpus/train.en").read_text() == "a b\n\nc\n"
     settings = replace(TOKENISED, alignment_method="ibm1")
-    build_system(*texts, tmp_path / "other", settings, EmbeddedToolkit(1).build_tables)
+    build_system(*texts, tmp_path / "other", settings, tables)
     assert (tmp_path / "other/corpus/train.en").read_text() == "a b\nc\n"
     report = json.loads((tmp_path / "other/build.json").read_text())
     assert (report["text"]["kept"], report["text"]["dropped"]) == (2, {"empty": 1})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 # What Moses' experiment manager takes for a crash when it stands on standard error (scripts/ems/experiment.perl).
 CRASH_WORDS = (
@@ -35,22 +37,26 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-W", "error", "-c", start, *map(str, arguments)]
 
 
-def environment(**more: str) -> dict[str, str]:
-    """An environment without a Moses of MOSES_HOME."""
+def environment(more: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """An environment without a Moses of MOSES_HOME, and with `more`."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("MOSES_HOME", "PYTHONUNBUFFERED")}
-    return inherited | {"OMP_NUM_THREADS": "1"} | more
+    return {**inherited, "OMP_NUM_THREADS": "1", **more}
 
 
-def run(*arguments: str | Path, stdin: bytes = b"", **more: str) -> subprocess.CompletedProcess[bytes]:
+def run(
+    *arguments: str | Path, stdin: bytes = b"", more: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[bytes]:
     """Run a command in a process of its own; `more` goes into its environment."""
     return subprocess.run(
-        command(*arguments), input=stdin, capture_output=True, env=environment(**more), timeout=100, check=False
+        command(*arguments), input=stdin, capture_output=True, env=environment(more), timeout=100, check=False
     )
 
 
-def succeed(*arguments: str | Path, stdin: bytes = b"", **more: str) -> subprocess.CompletedProcess[bytes]:
+def succeed(
+    *arguments: str | Path, stdin: bytes = b"", more: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[bytes]:
     """Run a command that must succeed, and say nothing that looks like a crash."""
-    done = run(*arguments, stdin=stdin, **more)
+    done = run(*arguments, stdin=stdin, more=more)
     assert done.returncode == 0, done.stderr.decode()
     assert not [word for word in CRASH_WORDS if word in done.stderr.lower()]
     return done

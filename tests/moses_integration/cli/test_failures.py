@@ -64,8 +64,16 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ([*DECODE, INI, "--source", "FOLDER/two", "--binarise", "compact"], "the embedded toolkit reads text tables"),
         ([*DECODE, INI, "--source", "FOLDER/cut.gz"], "cut.gz: the compressed data is truncated"),
         (["decode", INI, "--source", "FOLDER/two"], "has no preparation.json; give text that is tokenised"),
-        (["decode", INI, "--prepared", "--source", "FOLDER/two", "-o", "FOLDER/no/out"], "out: cannot be written"),
-        ([*DECODE, INI, "--source", "FOLDER/two", "--nbest", "FOLDER/no/nbest", "3"], "nbest: cannot be written"),
+        (["decode", INI, "-o", "FOLDER/no/out"], "out: cannot be written, for FOLDER/no is no folder"),
+        ([*DECODE, INI, "--nbest", "FOLDER/no/nbest", "3"], "nbest: cannot be written, for FOLDER/no is no folder"),
+        (["decode", INI, "--nbest", "-", "3"], "--nbest -: the translations go to standard output already; give -o"),
+        ([*TUNE, "--source", "x", "--reference", "y", "-o", "FOLDER/no/x.ini"], "x.ini: cannot be written, for"),
+        ([*TUNE, "--source", "x", "--reference", "y", "-o", "FOLDER/sub"], "sub: is a folder; give the name of a"),
+        (
+            [*TUNE, "--source", "x", "--reference", "y", "--report", "FOLDER/no/r"],
+            "r: cannot be written, for FOLDER/no",
+        ),
+        ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER/two"], "two: File exists"),
         (["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"], "2 more are to be added"),
         (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: line: has 1 field"),
         (["add-column", INI, "--table", "x", "--feature", "TM", "-o", "FOLDER/o"], "has no feature `TM`; it has Unkn"),
@@ -88,10 +96,10 @@ def test_errors_are_one_sentence(
 
 def test_moses_that_is_not_there(folder: Path) -> None:
     texts = ("--prepared", "--source", folder / "two")
-    done = run("decode", INI, *texts, "--toolkit", "moses", PATH="/nowhere")
+    done = run("decode", INI, *texts, "--toolkit", "moses", more={"PATH": "/nowhere"})
     sentence = sentence_of(done.returncode, done.stderr)
     assert "--toolkit moses: Moses was not found; set MOSES_HOME to its folder" in sentence
-    done = run("decode", INI, *texts, MOSES_HOME=str(folder))
+    done = run("decode", INI, *texts, more={"MOSES_HOME": str(folder)})
     assert f"{folder}/bin/moses: is not there or not executable" in sentence_of(done.returncode, done.stderr)
 
 
@@ -104,13 +112,13 @@ def test_a_failed_step_of_moses_keeps_its_log(folder: Path) -> None:
     (folder / "scripts/training/filter-model-given-input.pl").write_text('die "no such luck";')
     (folder / "tmp").mkdir()
     home = {"MOSES_HOME": str(folder), "TMPDIR": str(folder / "tmp")}
-    done = run("decode", INI, "--prepared", "--source", folder / "two", **home)
+    done = run("decode", INI, "--prepared", "--source", folder / "two", more=home)
     sentence = sentence_of(done.returncode, done.stderr)
     assert "filtering: exit code " in sentence
     assert "which said: no such luck at " in sentence
     log = Path(sentence.rsplit("the whole log is ")[1])
     assert "no such luck" in log.read_text()
-    run("decode", INI, "--prepared", "--source", folder / "nowhere", **home)
+    run("decode", INI, "--prepared", "--source", folder / "nowhere", more=home)
     assert len(list((folder / "tmp").iterdir())) == 1
 
 
@@ -125,7 +133,7 @@ def test_a_stopped_tuning_leaves_nothing(
     process = subprocess.Popen(
         command(*arguments),
         stderr=subprocess.PIPE,
-        env=environment(TMPDIR=str(tmp_path / "tmp"), PYTHONUNBUFFERED="1"),
+        env=environment({"TMPDIR": str(tmp_path / "tmp"), "PYTHONUNBUFFERED": "1"}),
         start_new_session=True,
     )
     assert process.stderr is not None

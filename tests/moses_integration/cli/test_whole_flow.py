@@ -102,13 +102,15 @@ def test_auto_takes_moses_and_says_so(
     texts = ("--source", source, "--reference", reference, "--prepared")
     tuned, work = tmp_path / "tuned.ini", tmp_path / "work"
     told = succeed(
-        "tune", system / "moses.ini", *texts, *QUICK, "-o", tuned, "--work", work, "--binarise", "compact", **moses
+        "tune", system / "moses.ini", *texts, *QUICK, "-o", tuned, "--work", work, "--binarise", "compact", more=moses
     )
     assert f"toolkit: Moses in {moses_home}".encode() in told.stderr
     assert (work / "mert.seed1/mert-moses.log").exists()
     assert MosesIni.read(tuned).phrase_table().kind == "PhraseDictionaryMemory"
-    by_moses = succeed("decode", tuned, "--prepared", "--source", source, "--nbest", tmp_path / "n", "3", "-q", **moses)
-    embedded = succeed("decode", tuned, "--prepared", "--source", source, "-q", "--toolkit", "embedded", **moses)
+    by_moses = succeed(
+        "decode", tuned, "--prepared", "--source", source, "--nbest", tmp_path / "n", "3", "-q", more=moses
+    )
+    embedded = succeed("decode", tuned, "--prepared", "--source", source, "-q", "--toolkit", "embedded", more=moses)
     assert by_moses.stdout == embedded.stdout
     assert {entry.sentence for entry in read_nbest(tmp_path / "n")} == set(range(12))
 
@@ -148,6 +150,7 @@ def test_wrong_usage_is_exit_code_2(
         ["tune", "i", "--source", "a", "--reference", "b", "-o", "c", "--restarts", "-1"],
         ["evaluate", "a", "--reference", "b", "--seed", "-3"],
         ["add-column", "i", "--table", "t", "--columns", "0", "-o", "o"],
+        ["add-column", "i", "--table", "t", "--weight", "nan", "-o", "o"],
     ):
         with pytest.raises(SystemExit) as end:
             main(arguments)

@@ -1,0 +1,8 @@
+"""Words of a line: what blanks separate, in every file of Moses."""
+
+from __future__ import annotations
+
+
+def split_words(line: bytes) -> list[bytes]:
+    """Return the words of a line; blanks that are doubled or stand at the ends make none."""
+    return [word for word in line.split(b" ") if word]
