@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 .PHONY: demo test check format speed clean
 
 demo: $(READY)
-	$(BIN)/python -m experiments.ablation gettext-en-fr --output demo --toolkit embedded --examples 12
+	$(BIN)/python -m experiments.ablation gettext-en-fr --output demo --examples 12
 
 test: $(READY)
 	$(BIN)/python -m pytest

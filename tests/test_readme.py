@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_integration.cli import make_parser
 from phrasescore.training.presets import PRESETS
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -23,6 +24,18 @@ def test_options_in_the_readme_exist(command: str) -> None:
     )
     known = set(re.findall(r"--[a-z][a-z-]*", done.stdout))
     assert named - known == set()
+
+
+def test_options_of_the_toolkit_in_the_readme_exist() -> None:
+    section = README.split("### phrasescore-smt\n")[1].split("\n##")[0]
+    for line in re.findall(r"^    phrasescore-smt (.*)$", section, re.MULTILINE):
+        command = line.split()[0]
+        parser = make_parser()._subparsers
+        assert parser is not None
+        choices = parser._group_actions[0].choices
+        assert isinstance(choices, dict)
+        known = set(re.findall(r"--[a-z][a-z-]*", choices[command].format_help()))
+        assert set(re.findall(r"--[a-z][a-z-]*", line)) - known == set()
 
 
 def test_every_preset_is_described() -> None:

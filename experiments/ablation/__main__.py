@@ -22,7 +22,13 @@ def parse_arguments() -> argparse.Namespace:
     names = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.toml")))
     parser.add_argument("config", help=f"a TOML file, or one of {names}")
     parser.add_argument("--output", type=Path, help="folder for everything (default: results/ablation/NAME)")
-    parser.add_argument("--toolkit", choices=("auto", "moses", "embedded"), help="instead of the configuration's")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TOML",
+        help="""change the configuration, as in --set 'toolkit = "moses"' --set 'build.aligner = "hmm"'""",
+    )
     parser.add_argument("--from", dest="origin", type=Path, default=DEFAULT_FOLDER, help="folder of Multi30k's files")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where downloads are kept")
     parser.add_argument("--processes", type=int, help="processes to share the work among (default: all cores)")
@@ -33,9 +39,7 @@ def parse_arguments() -> argparse.Namespace:
 def run(args: argparse.Namespace) -> int:
     """Run the ablation; print its table."""
     path = CONFIGS / f"{args.config}.toml"
-    config = read_config(path if path.exists() else Path(args.config))
-    if args.toolkit:
-        config = type(config)(**{**vars(config), "toolkit": args.toolkit})
+    config = read_config(path if path.exists() else Path(args.config), args.set)
     folder = args.output or Path("results/ablation") / Path(args.config).stem
     options = {"origin": args.origin, "cache": args.cache}
     ablation = Ablation(config, folder, options, lambda text: print(text, file=sys.stderr, flush=True), args.processes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -60,16 +61,16 @@ class Config:
     """Options of `phrasescore train`."""
 
 
-def read_config(path: Path) -> Config:
-    """Read a configuration.
+def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
+    """Read a configuration; `changes` are lines of TOML such as `build.aligner = "hmm"` that come after it.
 
     Raises:
         UserError: it cannot be read, or has an unknown key or a value of the wrong type.
     """
-    try:
-        values: dict[str, Any] = tomllib.loads(read_bytes(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: is not a TOML file ({error}); mend it") from error
+    values = _parse_toml(read_bytes(path), str(path))
+    for change in changes:
+        for key, value in _parse_toml(change.encode(), f"--set {change}").items():
+            values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
     known = {item.name: item for item in fields(Config)}
     for key in values:
         if key not in known:
@@ -89,3 +90,10 @@ def read_config(path: Path) -> Config:
     if unknown:
         raise UserError(f"{path}: there is no row {', '.join(sorted(unknown))}; choose among {', '.join(ROWS)}")
     return Config(**values)
+
+
+def _parse_toml(text: bytes, place: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{place}: is not TOML ({error}); mend it") from error

@@ -35,13 +35,19 @@ def test_network_options_become_those_of_train(tmp_path: Path) -> None:
     assert config.seeds == (7,)
 
 
+def test_changes_come_after_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("seeds = [7]\n[build]\norder = 3\n")
+    config = read_config(tmp_path / "a.toml", ["build.aligner = 'hmm'", "seeds = [8, 9]"])
+    assert (config.build.order, config.build.aligner, config.seeds) == (3, "hmm", (8, 9))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("sedes = [1]", "did you mean `seeds`"),
         ("[data]\nnaem = 'x'", "did you mean `name`"),
         ("rows = ['+XYZ']", "no row +XYZ"),
-        ("rows = [", "not a TOML file"),
+        ("rows = [", "is not TOML"),
     ],
 )
 def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
