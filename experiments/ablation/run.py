@@ -88,6 +88,8 @@ class Ablation:
             section.target,
             tokenise=not is_tokenised,
             casing="keep" if is_tokenised else section.casing,
+            # Tokenised text comes with Moses' escapes.
+            escape=not is_tokenised,
         )
         settings = BuildSettings(
             text,

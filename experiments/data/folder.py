@@ -43,6 +43,7 @@ class Corpus:
     origin: Mapping[str, Any]
     """Where the text is from: versions, hashes, what the references are."""
     tokenised: bool
+    """Split into words, with Moses' special characters escaped."""
     lower_cased: bool
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many pairs each filter took out."""
