@@ -5,27 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-import shtab
-
 from moses_integration.cli import add_column, build, decode, ems_hook, evaluate, tune
-from phrasescore import __version__
 from phrasescore.cli.console import run_command
+from phrasescore.cli.options import make_command_parser
 
 _COMMANDS = (build, add_column, tune, decode, evaluate, ems_hook)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="phrasescore-smt",
-        description="From parallel text to tuned BLEU, with an installed Moses or without one.",
+    return make_command_parser(
+        "phrasescore-smt", "From parallel text to tuned BLEU, with an installed Moses or without one.", _COMMANDS
     )
-    parser.add_argument("--version", action="version", version=f"phrasescore-smt {__version__}")
-    shtab.add_argument_to(parser, "--print-completion")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add_parser(subparsers)
-    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,27 +8,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-import shtab
-
-from phrasescore import __version__
 from phrasescore.cli import annotate, check, score, train
 from phrasescore.cli.console import run_command
+from phrasescore.cli.options import make_command_parser
 
 _COMMANDS = (train, annotate, score, check)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="phrasescore",
-        description="Neural scores for Moses phrase tables, after Cho et al. (EMNLP 2014).",
+    return make_command_parser(
+        "phrasescore", "Neural scores for Moses phrase tables, after Cho et al. (EMNLP 2014).", _COMMANDS
     )
-    parser.add_argument("--version", action="version", version=f"phrasescore {__version__}")
-    shtab.add_argument_to(parser, "--print-completion")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add_parser(subparsers)
-    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:

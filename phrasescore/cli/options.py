@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, get_args
 
+import shtab
+
+from phrasescore import __version__
 from phrasescore.configuration import Section, choices, option_types, scalar_type
 from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM
@@ -14,6 +19,17 @@ from phrasescore.pairs import Direction
 
 if TYPE_CHECKING:
     from phrasescore.scoring.engine import Scorer
+
+
+def make_command_parser(program: str, description: str, commands: Sequence[ModuleType]) -> argparse.ArgumentParser:
+    """Return the parser of a program with commands; each is a module with `add_parser`."""
+    parser = argparse.ArgumentParser(prog=program, description=description)
+    parser.add_argument("--version", action="version", version=f"{program} {__version__}")
+    shtab.add_argument_to(parser, "--print-completion")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in commands:
+        command.add_parser(subparsers)
+    return parser
 
 
 def positive(text: str) -> int:
