@@ -39,9 +39,9 @@ class Section(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
-def option(default: T, text: str, *, minimum: float | None = None) -> T:
-    """Declare a dataclass field with the help text of its option and the least value it may have."""
-    return field(default=default, metadata={"help": text, "minimum": minimum})
+def option(default: T, text: str, *, minimum: float | None = None, maximum: float | None = None) -> T:
+    """Declare a dataclass field with the help text of its option and the least and the greatest value it may have."""
+    return field(default=default, metadata={"help": text, "minimum": minimum, "maximum": maximum})
 
 
 def option_types(section: type[Section]) -> dict[str, Any]:
@@ -71,9 +71,12 @@ def check_values(section: type[Section], values: Mapping[str, Any], place: str) 
     kinds = option_types(section)
     checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
     for item in fields(section):
-        minimum, value = item.metadata["minimum"], checked.get(item.name)
+        minimum, maximum = item.metadata["minimum"], item.metadata["maximum"]
+        value = checked.get(item.name)
         if minimum is not None and value is not None and not value >= minimum:
             raise UserError(f"{place}: {item.name} is {value}; give at least {minimum}")
+        if maximum is not None and value is not None and not value <= maximum:
+            raise UserError(f"{place}: {item.name} is {value}; give at most {maximum}")
     return checked
 
 

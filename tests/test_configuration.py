@@ -39,6 +39,8 @@ def test_the_paper_s_sizes() -> None:
         ({"hidden": True}, "give a whole number"),
         ({"summary": 1}, "give true or false"),
         ({"encoder_reset": "never"}, "here: encoder_reset is 'never'; choose one of before, after"),
+        ({"hidden": 0}, "here: hidden is 0; give at least 1"),
+        ({"dropout": 1.0}, "here: dropout is 1.0; give at most 0.9"),
     ],
 )
 def test_wrong_values_are_refused(values: dict[str, object], message: str) -> None:

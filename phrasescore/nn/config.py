@@ -29,3 +29,9 @@ class ModelConfig:
     initialisation: Initialisation = option(
         "cho2014", "Gaussian of 0.01 and orthogonal recurrent matrices (cho2014), or scaled by layer size"
     )
+    dropout: float = option(
+        0.0,
+        "share of word vectors' elements, of the summary's and of the maxout outputs dropped in training",
+        minimum=0,
+        maximum=0.9,
+    )

@@ -35,17 +35,19 @@ class Decoder(nn.Module):
         maxout: int,
         rank: int,
         biases: Biases,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.embedding = WordEmbedding(words, embedding, bias=biases == "authors")
         self.initial = nn.Linear(hidden, hidden, bias=biases != "none")
         self.unit = GatedUnit(embedding, hidden, hidden, reset=reset, biases=biases)
-        self.readout = MaxoutReadout(embedding, hidden, hidden, maxout, rank, biases=biases)
+        self.readout = MaxoutReadout(embedding, hidden, hidden, maxout, rank, biases=biases, dropout=dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: PairBatch, encoded: EncodedSource) -> Tensor:
         """Return the readout of each node [A, k]; its product with the output words gives their logits."""
         c_Sn, tree, source_A = encoded.summary_Sn, batch.target, batch.source_of_node_A
-        e_Nm = self.embedding(tree.words_N)
+        e_Nm = self.dropout(self.embedding(tree.words_N))
         context_A3n = self.unit.project_context(c_Sn).index_select(0, source_A)
         context_R3n, context_N3n = context_A3n.split((batch.target_starts, len(e_Nm)))
         # The first step reads no word: e(y_0) = 0.

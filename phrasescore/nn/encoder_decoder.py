@@ -36,6 +36,7 @@ class EncoderDecoder(nn.Module):
             reset=config.encoder_reset,
             summary=config.summary,
             biases=config.biases,
+            dropout=config.dropout,
         )
         self.decoder = Decoder(
             target_words,
@@ -45,6 +46,7 @@ class EncoderDecoder(nn.Module):
             maxout=config.maxout,
             rank=config.output_rank,
             biases=config.biases,
+            dropout=config.dropout,
         )
         self.softmax = WordSoftmax(target_words, self.decoder.readout.size, bias=config.biases != "none")
         initialise(self, config.initialisation)

@@ -19,12 +19,15 @@ class MaxoutReadout(nn.Module):
     This layer ends with G_r s; G_l and the softmax are in `softmax.py`. Rank 0 leaves G whole.
     """
 
-    def __init__(self, embedding: int, hidden: int, context: int, maxout: int, rank: int, *, biases: Biases) -> None:
+    def __init__(
+        self, embedding: int, hidden: int, context: int, maxout: int, rank: int, *, biases: Biases, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.state = nn.Linear(hidden, 2 * maxout, bias=biases != "none")
         self.word = nn.Linear(embedding, 2 * maxout, bias=False)
         self.context = nn.Linear(context, 2 * maxout, bias=False)
         self.factor = nn.Linear(maxout, rank, bias=False) if rank else None
+        self.dropout = nn.Dropout(dropout)
         self.size = rank or maxout
 
     def forward(self, h_An: Tensor, e_Nm: Tensor, c_Sd: Tensor, source_A: Tensor) -> Tensor:
@@ -39,5 +42,5 @@ class MaxoutReadout(nn.Module):
         starts = len(h_An) - len(e_Nm)
         s_A2s = self.state(h_An) + self.context(c_Sd).index_select(0, source_A)
         s_A2s = s_A2s + nn.functional.pad(self.word(e_Nm), (0, 0, starts, 0))
-        s_As = torch.amax(s_A2s.unflatten(1, (-1, 2)), dim=2)
+        s_As = self.dropout(torch.amax(s_A2s.unflatten(1, (-1, 2)), dim=2))
         return s_As if self.factor is None else self.factor(s_As)

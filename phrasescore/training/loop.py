@@ -244,6 +244,8 @@ class Trainer:
             group["lr"] = rate
         device = self.device.torch_device
         batch = PairBatch.apart(pairs.source, pairs.target).to(device)
+        # The masks of dropout depend on the update alone, so that a resumed run draws the same ones.
+        torch.manual_seed((self.config.seed << 32) + self.progress.update)
         self.optimiser.zero_grad(set_to_none=True)
         with self.device.products():
             log_prob_I = self.network(batch)

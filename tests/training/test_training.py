@@ -48,12 +48,12 @@ def metrics(folder: Path) -> list[dict[str, object]]:
     return records
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+@pytest.mark.parametrize(("optimiser", "dropout"), [("adam", 0.0), ("adadelta", 0.0), ("adam", 0.5)])
 def test_a_resumed_run_equals_one_never_stopped(
-    small_table: Path, tmp_path: Path, tiny_settings: Settings, optimiser: Optimiser
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, optimiser: Optimiser, dropout: float
 ) -> None:
     training = replace(tiny_settings.training, optimiser=optimiser)
-    settings = replace(tiny_settings, training=training)
+    settings = replace(tiny_settings, training=training, model=replace(tiny_settings.model, dropout=dropout))
     whole = train(small_table, tmp_path / "whole", settings).progress
     for stop in (3, 17, 25):
         stopped = train(small_table, tmp_path / "parts", settings, stop_after=stop)
