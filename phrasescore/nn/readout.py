@@ -42,5 +42,5 @@ class MaxoutReadout(nn.Module):
         starts = len(h_An) - len(e_Nm)
         s_A2s = self.state(h_An) + self.context(c_Sd).index_select(0, source_A)
         s_A2s = s_A2s + nn.functional.pad(self.word(e_Nm), (0, 0, starts, 0))
-        s_As = self.dropout(torch.amax(s_A2s.unflatten(1, (-1, 2)), dim=2))
+        s_As: Tensor = self.dropout(torch.amax(s_A2s.unflatten(1, (-1, 2)), dim=2))
         return s_As if self.factor is None else self.factor(s_As)

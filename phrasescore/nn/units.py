@@ -68,15 +68,21 @@ class GatedUnit(nn.Module):
         c_S3n: Tensor = self.context(c_Sd)
         return c_S3n
 
+    def gates(self, x_B3n: Tensor, h_Bn: Tensor, context_B3n: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return the reset gate r and the update gate z, each [B, n] (Eq. 5, 6)."""
+        n = self.hidden
+        x_B2n = x_B3n[:, : 2 * n]
+        if context_B3n is not None:
+            x_B2n = x_B2n + context_B3n[:, : 2 * n]
+        r_Bn, z_Bn = torch.sigmoid(x_B2n + self.recurrent_gates(h_Bn)).chunk(2, dim=1)
+        return r_Bn, z_Bn
+
     def step(self, x_B3n: Tensor, h_Bn: Tensor, context_B3n: Tensor | None = None) -> Tensor:
         """Return h' [B, n]."""
         n = self.hidden
-        x_B2n, candidate_Bn = x_B3n.split((2 * n, n), dim=1)
-        c_Bn: Tensor | None = None
-        if context_B3n is not None:
-            c_B2n, c_Bn = context_B3n.split((2 * n, n), dim=1)
-            x_B2n = x_B2n + c_B2n
-        r_Bn, z_Bn = torch.sigmoid(x_B2n + self.recurrent_gates(h_Bn)).chunk(2, dim=1)
+        candidate_Bn = x_B3n[:, 2 * n :]
+        c_Bn = None if context_B3n is None else context_B3n[:, 2 * n :]
+        r_Bn, z_Bn = self.gates(x_B3n, h_Bn, context_B3n)
         if self.reset == "before":
             if c_Bn is not None:
                 candidate_Bn = candidate_Bn + c_Bn
