@@ -46,6 +46,11 @@ class TrainedModel:
     weights_digest: str
     """SHA-256 of the weights file: the provenance of every score."""
 
+    @property
+    def vocabulary_digests(self) -> tuple[str, str]:
+        """SHA-256 of the source and of the target words."""
+        return self.source_vocabulary.digest(), self.target_vocabulary.digest()
+
 
 def save_description(
     folder: Path,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.engine import Scorer
 
-REPORT_SCHEMA = 1
+REPORT_SCHEMA = 2
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -105,7 +105,8 @@ def run(args: argparse.Namespace) -> int:
     with interrupt_on_sigterm():
         scorer = load_scorer(args)
         sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
-        reporter.say(f"scoring {args.table} with {args.model} on {scorer.device}")
+        models = ", ".join(map(str, args.models))
+        reporter.say(f"scoring {args.table} with {models} on {scorer.device}")
         reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)
         with reporter.task("annotating") as task:
 
@@ -134,11 +135,10 @@ def make_report(args: argparse.Namespace, scorer: Scorer, counts: Counts) -> dic
         "schema": REPORT_SCHEMA,
         "input": str(args.table),
         "output": None if args.dry_run else str(args.output),
-        "model": {
-            "folder": str(args.model),
-            "weights_sha256": scorer.model.weights_digest,
-            "direction": scorer.model.direction,
-        },
+        "models": [
+            {"folder": str(folder), "weights_sha256": model.weights_digest, "direction": model.direction}
+            for folder, model in zip(args.models, scorer.models, strict=True)
+        ],
         "columns": {"per_word": args.per_word, "unknown_words": args.unknown_words, "floor": FLOOR},
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
         "counts": asdict(counts),

@@ -91,7 +91,17 @@ def path_or_standard_stream(text: str) -> str | Path:
 
 def add_model_option(parser: argparse.ArgumentParser) -> None:
     """Add --model."""
-    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+    parser.add_argument(
+        "-m",
+        "--model",
+        type=Path,
+        required=True,
+        action="append",
+        dest="models",
+        metavar="FOLDER",
+        help="model folder; given again, a score is the mean ln p of the networks, which must know the same words "
+        "(`train` on one table with several --seed)",
+    )
 
 
 def add_direction_option(parser: argparse._ActionsContainer) -> None:
@@ -112,10 +122,15 @@ def load_scorer(args: argparse.Namespace) -> Scorer:
 
     keep_freed_memory()
     device = choose_device(args.device, args.precision)
-    model = load_model(args.model)
-    if args.direction != model.direction:
-        raise UserError(
-            f"{args.model}: was trained for {model.direction}; give --direction {model.direction}, or a network "
-            f"trained for {args.direction}"
-        )
-    return Scorer(model, device)
+    first, *others = models = [load_model(folder) for folder in args.models]
+    for folder, model in zip(args.models, models, strict=True):
+        if args.direction != model.direction:
+            raise UserError(
+                f"{folder}: was trained for {model.direction}; give --direction {model.direction}, or a network "
+                f"trained for {args.direction}"
+            )
+        if model.vocabulary_digests != first.vocabulary_digests:
+            raise UserError(
+                f"{folder}: knows other words than {args.models[0]}; average networks trained on the same table only"
+            )
+    return Scorer(first, device, others)

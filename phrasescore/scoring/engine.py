@@ -7,7 +7,7 @@ hoisted out of the decoder, and there is no padding; see `nn/prefix_tree.py` and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
@@ -61,13 +61,22 @@ class DamagedWeightsError(Exception):
 
 
 class Scorer:
-    """Scores phrase pairs with a trained network."""
+    """Scores phrase pairs with a trained network, or with several: then a score is the mean of theirs."""
 
-    def __init__(self, model: TrainedModel, device: Device) -> None:
+    def __init__(self, model: TrainedModel, device: Device, others: Sequence[TrainedModel] = ()) -> None:
+        """Move the networks to the device.
+
+        Args:
+            model: a trained network.
+            device: where and how precisely to compute.
+            others: networks with the same vocabularies and direction, to take the mean ln p of all.
+        """
         self.model = model
+        self.models = (model, *others)
         self.device = device
-        self.network = model.network.to(device.torch_device)
-        self.network.multiply_in(device.product_dtype)
+        self.networks = [one.network.to(device.torch_device) for one in self.models]
+        for network in self.networks:
+            network.multiply_in(device.product_dtype)
         self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
 
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
@@ -129,7 +138,8 @@ class Scorer:
         """Return ln p of each pair of a batch; 64-bit sums."""
         batch = batch.to(self.device.torch_device)
         with self.device.products():
-            scores: NDArray[np.float64] = self.network.pair_scores(batch).cpu().numpy()
+            scores_P = torch.stack([network.pair_scores(batch) for network in self.networks]).mean(dim=0)
+        scores: NDArray[np.float64] = scores_P.cpu().numpy()
         return scores
 
 

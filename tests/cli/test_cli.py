@@ -74,6 +74,21 @@ def test_scores_of_pairs() -> None:
     assert "line 2: is not a source phrase, one tab" in error_of(run("score", "-m", MODEL, stdin=b"a\tb\nc d\n"))
 
 
+def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tmp_path: Path) -> None:
+    for name, words in (("a", "30"), ("b", "30"), ("other", "20")):
+        options = [*TINY_OPTIONS.split(), "--max-updates", "2", "--seed", str(ord(name[0])), "-q"]
+        options += ["--target-vocabulary", words]
+        assert run("train", small_table, "-o", tmp_path / name, *options).returncode == 0
+    models = [["-m", tmp_path / name] for name in ("a", "b", "other")]
+    pair = b"the\tle\n"
+    scores = [float(run("score", *model, stdin=pair).stdout) for model in models[:2]]
+    together = run("score", *models[0], *models[1], stdin=pair)
+    assert abs(float(together.stdout) - sum(scores) / 2) < 1e-3
+    assert scores[0] != scores[1]
+    refused = run("annotate", small_table, *models[0], *models[2], "-o", tmp_path / "out.gz")
+    assert f"{tmp_path}/other: knows other words than {tmp_path}/a;" in error_of(refused)
+
+
 def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run")
     assert done.returncode == 0

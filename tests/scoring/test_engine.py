@@ -21,12 +21,15 @@ from tests.reference import pair_log_probs
 WORDS = [b"a", b"b", b"c", b"d"]
 
 
-def make_scorer(direction: Direction = "target-given-source") -> Scorer:
-    torch.manual_seed(7)
+def make_model(direction: Direction = "target-given-source", seed: int = 7) -> TrainedModel:
+    torch.manual_seed(seed)
     vocabulary = Vocabulary(WORDS)
     network = EncoderDecoder(TINY, len(vocabulary), len(vocabulary)).eval()
-    model = TrainedModel(network, vocabulary, vocabulary, direction, "none")
-    return Scorer(model, choose_device("cpu", "fp32"))
+    return TrainedModel(network, vocabulary, vocabulary, direction, "none")
+
+
+def make_scorer(direction: Direction = "target-given-source") -> Scorer:
+    return Scorer(make_model(direction), choose_device("cpu", "fp32"))
 
 
 SCORER = make_scorer()
@@ -42,7 +45,7 @@ def score(scorer: Scorer, some: list[tuple[bytes, bytes]]) -> list[float]:
 @given(pairs)
 @settings(deadline=None)
 def test_scores_equal_the_equations(some: list[tuple[bytes, bytes]]) -> None:
-    weights = {name: tensor.double().numpy() for name, tensor in SCORER.network.state_dict().items()}
+    weights = {name: tensor.double().numpy() for name, tensor in SCORER.model.network.state_dict().items()}
     vocabulary = SCORER.model.source_vocabulary
     for (source, target), found in zip(some, score(SCORER, some), strict=True):
         expected = sum(
@@ -80,6 +83,15 @@ def test_the_other_direction_swaps_the_sides() -> None:
     assert np.allclose(score(other, some), score(SCORER, swapped), atol=1e-5)
 
 
+def test_several_networks_give_the_mean_of_their_scores() -> None:
+    device, some = choose_device("cpu", "fp32"), [(b"a b", b"c"), (b"a b", b"d d z"), (b"c", b"a")]
+    models = [make_model(seed=seed) for seed in (1, 2, 3)]
+    alone = [score(Scorer(model, device), some) for model in models]
+    together = score(Scorer(models[0], device, models[1:]), some)
+    assert np.ptp(alone, axis=0).min() > 1e-3
+    assert np.allclose(together, np.mean(alone, axis=0), atol=1e-5)
+
+
 def test_counts_of_symbols_and_unknown_words() -> None:
     found = SCORER.score(SCORER.encode([b"a z", b"z z", b"a z"], [b"b", b"z", b""]))
     assert found.symbols.tolist() == [2, 2, 1]
@@ -102,7 +114,7 @@ def test_sixteen_bit_scores_are_near() -> None:
 def test_damaged_weights_are_noticed() -> None:
     scorer = make_scorer()
     with torch.no_grad():
-        scorer.network.encoder.embedding.words.weight.fill_(float("nan"))
+        scorer.model.network.encoder.embedding.words.weight.fill_(float("nan"))
     with pytest.raises(DamagedWeightsError, match="not numbers"):
         score(scorer, [(b"a", b"b")])
 
