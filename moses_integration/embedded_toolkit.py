@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.build.system import Corpus
+from moses_integration.build.corpus import Corpus
 from moses_integration.build.translation_tables import TableCounts, build_tables
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from moses_integration.binary_tables import binary_form
 from moses_integration.build.aligned_corpus import read_aligned_corpus
-from moses_integration.build.system import REORDERING_TABLE, REORDERING_TYPE, Corpus
+from moses_integration.build.corpus import Corpus
+from moses_integration.build.system import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import FeatureLine, MosesIni
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
 from moses_integration.processes import available_cores

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from moses_integration.build.system import Corpus
+from moses_integration.build.corpus import Corpus
 from moses_integration.ini import MosesIni
 from moses_integration.tuning.tune import Tuning, TuningSettings
 from phrasescore.errors import UserError

@@ -4,6 +4,7 @@
       moses.ini  phrase-table.gz  reordering-table.wbe-msd-bidirectional-fe.gz  lm.fr.arpa  lex.e2f  lex.f2e
       preparation.json  (truecase.en truecase.fr)  build.json
       corpus/  train.en train.fr train.align    the prepared text that all was made from
+      (validation/  phrase-table.gz and what belongs to it: phrase pairs of other sentences, for `phrasescore train`)
 
 Every file is in Moses' own format, so what one toolkit builds the other can tune and decode.
 """
@@ -19,16 +20,20 @@ from pathlib import Path
 from typing import Any
 
 from moses_integration.build.alignment import align
+from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.prepare import Casing, Preparation, prepare_file, prepare_training_file
+from moses_integration.build.translation_tables import build_tables as build_embedded_tables
 from moses_integration.build.truecaser import Truecaser
+from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, write_atomically
 
 PHRASE_TABLE = "phrase-table.gz"
+VALIDATION = "validation"
 REORDERING_TYPE = "wbe-msd-bidirectional-fe"
 REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"
 INI = "moses.ini"
@@ -101,15 +106,6 @@ class BuildSettings:
     cleaning: CleaningRules = field(default_factory=CleaningRules)
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """Prepared and aligned parallel text."""
-
-    source: Path
-    target: Path
-    alignment: Path
-
-
 TableBuilder = Callable[[Corpus, Path, int], object]
 """Makes phrase and reordering table of a corpus in a folder, with a longest phrase; returns its report or None."""
 
@@ -121,6 +117,7 @@ def build_system(
     settings: BuildSettings,
     build_tables: TableBuilder,
     alignment: Path | None = None,
+    validation: tuple[Path, Path] | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
@@ -132,6 +129,7 @@ def build_system(
         settings: how.
         build_tables: the toolkit's way from aligned text to tables.
         alignment: a ready word alignment, in Pharaoh format, of these very lines; then no line is dropped.
+        validation: source and target of other sentences, whose phrase pairs a network is to be judged by.
         say: told of each step.
 
     Raises:
@@ -148,24 +146,33 @@ def build_system(
         report["seconds"][name] = round(time.monotonic() - started, 1)
         say(f"{name}: {report['seconds'][name]:.0f} s")
 
-    suffixes = (f".{text.source_language}", f".{text.target_language}")
-    corpus = Corpus(*(folder / "corpus" / f"train{suffix}" for suffix in (*suffixes, ".align")))
+    languages = text.source_language, text.target_language
+    corpus = Corpus.in_folder(folder / "corpus", "train", languages)
+    others = None if validation is None else Corpus.in_folder(folder / "corpus", VALIDATION, languages)
     with step("text"):
         report["text"] = _prepare_corpus(source, target, corpus, folder, settings, keep_all=alignment is not None)
+        if validation is not None and others is not None:
+            report["validation_text"] = _prepare_validation(validation, others, SystemText(folder, text), settings)
     with step("alignment"):
-        if alignment is None:
-            aligned = align(
-                corpus.source, corpus.target, corpus.alignment, settings.alignment_method, seed=settings.seed
-            )
-            report["alignment"] = asdict(aligned)
-        else:
+        method, seed = settings.alignment_method, settings.seed
+        if others is not None:
+            report["alignment"] = asdict(align_together(corpus, others, method, seed))
+        elif alignment is None:
+            report["alignment"] = asdict(align(corpus.source, corpus.target, corpus.alignment, method, seed=seed))
+        if alignment is not None:
             write_atomically(corpus.alignment, read_bytes(alignment))
     # From here on the folder holds the files of this run, which an earlier run's moses.ini does not fit.
     (folder / INI).unlink(missing_ok=True)
     with step("tables"):
         built = build_tables(corpus, folder, settings.longest_phrase)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
-    language_model = folder / f"lm{suffixes[1]}.arpa"
+        if others is not None:
+            (folder / VALIDATION).mkdir(exist_ok=True)
+            of_others = build_embedded_tables(
+                others.source, others.target, others.alignment, folder / VALIDATION, settings.longest_phrase
+            )
+            report["validation"] = asdict(of_others)
+    language_model = folder / f"lm.{text.target_language}.arpa"
     with step("language model"):
         report["language_model"] = asdict(build_language_model(corpus.target, language_model, settings.order))
     ini = _INI.format(
@@ -194,6 +201,19 @@ def _prepare_corpus(
         prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}")
     if keep_all:
         return {"kept": "all, for the alignment is given"}
+    report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
+    for path in whole:
+        path.unlink()
+    return asdict(report)
+
+
+def _prepare_validation(
+    raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings
+) -> dict[str, Any]:
+    """Prepare both sides as the training text was, then drop the pairs that would be unfit for training."""
+    whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
+    for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
+        system_text.prepare(side, path, prepared)
     report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
     for path in whole:
         path.unlink()

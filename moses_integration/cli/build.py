@@ -71,6 +71,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="N",
         help="words of a phrase, from 1 to 7 (default: %(default)s)",
     )
+    models.add_argument(
+        "--validation",
+        nargs=2,
+        type=Path,
+        metavar=("SOURCE", "TARGET"),
+        help="other sentences and their translations: FOLDER/validation/phrase-table.gz gets their phrase pairs, for "
+        "`phrasescore train --validation`",
+    )
     add_toolkit_options(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
@@ -101,7 +109,14 @@ def run(args: argparse.Namespace) -> int:
     )
     with interrupt_on_sigterm():
         ini = build_system(
-            args.source, args.target, args.output, settings, toolkit.build_tables, args.alignment, reporter.say
+            args.source,
+            args.target,
+            args.output,
+            settings,
+            toolkit.build_tables,
+            args.alignment,
+            args.validation,
+            reporter.say,
         )
     reporter.say(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
     return 0

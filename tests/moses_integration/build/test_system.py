@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from moses_integration.build.corpus import Corpus
 from moses_integration.build.system import BuildSettings as Settings
-from moses_integration.build.system import Corpus, SystemText, TextSettings, build_system
+from moses_integration.build.system import SystemText, TextSettings, build_system
 from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.ini import MosesIni
 from moses_integration.installed_moses import Installation
@@ -97,6 +98,27 @@ def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "other/build.json").read_text())
     assert (report["text"]["kept"], report["text"]["dropped"]) == (2, {"empty": 1})
     assert not list((tmp_path / "other/corpus").glob("*.whole"))
+
+
+@pytest.mark.parametrize("alignment", [None, MINI / "train.align"])
+def test_phrase_pairs_of_other_sentences(tmp_path: Path, alignment: Path | None) -> None:
+    """They are aligned together with the training text, and leave its alignment alone if that is given."""
+    settings, folder = replace(TOKENISED, alignment_method="ibm1"), tmp_path / "system"
+    texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "dev.en", MINI / "dev.fr")
+    build_system(*texts, folder, settings, EmbeddedToolkit(1).build_tables, alignment, others)
+    corpus = folder / "corpus"
+    for language in ("en", "fr"):
+        assert (corpus / f"validation.{language}").read_bytes() == (MINI / f"dev.{language}").read_bytes()
+    lines = {name: len((corpus / name).read_bytes().splitlines()) for name in ("train.align", "validation.align")}
+    assert lines == {"train.align": 1000, "validation.align": 100}
+    assert ((corpus / "train.align").read_bytes() == (MINI / "train.align").read_bytes()) == (alignment is not None)
+    known, new = (
+        {tuple(line.split(b" ||| ")[:2]) for line in content(place / "phrase-table.gz").splitlines()}
+        for place in (folder, folder / "validation")
+    )
+    assert len(new & known) > 100
+    assert len(new - known) > 100
+    assert not [path.name for path in corpus.iterdir() if path.name.startswith(".") or path.suffix == ".whole"]
 
 
 def test_a_build_that_fails_leaves_no_ini_that_lies(system: Path, tmp_path: Path) -> None:

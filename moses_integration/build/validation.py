@@ -1,0 +1,38 @@
+"""Phrase pairs of sentences that a system was not built from, to see what a network makes of new ones.
+
+The phrases of a sentence overlap, so a network that was trained on some of them has as good as seen the others: pairs
+held out of a phrase table show how well it is fitted, and not when its training should end.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from moses_integration.build.alignment import AlignmentReport, align
+from moses_integration.build.corpus import Corpus
+from phrasescore.files import open_output, read_lines
+
+
+def align_together(corpus: Corpus, validation: Corpus, method: str, seed: int) -> AlignmentReport:
+    """Align two corpora as one, for a few sentences alone would be too few, and write the alignment of each.
+
+    Raises:
+        UserError: see `align`.
+    """
+    with TemporaryDirectory(prefix=".together", dir=corpus.alignment.parent) as folder:
+        source, target, links = (Path(folder) / name for name in ("source", "target", "links"))
+        _write_lines(source, corpus.source, validation.source)
+        _write_lines(target, corpus.target, validation.target)
+        report = align(source, target, links, method, seed=seed)
+        lines = read_lines(links)
+        for part in (corpus, validation):
+            with open_output(part.alignment) as stream:
+                stream.writelines(line + b"\n" for _, line in zip(read_lines(part.source), lines, strict=False))
+    return report
+
+
+def _write_lines(path: Path, *parts: Path) -> None:
+    with open_output(path) as stream:
+        stream.writelines(line + b"\n" for line in chain.from_iterable(map(read_lines, parts)))
