@@ -1,7 +1,7 @@
 """A trained network as a folder: configuration, weights, vocabularies. No pickle, nothing executable.
 
-config.json            architecture, direction, sizes, versions, hashes of the vocabularies
-weights.safetensors    the weights with the lowest held-out loss
+config.json            kind, architecture, direction, sizes, versions, hashes of the vocabularies
+weights.safetensors    the weights with the lowest loss on the validation table, or on held-out pairs
 vocab.source.txt       words of the network's input, one a line, the line number is the id
 vocab.target.txt       words of its output
 metrics.jsonl          one record an evaluation
@@ -19,17 +19,18 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
+from torch import nn
 
 from phrasescore import __version__
-from phrasescore.configuration import check_values
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, write_atomically
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.config import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
 from phrasescore.vocabulary import Vocabulary
 
 FORMAT = 1
+KIND = "encoder-decoder"
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocab.source.txt", "vocab.target.txt"
 METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
@@ -66,19 +67,28 @@ def save_description(
     """
     source.save(folder / SOURCE_VOCABULARY)
     target.save(folder / TARGET_VOCABULARY)
-    description = {
-        "format": FORMAT,
+    facts = {
         "model": asdict(config),
         "direction": direction,
-        "source_vocabulary": {"words": len(source), "sha256": source.digest()},
-        "target_vocabulary": {"words": len(target), "sha256": target.digest()},
+        "source_vocabulary": describe_vocabulary(source),
+        "target_vocabulary": describe_vocabulary(target),
         "training": provenance,
-        "versions": {"phrasescore": __version__, "torch": torch.__version__},
     }
-    write_atomically(folder / CONFIG, to_json(description))
+    write_description(folder, KIND, facts)
 
 
-def save_weights(folder: Path, network: EncoderDecoder) -> None:
+def describe_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return what a description says of a vocabulary."""
+    return {"words": len(vocabulary), "sha256": vocabulary.digest()}
+
+
+def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
+    """Write config.json for a network of some kind."""
+    versions = {"phrasescore": __version__, "torch": torch.__version__}
+    write_atomically(folder / CONFIG, to_json({"format": FORMAT, "kind": kind, **facts, "versions": versions}))
+
+
+def save_weights(folder: Path, network: nn.Module) -> None:
     """Write the weights, whole or not at all."""
     write_atomically(folder / WEIGHTS, save(dict(network.state_dict())))
 
@@ -87,31 +97,54 @@ def load_model(folder: Path) -> TrainedModel:
     """Read a model folder onto the CPU.
 
     Raises:
-        UserError: a file is missing, damaged, of another format, or does not belong to the others.
+        UserError: a file is missing, damaged, of another format or kind, or does not belong to the others.
+    """
+    description = read_description(folder, KIND, {"model", "direction", "source_vocabulary", "target_vocabulary"})
+    source = load_vocabulary(folder / SOURCE_VOCABULARY, description["source_vocabulary"])
+    target = load_vocabulary(folder / TARGET_VOCABULARY, description["target_vocabulary"])
+    config = read_model_config(description["model"], str(folder / CONFIG))
+    network = EncoderDecoder(config, len(source), len(target))
+    digest = read_weights(folder, network)
+    return TrainedModel(network.eval(), source, target, description["direction"], digest)
+
+
+def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
+    """Return config.json of a folder with a network of some kind; it has these keys.
+
+    Raises:
+        UserError: it is missing, damaged, of another format or of another kind.
     """
     if not (folder / CONFIG).exists():
         raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
     description = _read_json(folder / CONFIG)
-    if not {"format", "model", "direction", "source_vocabulary", "target_vocabulary"} <= description.keys():
+    # The first folders had one kind and did not name it.
+    found = description.get("kind", KIND)
+    if found != kind:
+        raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
+    if not {"format", *keys} <= description.keys():
         raise UserError(f"{folder / CONFIG}: does not describe a network; copy the model folder again")
     if description["format"] != FORMAT:
         raise UserError(
             f"{folder / CONFIG}: has format {description['format']!r}, this version reads {FORMAT}; "
             "train again or use the version that wrote it"
         )
-    source = _load_vocabulary(folder / SOURCE_VOCABULARY, description, "source_vocabulary")
-    target = _load_vocabulary(folder / TARGET_VOCABULARY, description, "target_vocabulary")
-    config = ModelConfig(**check_values(ModelConfig, description["model"], str(folder / CONFIG)))
-    network = EncoderDecoder(config, len(source), len(target))
+    return description
+
+
+def read_weights(folder: Path, network: nn.Module) -> str:
+    """Fill a network with the weights of its folder; return the SHA-256 of their file.
+
+    Raises:
+        UserError: there are none yet, or see `load_weights`.
+    """
     if not (folder / WEIGHTS).exists():
         raise UserError(f"{folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
     content = read_bytes(folder / WEIGHTS)
     load_weights(network, content, folder / WEIGHTS)
-    digest = hashlib.sha256(content).hexdigest()
-    return TrainedModel(network.eval(), source, target, description["direction"], digest)
+    return hashlib.sha256(content).hexdigest()
 
 
-def load_weights(network: EncoderDecoder, content: bytes, path: Path) -> None:
+def load_weights(network: nn.Module, content: bytes, path: Path) -> None:
     """Fill a network from the bytes of a safetensors file.
 
     Raises:
@@ -141,8 +174,13 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _load_vocabulary(path: Path, description: dict[str, Any], key: str) -> Vocabulary:
+def load_vocabulary(path: Path, described: dict[str, Any]) -> Vocabulary:
+    """Read a vocabulary and compare it with what the description says of it.
+
+    Raises:
+        UserError: it is missing, damaged or another one.
+    """
     vocabulary = Vocabulary.load(path)
-    if vocabulary.digest() != description[key]["sha256"]:
+    if vocabulary.digest() != described["sha256"]:
         raise UserError(f"{path}: is not the vocabulary the network was trained with; copy the model folder again")
     return vocabulary

@@ -54,6 +54,11 @@ class Vocabulary:
         """Return the number of ids, the two symbols included."""
         return len(self.words)
 
+    @property
+    def known_words(self) -> tuple[bytes, ...]:
+        """The words without the two symbols, most frequent first."""
+        return self.words[len(_SYMBOLS) :]
+
     def __contains__(self, word: bytes) -> bool:
         return self._ids.get(word, UNKNOWN) != UNKNOWN
 

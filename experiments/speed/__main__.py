@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from experiments.speed import pipeline, scoring, training
+from experiments.speed import language_model, pipeline, scoring, training
 from phrasescore import __version__
 from phrasescore.device import choose_device, keep_freed_memory
 from phrasescore.files import write_atomically
+from phrasescore.lm.presets import PRESETS
 from phrasescore.model_folder import to_json
 
 _ROOT = Path(__file__).parents[2]
@@ -21,7 +22,7 @@ _TABLES = (
     _ROOT / "tests/data/mini/phrase-table.gz",
 )
 """The large table beside the repository, where there is one, or the small one in it."""
-_PARTS = ("scoring", "training", "pipeline", "memory")
+_PARTS = ("scoring", "training", "pipeline", "memory", "language-model")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -34,6 +35,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=16_384, help="lines to score (default: %(default)s)")
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each scorer (default: %(default)s)")
     parser.add_argument("--updates", type=int, default=80, help="training updates (default: %(default)s)")
+    parser.add_argument(
+        "--preset", choices=PRESETS, default="cho2014", help="sizes of the language model (default: %(default)s)"
+    )
     parser.add_argument(
         "--memory-lines", type=int, default=10_000_000, help="lines of the huge table (default: %(default)s)"
     )
@@ -90,6 +94,14 @@ def as_table(report: dict[str, Any]) -> str:
     if "memory" in report:
         found = report["memory"]
         rows.append(f"| peak memory of annotating {found['lines']:,} lines | {found['peak_memory_mb']:,.0f} MB |")
+    if "language-model" in report:
+        found = report["language-model"]
+        speed = found["queries_per_second"]
+        rows += [
+            f"| language model, exact, {found['precision']} | {speed['exact']:,.0f} queries/s |",
+            f"| language model, unnormalised, {found['precision']} | {speed['unnormalised']:,.0f} queries/s, "
+            f"{found['times_exact']:.1f} times exact |",
+        ]
     return "\n".join(rows) + "\n"
 
 
@@ -103,6 +115,7 @@ def main() -> None:
         "training": lambda: training.measure(args.table, args.device, args.updates),
         "pipeline": lambda: pipeline.measure_pipeline(args.table),
         "memory": lambda: pipeline.measure_memory(args.table, args.memory_lines),
+        "language-model": lambda: language_model.measure(args.device, args.preset, args.repetitions),
     }
     for part in args.parts:
         report[part] = measurements[part]()

@@ -34,18 +34,36 @@ class WordSoftmax(nn.Module):
 
     def log_prob(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
         """Return ln p of each symbol at its node, [I]."""
-        G_Vr, b_V = self.words.weight, self.words.bias
-        if b_V is None:
-            b_V = G_Vr.new_zeros(len(G_Vr))
-        dtype = self.product_dtype or G_Vr.dtype
+        log_prob_I, _ = self.log_prob_and_norm(s_Ar, node_I, symbol_I)
+        return log_prob_I
+
+    def log_prob_and_norm(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ln p of each symbol at its node, [I], and ln sum_v exp(l_v) of each node, [A]."""
+        dtype = self.product_dtype or self.words.weight.dtype
         # Its products choose their own types.
         with torch.autocast(s_Ar.device.type, enabled=False):
-            log_prob_I: Tensor = _LogProb.apply(s_Ar, G_Vr, b_V, node_I, symbol_I, dtype, torch.is_grad_enabled())
-        return log_prob_I
+            found: tuple[Tensor, Tensor] = _LogProb.apply(
+                s_Ar, self.words.weight, self._bias(), node_I, symbol_I, dtype, torch.is_grad_enabled()
+            )
+        return found
+
+    def logit(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
+        """Return l_v of each symbol at its node, [I], in the type of the weights: ln p, if ln Z is zero."""
+        with torch.autocast(s_Ar.device.type, enabled=False):
+            return _logit(s_Ar.to(self.words.weight.dtype), self.words.weight, self._bias(), node_I, symbol_I)
+
+    def _bias(self) -> Tensor:
+        b_V: Tensor | None = self.words.bias
+        return self.words.weight.new_zeros(len(self.words.weight)) if b_V is None else b_V
+
+
+def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
+    l_I: Tensor = (s_Ar.index_select(0, node_I) * G_Vr.index_select(0, symbol_I)).sum(1) + b_V[symbol_I]
+    return l_I
 
 
 class _LogProb(torch.autograd.Function):
-    """log p of some symbols and its gradient; the [A, V] matrix of exponentials is all that is kept."""
+    """log p of some symbols, log Z, and their gradients; the [A, V] matrix of exponentials is all that is kept."""
 
     @staticmethod
     def forward(
@@ -57,9 +75,9 @@ class _LogProb(torch.autograd.Function):
         symbol_I: Tensor,
         dtype: torch.dtype,
         keep: bool,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         s_Ar = s_Ar.to(G_Vr.dtype)
-        l_I = (s_Ar.index_select(0, node_I) * G_Vr.index_select(0, symbol_I)).sum(1) + b_V[symbol_I]
+        l_I = _logit(s_Ar, G_Vr, b_V, node_I, symbol_I)
         t_A = torch.zeros_like(s_Ar[:, 0]).index_copy_(0, node_I, l_I)
         one_A2 = s_Ar.new_ones(len(s_Ar), 2, dtype=dtype)
         one_V2 = s_Ar.new_ones(len(G_Vr), 2, dtype=dtype)
@@ -76,18 +94,18 @@ class _LogProb(torch.autograd.Function):
                 Z_A[overflow] = 1.0
         if keep:
             ctx.save_for_backward(s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A)
-        return (l_I - t_A[node_I]) - log_Z_A[node_I]
+        return (l_I - t_A[node_I]) - log_Z_A[node_I], t_A + log_Z_A
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """With p = e / Z: d log p(y) / d l_v = [v = y] - p_v, and l_v is linear in s, G and b.
+        """With p = e / Z: d log p(y) / d l_v = [v = y] - p_v, d log Z / d l_v = p_v, and l_v is linear in s, G and b.
 
         The rows are scaled by 1 / Z in the small factors of the products, never in the large one.
         """
-        (grad_I,) = gradients
+        grad_I, norm_grad_A = gradients
         s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A = ctx.saved_tensors
         dtype = e_AV.dtype
-        weight_A = -torch.zeros_like(Z_A).index_add_(0, node_I, grad_I) / Z_A
+        weight_A = norm_grad_A.index_add(0, node_I, grad_I, alpha=-1) / Z_A
         ds_Ar = (e_AV @ G_Vr.to(dtype)).to(s_Ar.dtype) * weight_A[:, None]
         ds_Ar.index_add_(0, node_I, grad_I[:, None] * G_Vr.index_select(0, symbol_I))
         scaled = torch.cat((s_Ar, torch.ones_like(weight_A)[:, None]), dim=1) * weight_A[:, None]

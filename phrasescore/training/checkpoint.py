@@ -31,8 +31,8 @@ class Progress:
     best_update: int = 0
     evaluations_without_gain: int = 0
     loss_sum: float = 0.0
-    """Loss and pairs since the last evaluation."""
-    pair_sum: int = 0
+    """Loss, examples and seconds since the last evaluation."""
+    example_sum: int = 0
     second_sum: float = 0.0
     finished: str | None = None
     """Why the run ended, None while it goes on."""

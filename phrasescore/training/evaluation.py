@@ -15,16 +15,24 @@ _BATCH = 1024
 
 
 @dataclass(frozen=True)
-class Loss:
+class PairLoss:
     """Negative log-likelihood in nats, with teacher forcing."""
 
     per_pair: float
     per_word: float
     """Per predicted symbol: words and end symbols."""
 
+    @property
+    def per_example(self) -> float:
+        """What is to fall."""
+        return self.per_pair
+
+    def __str__(self) -> str:
+        return f"{self.per_pair:.3f} per pair, {self.per_word:.3f} per word"
+
 
 @torch.inference_mode()
-def mean_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> Loss:
+def mean_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> PairLoss:
     """Return the mean loss over all pairs, each counted once."""
     total, symbols = 0.0, 0
     network.eval()
@@ -35,4 +43,4 @@ def mean_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> Lo
             total -= float(network(batch).double().sum())
             symbols += len(batch.symbol_I)
     network.train()
-    return Loss(total / len(pairs), total / symbols)
+    return PairLoss(total / len(pairs), total / symbols)

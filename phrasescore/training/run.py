@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
+from phrasescore.configuration import Section
 from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_description
@@ -18,7 +19,11 @@ from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig, PhrasePairs, TableData, read_table, split_held_out
 from phrasescore.training.config import BUDGET, TrainingConfig
-from phrasescore.training.loop import CHECKPOINT, Trainer, TrainingPairs
+from phrasescore.training.loop import CHECKPOINT, Trainer
+from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.task import Task
+
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 _MAY_CHANGE = BUDGET | {"patience"}
 """What may be different when a run is resumed."""
@@ -34,9 +39,14 @@ class Settings:
 
     def fixed(self) -> dict[str, Any]:
         """Return what must be the same when a run is resumed, as JSON values."""
-        values = {**asdict(self.model), **asdict(self.data), **asdict(self.training)}
-        fixed = {key: value for key, value in values.items() if key not in _MAY_CHANGE}
-        return dict(json.loads(json.dumps(fixed, default=str)))
+        return fixed_values(self.model, self.data, self.training)
+
+
+def fixed_values(*sections: Section) -> dict[str, Any]:
+    """Return what of some sections must be the same when a run is resumed, as JSON values."""
+    values = {item.name: getattr(section, item.name) for section in sections for item in fields(section)}
+    fixed = {key: value for key, value in values.items() if key not in _MAY_CHANGE}
+    return dict(json.loads(json.dumps(fixed, default=str)))
 
 
 def prepare(
@@ -47,7 +57,7 @@ def prepare(
     validation: Path | None = None,
     restart: bool = False,
     progress: Callable[[int, float | None], None] = lambda lines, share: None,
-) -> tuple[Trainer, TableData]:
+) -> tuple[Trainer[PhrasePairTask], TableData]:
     """Read the data and set up a trainer, at its start or where an earlier run in the folder stopped.
 
     Args:
@@ -62,7 +72,7 @@ def prepare(
     Raises:
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
-    _make_folder(folder, restart)
+    make_run_folder(folder, restart)
     data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
     lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
     if not len(lines):
@@ -73,19 +83,38 @@ def prepare(
         other = _some_pairs(
             read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress), settings
         )
-    pairs = TrainingPairs(data.pairs, lines, data.pairs.take(held_out), other)
     torch.manual_seed(settings.training.seed)
-    network = EncoderDecoder(settings.model, *map(len, vocabularies))
+    network = EncoderDecoder(settings.model, *map(len, vocabularies)).to(device.torch_device)
+    network.multiply_in(device.product_dtype)
+    task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
     run = {**settings.fixed(), "table": data.digest, "vocabularies": [words.digest() for words in vocabularies]}
-    trainer = Trainer(folder, network.to(device.torch_device), pairs, settings.training, device, run)
-    if restart:
-        (folder / TRAINING_STATE / CHECKPOINT).unlink(missing_ok=True)
-        (folder / WEIGHTS).unlink(missing_ok=True)
-    if not trainer.resume():
+    trainer = Trainer(folder, task, settings.training, device, run)
+
+    def describe() -> None:
         provenance = {"table": str(table), **data.summary, **asdict(settings.training), "device": str(device)}
         save_description(folder, settings.model, settings.data.direction, *vocabularies, provenance)
-        trainer.save_checkpoint()
+
+    begin(trainer, describe, restart)
     return trainer, data
+
+
+def begin(trainer: Trainer[AnyTask], describe: Callable[[], None], restart: bool) -> None:
+    """Resume the run in a trainer's folder, or start one there.
+
+    Args:
+        trainer: a trainer at its start.
+        describe: writes the description of a new model.
+        restart: start over even if the folder holds a run.
+
+    Raises:
+        UserError: the folder holds a run with other settings or data, or a damaged one.
+    """
+    if restart:
+        (trainer.folder / TRAINING_STATE / CHECKPOINT).unlink(missing_ok=True)
+        (trainer.folder / WEIGHTS).unlink(missing_ok=True)
+    if not trainer.resume():
+        describe()
+        trainer.save_checkpoint()
 
 
 def _some_pairs(table: TableData, settings: Settings) -> PhrasePairs:
@@ -94,7 +123,12 @@ def _some_pairs(table: TableData, settings: Settings) -> PhrasePairs:
     return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))
 
 
-def _make_folder(folder: Path, restart: bool) -> None:
+def make_run_folder(folder: Path, restart: bool) -> None:
+    """Make a model folder for a run, or check that the one there may be used for it.
+
+    Raises:
+        UserError: it is no model folder, or holds weights without the state of their training.
+    """
     state = folder / TRAINING_STATE
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give the name of a folder")

@@ -50,6 +50,41 @@ def test_gradients_are_those_of_the_log_softmax(scale: float) -> None:
         assert torch.allclose(ours, theirs, atol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1.0, 60.0])
+def test_the_norm_and_its_gradient(scale: float) -> None:
+    """Also of nodes that predict nothing."""
+    found, states, node, symbol = layer(50, 8, scale)
+    found.double()
+    node = node[:50]
+    gradients = []
+
+    def ours(s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return found.log_prob_and_norm(s, node, symbol[:50])
+
+    def theirs(s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return log_probs(found, s)[node, symbol[:50]], torch.logsumexp(found.words(s), dim=1)
+
+    values = []
+    for function in (ours, theirs):
+        s = states.double().requires_grad_()
+        found.zero_grad()
+        log_prob, log_norm = function(s)
+        (log_prob.sum() + 0.1 * log_norm.square().sum()).backward()  # type: ignore[no-untyped-call]
+        gradients.append([s.grad, found.words.weight.grad, found.words.bias.grad])
+        values.append(log_norm.detach())
+    assert torch.allclose(values[0], values[1], atol=1e-9)
+    for one, other in zip(*gradients, strict=True):
+        assert one is not None
+        assert other is not None
+        assert torch.allclose(one, other, atol=1e-8)
+
+
+def test_logits_are_log_probs_before_normalisation() -> None:
+    found, states, node, symbol = layer(50, 8, 1.0)
+    log_prob, log_norm = found.log_prob_and_norm(states, node, symbol)
+    assert torch.allclose(found.logit(states, node, symbol) - log_norm[node], log_prob, atol=1e-5)
+
+
 def test_sixteen_bit_products_keep_confident_predictions_exact() -> None:
     found, states, node, _ = layer(300, 20, 6.0)
     symbol = log_probs(found, states).argmax(1)[node]

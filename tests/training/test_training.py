@@ -22,15 +22,17 @@ from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.training.checkpoint import Progress
 from phrasescore.training.config import Optimiser, TrainingConfig
+from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser, rate_factor
+from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
 from tests.conftest import MINI
 
 CPU = choose_device("cpu", "fp32")
 
 
-def train(table: Path, folder: Path, settings: Settings, stop_after: int | None = None) -> Trainer:
+def train(table: Path, folder: Path, settings: Settings, stop_after: int | None = None) -> Trainer[PhrasePairTask]:
     trainer, _ = prepare(table, folder, settings, CPU)
     trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
     trainer.train()
@@ -135,7 +137,7 @@ def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Pat
     def spoil() -> bool:
         if trainer.progress.update == 15:
             with torch.no_grad():
-                trainer.network.decoder.initial.weight.fill_(float("nan"))
+                trainer.task.network.decoder.initial.weight.fill_(float("nan"))
         return False
 
     trainer.watcher = Watcher(should_stop=spoil)
@@ -149,7 +151,7 @@ def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
 ) -> None:
     """The last update before an evaluation goes wrong: its loss was still a number."""
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
-    parameter = trainer.network.decoder.initial.weight
+    parameter = trainer.task.network.decoder.initial.weight
     parameter.register_hook(  # type: ignore[no-untyped-call]
         lambda gradient: gradient * float("nan") if trainer.progress.update == 19 else gradient
     )
@@ -187,8 +189,8 @@ def test_the_best_weights_are_kept_and_patience_ends_the_run(
     trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
     trainer.watcher = Watcher(on_evaluation=seen.append)
     progress = trainer.train()
-    assert progress.finished == "the held-out loss no longer falls"
-    losses = [evaluation.held_out.per_pair for evaluation in seen if evaluation.held_out]
+    assert progress.finished == "the measured loss no longer falls"
+    losses = [evaluation.held_out.per_example for evaluation in seen if evaluation.held_out]
     assert progress.best_loss == min(losses)
     assert losses[-4] == min(losses)
     assert [evaluation.best for evaluation in seen[-3:]] == [False] * 3
@@ -200,8 +202,19 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
     trainer.train()
     last = metrics(tmp_path / "run")[-1]
     assert last["held_out"] != last["validation"]
-    assert trainer.pairs.validation is not None
-    assert len(trainer.pairs.validation) == trainer.run["held_out_limit"] == 10_000
+    assert trainer.task.validation is not None
+    assert len(trainer.task.validation) == trainer.run["held_out_limit"] == 10_000
+
+
+def test_the_validation_loss_decides_if_there_is_one(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=small_table)
+    losses = iter([PairLoss(5.0, 1.0), PairLoss(3.0, 1.0), PairLoss(4.0, 1.0), PairLoss(3.5, 1.0)])
+    monkeypatch.setattr(type(trainer.task), "validation_loss", lambda task: next(losses))
+    progress = trainer.train()
+    assert [record["best"] for record in metrics(tmp_path / "run")] == [True, True, False, False]
+    assert (progress.best_loss, progress.best_update) == (3.0, 20)
 
 
 @pytest.mark.parametrize(("schedule", "middle"), [("constant", 1.0), ("linear", 0.55), ("cosine", 0.55)])

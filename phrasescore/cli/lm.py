@@ -1,0 +1,232 @@
+"""`phrasescore lm`: learn a neural language model from a text, and score texts with it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from phrasescore.cli.console import Reporter, stop_on_signals
+from phrasescore.cli.options import (
+    add_device_options,
+    add_quiet_option,
+    add_section_options,
+    path_or_standard_stream,
+)
+from phrasescore.cli.training import add_training_options, read_settings, run_trainer
+from phrasescore.configuration import Section
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, read_lines
+from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
+from phrasescore.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from phrasescore.lm.perplexity import Scores
+    from phrasescore.lm.scorer import NeuralLmScorer
+
+_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
+_AUTO = "auto"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and those below it."""
+    parser = subparsers.add_parser(
+        "lm",
+        help="learn a neural language model from a text, score texts with it",
+        description="The continuous-space language model (CSLM) that Cho et al. (2014) used beside their network.",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_train(commands)
+    _add_score(commands)
+
+
+def _add_train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="learn a language model from a text",
+        description="Learn a feed-forward n-gram language model from a tokenised text, one sentence a line. The same "
+        "command given again resumes a run that was stopped. Settings come from the preset, then the TOML file "
+        "(sections [model], [text], [training], the keys are the option names with underscores), then the command "
+        "line.",
+    )
+    parser.add_argument("text", type=path_or_standard_stream, help="tokenised text, - for standard input")
+    parser.add_argument(
+        "--preset",
+        choices=PRESETS,
+        default=DEFAULT_PRESET,
+        help="cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--validation",
+        type=Path,
+        metavar="TEXT",
+        help="tokenised text to measure the perplexity on, which decides when to stop; without it some sentences of "
+        "the training text are held out for that",
+    )
+    add_training_options(parser)
+    add_device_options(parser)
+    for name, section in _SECTIONS.items():
+        add_section_options(parser, name, section)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run_train, command="lm train")
+
+
+def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "score",
+        help="ln p of each sentence of a text, or the text's perplexity",
+        description="Print ln p of each sentence of a tokenised text, one a line, end of sentence included, as a "
+        "natural logarithm; or with --summary the perplexity of the text.",
+    )
+    parser.add_argument(
+        "text", type=path_or_standard_stream, nargs="?", default="-", help="tokenised text (default: standard input)"
+    )
+    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+    parser.add_argument(
+        "--backoff",
+        type=Path,
+        metavar="LM",
+        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist; without it each of them gets "
+        "the probability of all of them together, and scores are no distribution over words",
+    )
+    parser.add_argument(
+        "--unnormalised",
+        action="store_true",
+        help="take the network's outputs for ln p, one row of the softmax a word; for networks trained with "
+        "--self-normalise",
+    )
+    parser.add_argument(
+        "--interpolate",
+        type=_weight,
+        metavar="W|auto",
+        help="score with W times the probability of the network plus 1 - W times that of the back-off model; auto "
+        "takes the W that suits --weight-text best",
+    )
+    parser.add_argument(
+        "--weight-text", type=Path, metavar="TEXT", help="tokenised text for --interpolate auto, not the one scored"
+    )
+    parser.add_argument("--summary", action="store_true", help="print the perplexity of each model, not the scores")
+    add_device_options(parser)
+    parser.set_defaults(run=run_score, command="lm score")
+
+
+def _weight(text: str) -> float | str:
+    """Parse a number between 0 and 1, or `auto`."""
+    if text != _AUTO and not 0 <= float(text) <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return text if text == _AUTO else float(text)
+
+
+def run_train(args: argparse.Namespace) -> int:
+    """Train; return the exit code."""
+    values = read_settings(args, _SECTIONS, PRESETS[args.preset])
+    reporter = Reporter(quiet=args.quiet)
+    from phrasescore.device import choose_device, keep_freed_memory
+    from phrasescore.lm.training import LmSettings, prepare
+
+    keep_freed_memory()
+    settings = LmSettings(
+        NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
+    )
+    device = choose_device(args.device, args.precision)
+    trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
+    reporter.say(
+        f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; losses "
+        "are nats per word, ends of sentences included"
+    )
+    with stop_on_signals() as stop:
+        return run_trainer(trainer, reporter, stop)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """A text and what the models give to its words."""
+
+    sentences: list[list[bytes]]
+    network: list[Scores]
+    backoff: list[Scores]
+
+
+def run_score(args: argparse.Namespace) -> int:
+    """Score; return the exit code."""
+    _check_usage(args)
+    from phrasescore.device import choose_device, keep_freed_memory
+    from phrasescore.lm.perplexity import interpolate
+    from phrasescore.lm.scorer import NeuralLmScorer
+
+    keep_freed_memory()
+    device = choose_device(args.device, args.precision)
+    scorer = NeuralLmScorer.load(args.model, device, args.backoff, args.unnormalised)
+    weight = _learn_weight(scorer, args.weight_text) if args.interpolate == _AUTO else args.interpolate
+    scored = _score_text(scorer, args.text)
+    final = scored.network
+    if weight is not None:
+        pairs = zip(scored.network, scored.backoff, strict=True)
+        final = [interpolate(first, second, weight) for first, second in pairs]
+    if args.summary:
+        print(_summary(scorer, scored, final, weight), end="")
+    else:
+        sys.stdout.writelines(f"{scores.sum():.9g}\n" for scores in final)
+    return 0
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+    if args.interpolate is not None and args.backoff is None:
+        raise UserError("--interpolate: needs an n-gram model to interpolate with; give --backoff")
+    if (args.interpolate == _AUTO) != (args.weight_text is not None):
+        raise UserError("--interpolate auto and --weight-text need each other; give both or a weight")
+    if args.weight_text is not None and _is_same_file(args.text, args.weight_text):
+        raise UserError(f"{args.weight_text}: is the text to be scored; take the weight from another text")
+
+
+def _is_same_file(first: str | Path, second: Path) -> bool:
+    return isinstance(first, Path) and first.exists() and second.exists() and first.samefile(second)
+
+
+def _learn_weight(scorer: NeuralLmScorer, text: Path) -> float:
+    from phrasescore.lm.perplexity import best_weight, flatten
+
+    scored = _score_text(scorer, text)
+    return best_weight(flatten(scored.network), flatten(scored.backoff))
+
+
+def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
+    import numpy as np
+
+    sentences = [[word for word in line.split(b" ") if word] for line in read_lines(path)]
+    if not sentences:
+        raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
+    network = scorer.word_log_probs(sentences)
+    model = scorer.backoff
+    backoff = [] if model is None else [np.array(model.sentence_log_probs(sentence)) for sentence in sentences]
+    return _Scored(sentences, network, backoff)
+
+
+def _summary(scorer: NeuralLmScorer, scored: _Scored, final: list[Scores], weight: float | None) -> str:
+    """Return what is known of a text, as KenLM's `query` counts: per word and end of sentence, unknown words too."""
+    from phrasescore.lm.perplexity import flatten, perplexity
+
+    words = [word for sentence in scored.sentences for word in sentence]
+    outside = sum(scorer.word_id(word) >= scorer.shortlist for word in words)
+    rows = [
+        ("sentences", f"{len(scored.sentences):,}"),
+        ("words and ends of sentences", f"{len(words) + len(scored.sentences):,}"),
+        ("words outside the shortlist", f"{outside:,}"),
+        ("perplexity of the neural language model", f"{perplexity(flatten(scored.network)):.3f}"),
+    ]
+    if scorer.backoff is None:
+        rows.append(("", "words outside the shortlist share one probability: no distribution over words; --backoff"))
+    else:
+        unknown = sum(not scorer.backoff.knows(word) for word in words)
+        rows.append(("perplexity of the back-off model", f"{perplexity(flatten(scored.backoff)):.3f}"))
+        rows.append(("words unknown to the back-off model", f"{unknown:,}"))
+    if scorer.unnormalised:
+        rows.append(("", "the network's scores are not normalised: what they give only estimates a perplexity"))
+    if weight is not None:
+        rows.append(("weight of the neural language model", f"{weight:.4f}"))
+        rows.append(("perplexity of the interpolation", f"{perplexity(flatten(final)):.3f}"))
+    return "".join(f"{name:41}{value}\n" for name, value in rows)

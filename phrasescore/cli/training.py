@@ -1,0 +1,90 @@
+"""What the commands that train have in common: settings in layers, progress, the end of a run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from phrasescore.cli.console import Reporter, StopRequest
+from phrasescore.cli.options import given_options
+from phrasescore.configuration import Section, check_values, read_toml
+from phrasescore.training.config import BUDGET
+
+if TYPE_CHECKING:
+    from phrasescore.training.loop import Evaluation, Status, Trainer
+    from phrasescore.training.task import Task
+
+    AnyTask = TypeVar("AnyTask", bound=Task)
+
+
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every training has: model folder, settings file, starting over."""
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
+    parser.add_argument("--restart", action="store_true", help="start over in a folder that holds a run")
+
+
+def read_settings(
+    args: argparse.Namespace, sections: dict[str, type[Section]], preset: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return the values of each section: preset, then TOML file, then command line.
+
+    Raises:
+        UserError: a key or a value is wrong.
+    """
+    layers: list[tuple[str, dict[str, dict[str, Any]]]] = [("preset", preset)]
+    if args.config:
+        layers.append((str(args.config), read_toml(args.config, sections)))
+    layers.append(("command line", {name: given_options(args, kind) for name, kind in sections.items()}))
+    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
+    for place, layer in layers:
+        checked = {name: check_values(sections[name], given, place) for name, given in layer.items()}
+        if BUDGET & checked.get("training", {}).keys():
+            # A budget replaces the one of the layer below, so that `--epochs 3` does not also mean 15 minutes.
+            values["training"] = {key: value for key, value in values["training"].items() if key not in BUDGET}
+        for name, given in checked.items():
+            values[name] |= given
+    return values
+
+
+def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest) -> int:
+    """Train to the end or to a signal, telling how it goes; return the exit code."""
+    from phrasescore.training.loop import Watcher
+
+    unit = trainer.task.unit
+    parameters = sum(p.numel() for p in trainer.network.parameters())
+    reporter.say(f"network of {parameters:,} parameters on {trainer.device}")
+    if trainer.progress.update:
+        reporter.say(f"resuming after update {trainer.progress.update}")
+    with reporter.task("training") as task:
+        trainer.watcher = Watcher(
+            on_update=lambda status: task.update(status.spent, _status_line(status, unit)),
+            on_evaluation=lambda evaluation: reporter.say(_evaluation_line(evaluation, unit)),
+            should_stop=stop,
+        )
+        progress = trainer.train()
+    if progress.finished is None:
+        reporter.say(f"stopped after update {progress.update}; the same command resumes")
+        return stop.exit_code
+    reporter.say(
+        f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
+        f"are in {trainer.folder}"
+    )
+    return 0
+
+
+def _status_line(status: Status, unit: str) -> str:
+    lowest = "" if status.lowest is None else f", lowest measured {status.lowest:.3f}"
+    return f"update {status.update:,}, {status.examples_per_second:,.0f} {unit}s/s, loss {status.loss:.3f}{lowest}"
+
+
+def _evaluation_line(evaluation: Evaluation, unit: str) -> str:
+    parts = [
+        f"update {evaluation.update:,}, pass {evaluation.epoch:.2f}, {evaluation.seconds / 60:.1f} min, "
+        f"{evaluation.examples_per_second:,.0f} {unit}s/s: training {evaluation.training_loss:.3f}"
+    ]
+    for name, loss in (("held out", evaluation.held_out), ("validation", evaluation.validation)):
+        if loss is not None:
+            parts.append(f"{name} {loss}")
+    return ", ".join(parts) + (" *" if evaluation.best else "")

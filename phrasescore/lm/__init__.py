@@ -1,0 +1,1 @@
+"""The continuous-space language model (CSLM): text, training, back-off, scoring. Its network is `nn/neural_lm.py`."""

@@ -1,0 +1,61 @@
+"""A trained neural language model as a folder.
+
+config.json            kind, architecture, versions, hash of the vocabulary
+weights.safetensors    the weights with the lowest held-out loss
+vocab.txt              the shortlist, one word a line, the line number is the id
+metrics.jsonl          one record an evaluation
+training-state/        for resuming only
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from phrasescore.configuration import check_values
+from phrasescore.lm.config import NeuralLmConfig
+from phrasescore.model_folder import (
+    CONFIG,
+    describe_vocabulary,
+    load_vocabulary,
+    read_description,
+    read_weights,
+    write_description,
+)
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.vocabulary import Vocabulary
+
+KIND = "neural-language-model"
+VOCABULARY = "vocab.txt"
+
+
+@dataclass(frozen=True)
+class TrainedLanguageModel:
+    """A network with the shortlist it was trained with."""
+
+    network: NeuralLanguageModel
+    vocabulary: Vocabulary
+    weights_digest: str
+    """SHA-256 of the weights file: the provenance of every score."""
+
+
+def save_description(folder: Path, config: NeuralLmConfig, vocabulary: Vocabulary, provenance: dict[str, Any]) -> None:
+    """Write everything but the weights; the folder must exist."""
+    vocabulary.save(folder / VOCABULARY)
+    facts = {"model": asdict(config), "vocabulary": describe_vocabulary(vocabulary), "training": provenance}
+    write_description(folder, KIND, facts)
+
+
+def load_language_model(folder: Path) -> TrainedLanguageModel:
+    """Read a folder onto the CPU.
+
+    Raises:
+        UserError: a file is missing, damaged, of another format or kind, or does not belong to the others.
+    """
+    description = read_description(folder, KIND, {"model", "vocabulary"})
+    vocabulary = load_vocabulary(folder / VOCABULARY, description["vocabulary"])
+    config = NeuralLmConfig(**check_values(NeuralLmConfig, description["model"], str(folder / CONFIG)))
+    network = NeuralLanguageModel(config, len(vocabulary))
+    digest = read_weights(folder, network)
+    return TrainedLanguageModel(network.eval(), vocabulary, digest)

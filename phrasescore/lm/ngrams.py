@@ -1,0 +1,42 @@
+"""Sentences as n-grams: every word and every end of a sentence behind the n - 1 words before it.
+
+Legend: N predicted words, c = n - 1 words of a context.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.phrases import Ids, Phrases, offsets_of, ranges
+from phrasescore.vocabulary import END
+
+
+class Ngrams:
+    """The n-grams of some sentences, cut out of one array when they are asked for."""
+
+    def __init__(self, sentences: Phrases, order: int) -> None:
+        """Lay the sentences out, each behind n - 1 symbols for `<s>` and before one for `</s>`; both have the id 1."""
+        before = order - 1
+        closed = sentences.with_end(END)
+        padded = offsets_of(closed.lengths + before)
+        flat: Ids = np.full(padded[-1], END, np.int32)
+        self._places: NDArray[np.int64] = ranges(padded[:-1] + before, closed.lengths)
+        flat[self._places] = closed.ids
+        self._windows = np.lib.stride_tricks.sliding_window_view(flat, order) if len(flat) else flat.reshape(0, order)
+        self._before = before
+
+    def __len__(self) -> int:
+        """Return the number of words, ends of sentences included."""
+        return len(self._places)
+
+    def take(self, numbers: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return contexts [N, c], the nearest word last, and predicted words [N] of some n-grams."""
+        rows = self._windows[self._places[numbers] - self._before].astype(np.int64)
+        return rows[:, :-1], rows[:, -1]
+
+
+def contexts_and_words(sentences: Phrases, order: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return contexts [N, c] and predicted words [N] of all n-grams, sentence after sentence."""
+    ngrams = Ngrams(sentences, order)
+    return ngrams.take(np.arange(len(ngrams)))

@@ -1,0 +1,45 @@
+"""Perplexity, and the interpolation of two language models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scores = NDArray[np.float64]
+
+_STEPS = 200
+_CLOSE = 1e-6
+
+
+def perplexity(log_probs: Scores) -> float:
+    """Return exp of the mean -ln p; as KenLM's `query` counts, if the ends of sentences are among them."""
+    return float(np.exp(-log_probs.mean()))
+
+
+def interpolate(first: Scores, second: Scores, weight: float) -> Scores:
+    """Return ln(weight * p_1 + (1 - weight) * p_2) of each word."""
+    if weight in (0.0, 1.0):
+        return first if weight else second
+    mixed: Scores = np.logaddexp(np.log(weight) + first, np.log1p(-weight) + second)
+    return mixed
+
+
+def best_weight(first: Scores, second: Scores) -> float:
+    """Return the weight of the first model that makes a text most probable, by expectation maximisation.
+
+    Its steps: the mean share of the first model in the probability of a word is the next weight. The likelihood has
+    one maximum. Take another text than the one whose perplexity is reported.
+    """
+    weight = 0.5
+    for _ in range(_STEPS):
+        before, weight = weight, float(np.exp(np.log(weight) + first - interpolate(first, second, weight)).mean())
+        if abs(weight - before) < _CLOSE:
+            break
+    return weight
+
+
+def flatten(scores: Sequence[Scores] | Sequence[list[float]]) -> Scores:
+    """Return the scores of all words of some sentences in one array."""
+    return np.concatenate([np.asarray(sentence, np.float64) for sentence in scores]) if scores else np.zeros(0)

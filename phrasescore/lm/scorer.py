@@ -1,0 +1,165 @@
+"""Scoring with a neural language model, in batches, each distinct context once.
+
+Legend: Q queries, A distinct contexts, c = n - 1 words of a context, I words the network predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.device import Device
+from phrasescore.errors import UserError
+from phrasescore.lm.backoff import BackoffModel, as_text
+from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
+from phrasescore.lm.ngrams import contexts_and_words
+from phrasescore.phrases import Phrases
+from phrasescore.vocabulary import END, UNKNOWN
+
+_ROWS = {"cpu": 1024, "cuda": 16384}
+"""Contexts in one pass through the network."""
+
+Ids = NDArray[np.int64]
+
+
+class NeuralLmScorer:
+    """ln p of words in their context. A score does not depend on what else is asked for (1e-4 in 32 bit).
+
+    Words are numbers: those below `shortlist` are the network's ids, and `word_id` hands out further ones for other
+    words. The network takes these for `<unk>`, the back-off model for what they are: `lm/backoff.py` has the formula.
+    Without a back-off model each of them gets the probability of `<unk>`, which belongs to all of them together; then
+    the scores are no distribution over words (`is_distribution`).
+    """
+
+    start = END
+    """The id of `<s>`: what a context holds before the first word of a sentence."""
+    end = END
+    """The id of `</s>` as a predicted word."""
+
+    def __init__(
+        self,
+        model: TrainedLanguageModel,
+        device: Device,
+        backoff: BackoffModel | None = None,
+        *,
+        unnormalised: bool = False,
+    ) -> None:
+        """Move the network to the device.
+
+        Args:
+            model: the network and its shortlist.
+            device: where and how precisely to compute.
+            backoff: scores words outside the shortlist.
+            unnormalised: take the network's outputs for ln p; it must have been trained for that.
+        """
+        self.model, self.device, self.backoff, self.unnormalised = model, device, backoff, unnormalised
+        self.order = model.network.config.order
+        self.shortlist = len(model.vocabulary)
+        self._network = model.network.to(device.torch_device)
+        self._network.multiply_in(device.product_dtype)
+        # Text that spells a symbol is a word outside the shortlist.
+        self._ids = {word: number for number, word in enumerate(model.vocabulary.words) if word in model.vocabulary}
+        self._texts = [as_text(word) for word in model.vocabulary.words]
+
+    @classmethod
+    def load(
+        cls, folder: Path, device: Device, backoff: Path | None = None, unnormalised: bool = False
+    ) -> NeuralLmScorer:
+        """Read a model folder and a back-off model.
+
+        Args:
+            folder: what `phrasescore lm train` wrote.
+            device: where and how precisely to compute.
+            backoff: an ARPA file or a KenLM binary.
+            unnormalised: take the network's outputs for ln p.
+
+        Raises:
+            UserError: a file is missing or damaged, or the network was not trained for unnormalised scores.
+        """
+        model = load_language_model(folder)
+        if unnormalised and not model.network.config.self_normalise:
+            raise UserError(
+                f"{folder}: was not trained with --self-normalise, so its outputs are no probabilities; train it "
+                "with that, or ask for normalised scores"
+            )
+        ngrams = None if backoff is None else BackoffModel(backoff, model.vocabulary.known_words)
+        return cls(model, device, ngrams, unnormalised=unnormalised)
+
+    @property
+    def is_distribution(self) -> bool:
+        """Whether the probabilities of all words sum to one."""
+        return self.backoff is not None and not self.unnormalised
+
+    def word_id(self, word: bytes) -> int:
+        """Return the number of a word, a new one for a word outside the shortlist that was not asked for before."""
+        number = self._ids.setdefault(word, len(self._texts))
+        if number == len(self._texts):
+            self._texts.append(as_text(word))
+        return number
+
+    def log_probs(self, contexts_Qc: NDArray[np.integer], words_Q: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return ln p of words in their contexts, [Q].
+
+        Args:
+            contexts_Qc: the `order` - 1 words before each, the nearest last, filled up with `start` on the left.
+            words_Q: the words; `end` for the end of the sentence.
+        """
+        if not len(words_Q):
+            return np.zeros(0)
+        known_Qc = np.where(contexts_Qc < self.shortlist, contexts_Qc, UNKNOWN).astype(np.int64)
+        known_Q = np.where(words_Q < self.shortlist, words_Q, UNKNOWN).astype(np.int64)
+        scores_Q = self._network_scores(known_Qc, known_Q)
+        if self.backoff is not None:
+            for query in np.flatnonzero(words_Q >= self.shortlist).tolist():
+                before = int(contexts_Qc[query, -1])
+                scores_Q[query] += self.backoff.log_share(
+                    self._texts[words_Q[query]], None if before == self.start else self._texts[before]
+                )
+        return scores_Q
+
+    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
+        """Return ln p of each sentence, its `</s>` included."""
+        return [float(scores.sum()) for scores in self.word_log_probs(sentences)]
+
+    def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[NDArray[np.float64]]:
+        """Return ln p of the words of each sentence, in their order, and of its `</s>`."""
+        if not sentences:
+            return []
+        phrases = Phrases.from_lists([self.word_id(word) for word in sentence] for sentence in sentences)
+        scores = self.log_probs(*contexts_and_words(phrases, self.order))
+        return np.split(scores, (phrases.offsets[1:] + np.arange(1, len(sentences) + 1))[:-1])
+
+    @torch.inference_mode()
+    def _network_scores(self, contexts_Qc: Ids, words_Q: Ids) -> NDArray[np.float64]:
+        """Return ln p of words of the network, `<unk>` among them."""
+        first_A, context_Q = distinct_rows(contexts_Qc)
+        scores_Q = np.empty(len(words_Q))
+        by_context = np.argsort(context_Q, kind="stable")
+        rows = _ROWS[self.device.torch_device.type]
+        ends = np.searchsorted(context_Q[by_context], np.arange(0, len(first_A) + rows, rows))
+        for number, (begin, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+            some_I = by_context[begin:end]
+            contexts_Ac = contexts_Qc[first_A[number * rows : (number + 1) * rows]]
+            node_I = context_Q[some_I] - number * rows
+            scores_Q[some_I] = self._score_batch(contexts_Ac, node_I, words_Q[some_I])
+        return scores_Q
+
+    def _score_batch(self, contexts_Ac: Ids, node_I: Ids, words_I: Ids) -> NDArray[np.float64]:
+        device = self.device.torch_device
+        contexts, node, words = (torch.from_numpy(ids).to(device) for ids in (contexts_Ac, node_I, words_I))
+        with self.device.products():
+            log_prob_I = self._network.log_probs(contexts, node, words, unnormalised=self.unnormalised)
+        scores: NDArray[np.float64] = log_prob_I.double().cpu().numpy()
+        return scores
+
+
+def distinct_rows(rows_QC: NDArray[np.integer]) -> tuple[Ids, Ids]:
+    """Return where each distinct row stands first, and the number of the distinct row that each row is."""
+    packed = np.ascontiguousarray(rows_QC, np.int32)
+    keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return first.astype(np.int64), which.astype(np.int64)

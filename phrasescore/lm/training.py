@@ -1,0 +1,193 @@
+"""Training a neural language model on a tokenised text, one sentence a line."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from phrasescore.device import Device
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, read_lines
+from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.model_folder import save_description
+from phrasescore.lm.ngrams import Ngrams
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.phrases import Phrases
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.loop import Trainer
+from phrasescore.training.run import begin, fixed_values, make_run_folder
+from phrasescore.training.task import Examples
+from phrasescore.vocabulary import Vocabulary
+
+_BATCH = 4096
+
+
+@dataclass(frozen=True)
+class LmSettings:
+    """Everything a user can set about a run."""
+
+    model: NeuralLmConfig
+    text: TextConfig
+    training: TrainingConfig
+
+
+@dataclass(frozen=True)
+class TextLoss:
+    """Negative log-likelihood in nats; words outside the shortlist count as `<unk>`."""
+
+    per_word: float
+    """Per word, ends of sentences included."""
+    mean_log_norm: float
+    """Mean of ln Z."""
+    log_norm_deviation: float
+    """Standard deviation of ln Z: what is wrong with an unnormalised score."""
+
+    @property
+    def per_example(self) -> float:
+        """What is to fall."""
+        return self.per_word
+
+    def __str__(self) -> str:
+        return f"perplexity {math.exp(self.per_word):.2f}"
+
+
+@dataclass(frozen=True)
+class TextTask:
+    """Maximises the mean ln p of a text's words; its examples are n-grams."""
+
+    unit: ClassVar[str] = "word"
+
+    network: NeuralLanguageModel
+    config: TrainingConfig
+    device: Device
+    ngrams: Ngrams
+    """The n-grams to learn from."""
+    held_out: Ngrams
+    """Those of random sentences of the same text."""
+    validation: Ngrams | None
+    """Those of another text, if there is one."""
+
+    @property
+    def batches_per_pass(self) -> int:
+        """How many batches `batches` yields."""
+        return math.ceil(len(self.ngrams) / self.config.batch_size)
+
+    def batches(self, number: int) -> Iterator[Examples]:
+        """Yield the n-grams of each batch of a pass: all of them in random order."""
+        order = np.random.default_rng([self.config.seed, 1, number]).permutation(len(self.ngrams))
+        for start in range(0, len(order), self.config.batch_size):
+            yield order[start : start + self.config.batch_size]
+
+    def loss(self, examples: Examples) -> Tensor:
+        """Return the mean of -ln p, and of (ln Z)^2 times its weight (Devlin et al. 2014, section 3.1)."""
+        log_prob_A, log_norm_A = self._forward(self.ngrams, examples)
+        weight = self.network.config.self_normalise
+        return -log_prob_A.mean() + weight * log_norm_A.square().mean() if weight else -log_prob_A.mean()
+
+    def held_out_loss(self) -> TextLoss | None:
+        """Return the loss on the held-out sentences."""
+        return self._measure(self.held_out) if len(self.held_out) else None
+
+    def validation_loss(self) -> TextLoss | None:
+        """Return the loss on the validation text."""
+        return self._measure(self.validation) if self.validation else None
+
+    @torch.inference_mode()
+    def _measure(self, ngrams: Ngrams) -> TextLoss:
+        """Return the loss; the network keeps the mean of ln Z, which belongs to its weights."""
+        log_prob, log_norm, square = 0.0, 0.0, 0.0
+        self.network.eval()
+        with self.device.products():
+            for start in range(0, len(ngrams), _BATCH):
+                some = np.arange(start, min(start + _BATCH, len(ngrams)))
+                log_prob_A, log_norm_A = self._forward(ngrams, some)
+                log_prob += float(log_prob_A.double().sum())
+                log_norm += float(log_norm_A.double().sum())
+                square += float(log_norm_A.double().square().sum())
+        self.network.train()
+        mean = log_norm / len(ngrams)
+        self.network.mean_log_norm.fill_(mean)
+        return TextLoss(-log_prob / len(ngrams), mean, math.sqrt(max(0.0, square / len(ngrams) - mean * mean)))
+
+    def _forward(self, ngrams: Ngrams, numbers: Examples) -> tuple[Tensor, Tensor]:
+        contexts_Ac, words_A = (torch.from_numpy(ids).to(self.device.torch_device) for ids in ngrams.take(numbers))
+        found: tuple[Tensor, Tensor] = self.network(contexts_Ac, words_A)
+        return found
+
+
+def prepare(
+    text: str | Path,
+    folder: Path,
+    settings: LmSettings,
+    device: Device,
+    validation: Path | None = None,
+    restart: bool = False,
+) -> tuple[Trainer[TextTask], dict[str, Any]]:
+    """Read the text and set up a trainer, at its start or where an earlier run in the folder stopped.
+
+    Args:
+        text: a tokenised text.
+        folder: the model folder; it is made if it does not exist.
+        settings: architecture, data, training.
+        device: where and how precisely to compute.
+        validation: a text to measure the loss on; without it some sentences are kept from training for that.
+        restart: start over even if the folder holds a run.
+
+    Returns:
+        the trainer, and facts about the text: lines, words, share of the words that the shortlist covers.
+
+    Raises:
+        UserError: a text has no words, or the folder holds something else or a run with other settings.
+    """
+    make_run_folder(folder, restart)
+    lines = _read_text(text)
+    counts = Counter(word for line in lines for word in line.split(b" ") if word)
+    frequent = Counter({word: count for word, count in counts.items() if count >= settings.text.min_count})
+    vocabulary = Vocabulary.most_frequent(frequent, settings.text.vocabulary)
+    order, seed = settings.model.order, settings.training.seed
+    shuffled = np.random.default_rng([seed, 0]).permutation(len(lines))
+    held_out = 0 if validation is not None else int(len(lines) * settings.text.held_out)
+    sentences = vocabulary.encode(lines)
+    learnt, kept = (sentences.take(np.sort(some)) for some in (shuffled[held_out:], shuffled[:held_out]))
+    if not len(learnt):
+        raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
+    other = None if validation is None else Ngrams(vocabulary.encode(_read_text(validation)), order)
+    torch.manual_seed(seed)
+    network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
+    network.multiply_in(device.product_dtype)
+    task = TextTask(network, settings.training, device, Ngrams(learnt, order), Ngrams(kept, order), other)
+    run = {
+        **fixed_values(settings.model, settings.text, settings.training),
+        "text": _digest(sentences),
+        "shortlist": vocabulary.digest(),
+        "held_out_sentences": held_out,
+    }
+    trainer = Trainer(folder, task, settings.training, device, run)
+    facts = {"lines": len(lines), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
+
+    def describe() -> None:
+        provenance = {"text": str(text), **facts, **asdict(settings.training), "device": str(device)}
+        save_description(folder, settings.model, vocabulary, provenance)
+
+    begin(trainer, describe, restart)
+    return trainer, facts
+
+
+def _read_text(path: str | Path) -> list[bytes]:
+    lines = list(read_lines(path))
+    if not any(line.strip(b" ") for line in lines):
+        raise UserError(f"{display_name(path)}: has no words; give a tokenised text, one sentence a line")
+    return lines
+
+
+def _digest(sentences: Phrases) -> str:
+    return hashlib.sha256(sentences.ids.tobytes() + sentences.offsets.tobytes()).hexdigest()

@@ -1,0 +1,84 @@
+"""The continuous-space language model: ln p of a word given the n - 1 before it (Bengio et al. 2003, Schwenk 2007).
+
+    x = [e(w_{t-n+1}); ...; e(w_{t-1})];   h = max(0, W_1 x + b_1);   s = max(0, W_2 h + b_2);
+    p(w_t = v) = softmax_v(g_v . s + b_v)
+
+with one matrix of word vectors for all positions (Cho et al. 2014, section 4.1.2, has the sizes).
+
+Id 1 bounds a sentence: among the words of a context it is `<s>`, as predicted word `</s>`. The first is never
+predicted and the second never seen, so they need no ids of their own.
+
+Legend: A contexts, c = n - 1 words of a context, I predicted words, r size of the last hidden layer.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from phrasescore.lm.config import NeuralLmConfig
+from phrasescore.nn.initialisation import initialise
+from phrasescore.nn.softmax import WordSoftmax
+
+_UNIFORM = 0.01
+"""Bound of the weights at the start (paper, section 4.1.2)."""
+
+
+class NeuralLanguageModel(nn.Module):
+    """Word vectors, two rectified layers and the softmax over the shortlist."""
+
+    mean_log_norm: Tensor
+    """Mean ln Z on held-out text, stored with the weights; what an unnormalised score takes for ln Z. Training for
+    ln Z = 0 alone leaves it elsewhere, because no units are dropped in scoring."""
+
+    def __init__(self, config: NeuralLmConfig, words: int) -> None:
+        """Build with random weights, drawn from torch's global generator.
+
+        Args:
+            config: sizes and forms.
+            words: ids of the vocabulary, symbols included.
+        """
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(words, config.embedding)
+        self.first = nn.Linear((config.order - 1) * config.embedding, config.first_hidden)
+        self.second = nn.Linear(config.first_hidden, config.second_hidden)
+        self.dropout = nn.Dropout(config.dropout)
+        self.softmax = WordSoftmax(words, config.second_hidden, bias=True)
+        self.register_buffer("mean_log_norm", torch.zeros(()))
+        if config.initialisation == "uniform":
+            for parameter in self.parameters():
+                nn.init.uniform_(parameter, -_UNIFORM, _UNIFORM)
+        else:
+            initialise(self, "scaled")
+        if config.self_normalise:
+            # Z starts near 1 (Devlin et al. 2014).
+            nn.init.constant_(self.softmax.words.bias, -math.log(words))
+
+    def multiply_in(self, dtype: torch.dtype | None) -> None:
+        """Set the type in which the softmax multiplies, None for that of the weights."""
+        self.softmax.product_dtype = dtype
+
+    def hidden(self, contexts_Ac: Tensor) -> Tensor:
+        """Return the last hidden layer [A, r] of contexts, the nearest word last."""
+        x_Acm = self.dropout(self.embedding(contexts_Ac))
+        h_A = self.dropout(torch.relu(self.first(x_Acm.flatten(1))))
+        s_Ar: Tensor = self.dropout(torch.relu(self.second(h_A)))
+        return s_Ar
+
+    def forward(self, contexts_Ac: Tensor, words_A: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ln p of a word behind each context, and ln Z of its softmax, [A] each."""
+        node_A = torch.arange(len(words_A), device=words_A.device)
+        return self.softmax.log_prob_and_norm(self.hidden(contexts_Ac), node_A, words_A)
+
+    def log_probs(self, contexts_Ac: Tensor, node_I: Tensor, words_I: Tensor, *, unnormalised: bool = False) -> Tensor:
+        """Return ln p of words [I], each behind the context that `node_I` points to.
+
+        `unnormalised` takes ln Z for its mean, so that a word costs one row of the softmax and not all of them.
+        """
+        s_Ar = self.hidden(contexts_Ac)
+        if unnormalised:
+            return self.softmax.logit(s_Ar, node_I, words_I) - self.mean_log_norm
+        return self.softmax.log_prob(s_Ar, node_I, words_I)

@@ -1,0 +1,61 @@
+"""What a `Trainer` trains: a network, its examples, its loss, and how it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+Examples = NDArray[np.int64]
+"""Numbers of some examples, whatever the task counts: the lines of a phrase table, the n-grams of a text."""
+
+
+class Loss(Protocol):
+    """The loss on examples that are not learnt from: a dataclass, whose fields go into `metrics.jsonl`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def per_example(self) -> float:
+        """What is to fall: nats per example."""
+        ...
+
+    def __str__(self) -> str:
+        """Return it in a few words, for a line about an evaluation."""
+        ...
+
+
+class Task(Protocol):
+    """One kind of training. Examples are handed out by number, so that a run resumes in the middle of a pass."""
+
+    unit: ClassVar[str]
+    """What an example is called: `pair`, `word`."""
+
+    @property
+    def network(self) -> nn.Module:
+        """The network, on its device."""
+        ...
+
+    @property
+    def batches_per_pass(self) -> int:
+        """How many batches `batches` yields."""
+        ...
+
+    def batches(self, number: int) -> Iterator[Examples]:
+        """Yield the batches of a pass, the same ones whenever it is asked for the same pass."""
+        ...
+
+    def loss(self, examples: Examples) -> Tensor:
+        """Return the mean loss per example of a batch, with its gradient."""
+        ...
+
+    def held_out_loss(self) -> Loss | None:
+        """Return the loss on what was taken from the training data, None if nothing was."""
+        ...
+
+    def validation_loss(self) -> Loss | None:
+        """Return the loss on other data, None if there is none."""
+        ...

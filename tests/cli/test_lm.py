@@ -1,0 +1,126 @@
+"""`phrasescore lm` as a user runs it."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from phrasescore.cli import main
+from tests.cli.test_cli import run
+from tests.conftest import DATA, MINI
+
+ARPA = str(MINI / "lm.fr.arpa")
+OPTIONS = "--embedding 8 --first-hidden 16 --second-hidden 12 --vocabulary 60 --batch-size 256 --learning-rate 1e-2"
+TEXT = (MINI / "test.fr").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained model."""
+    path = tmp_path_factory.mktemp("lm") / "model"
+    options = [*OPTIONS.split(), "--epochs", "2", "--self-normalise", "0.1", "--device", "cpu"]
+    done = run("lm", "train", MINI / "train.fr", "-o", path, "--validation", MINI / "dev.fr", *options)
+    assert done.returncode == 0, done.stderr
+    for part in (b"1,000 lines, 9,183 words", b"validation perplexity", b"words/s", b"done after update"):
+        assert part in done.stderr
+    return path
+
+
+def values(text: str) -> dict[str, float]:
+    """The numbers of a summary."""
+    rows = (line.rsplit(maxsplit=1) for line in text.splitlines() if not line.startswith(" "))
+    return {name.strip(): float(value.replace(",", "")) for name, value in rows}
+
+
+def score(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    assert main(["lm", "score", *map(str, arguments), "--precision", "fp32", "--device", "cpu"]) == 0
+    return capsys.readouterr().out
+
+
+def test_scores_and_their_summary(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA)
+    scores = [float(line) for line in score(capsys, *arguments).splitlines()]
+    summary = values(score(capsys, *arguments, "--summary"))
+    words = len(TEXT.split()) + TEXT.count(b"\n")
+    assert len(scores) == summary["sentences"] == TEXT.count(b"\n")
+    assert summary["words and ends of sentences"] == words
+    assert summary["words outside the shortlist"] > 0
+    assert math.exp(-sum(scores) / words) == pytest.approx(summary["perplexity of the neural language model"], abs=1e-3)
+    unnormalised = score(capsys, *arguments, "--summary", "--unnormalised")
+    assert "only estimates a perplexity" in unnormalised
+    raw = values(unnormalised)
+    assert raw["perplexity of the neural language model"] != summary["perplexity of the neural language model"]
+    assert raw["perplexity of the back-off model"] == summary["perplexity of the back-off model"]
+
+
+def test_interpolation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The weight found on one text is near the best on another of its kind."""
+    arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--summary", "--interpolate")
+    found = values(score(capsys, *arguments, "auto", "--weight-text", MINI / "dev.fr"))
+    name = "perplexity of the interpolation"
+    parts = [found["perplexity of the neural language model"], found["perplexity of the back-off model"]]
+    assert found[name] <= min(parts) + 0.05
+    fixed = [values(score(capsys, *arguments, weight))[name] for weight in ("0", "0.5", "1")]
+    assert [fixed[2], fixed[0]] == parts
+    assert found[name] <= min(fixed) + 0.1
+
+
+def test_without_a_backoff_model_the_scores_are_flagged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no distribution over words" in score(capsys, MINI / "test.fr", "-m", folder, "--summary")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--interpolate", "0.5"], "needs an n-gram model"),
+        (["--interpolate", "auto", "--backoff", ARPA], "need each other"),
+        (["--weight-text", MINI / "dev.fr", "--backoff", ARPA], "need each other"),
+        (["--interpolate", "auto", "--backoff", ARPA, "--weight-text", MINI / "test.fr"], "is the text to be scored"),
+        (["--backoff", MINI / "none"], "is not there"),
+    ],
+)
+def test_errors_are_one_sentence(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str | Path], message: str
+) -> None:
+    assert main(["lm", "score", str(MINI / "test.fr"), "-m", str(folder), *map(str, options)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("phrasescore lm score: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_model_of_another_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lm", "score", str(MINI / "test.fr"), "-m", str(DATA / "stored-model")]) == 1
+    assert "a network of the kind encoder-decoder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", ["", "score", "score -m x --interpolate 2", "score -m x --interpolate most"])
+def test_wrong_usage_is_exit_code_2(arguments: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["lm", *arguments.split()])
+    assert end.value.code == 2
+
+
+def test_help_needs_no_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = sys.modules['kenlm'] = None; from phrasescore.cli import main\n"
+        "for command in ([], ['train'], ['score']):\n"
+        "    try: main(['lm', *command, '--help'])\n"
+        "    except SystemExit as end: assert end.code == 0"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    for usage in (
+        b"usage: phrasescore lm [-h] COMMAND",
+        b"usage: phrasescore lm train",
+        b"usage: phrasescore lm score",
+    ):
+        assert usage in done.stdout
+
+
+def test_a_language_model_is_no_encoder_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "-m", str(folder), str(MINI / "test.fr")]) == 1
+    assert "a network of the kind neural-language-model" in capsys.readouterr().err

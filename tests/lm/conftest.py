@@ -1,0 +1,41 @@
+"""A network with random weights and the n-gram model of the mini corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from phrasescore.device import Device, choose_device
+from phrasescore.lm.backoff import BackoffModel
+from phrasescore.lm.config import NeuralLmConfig
+from phrasescore.lm.model_folder import TrainedLanguageModel
+from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.vocabulary import Vocabulary, count_words
+from tests.conftest import MINI
+
+ARPA = MINI / "lm.fr.arpa"
+
+
+@pytest.fixture(scope="session")
+def cpu() -> Device:
+    return choose_device("cpu", "fp32")
+
+
+@pytest.fixture(scope="session")
+def make_scorer(cpu: Device) -> Callable[..., NeuralLmScorer]:
+    """Make a scorer whose shortlist has some of the words of the n-gram model, and one that it does not have."""
+
+    def make(*, words: int = 40, backoff: bool = True, unnormalised: bool = False) -> NeuralLmScorer:
+        frequent = Vocabulary.most_frequent(count_words([MINI / "train.fr"]), words)
+        vocabulary = Vocabulary([*frequent.known_words, b"nulle-part"])
+        torch.manual_seed(1)
+        config = NeuralLmConfig(order=4, embedding=8, first_hidden=12, second_hidden=10, initialisation="scaled")
+        network = NeuralLanguageModel(config, len(vocabulary)).eval()
+        torch.nn.init.normal_(network.softmax.words.weight)
+        ngrams = BackoffModel(ARPA, vocabulary.known_words) if backoff else None
+        return NeuralLmScorer(TrainedLanguageModel(network, vocabulary, ""), cpu, ngrams, unnormalised=unnormalised)
+
+    return make

@@ -1,0 +1,131 @@
+"""Normalisation with fallback, batched = one by one, and where each word's score comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import kenlm
+import numpy as np
+import pytest
+from torch import Tensor
+
+from phrasescore.device import Device
+from phrasescore.errors import UserError
+from phrasescore.lm import scorer as scorer_module
+from phrasescore.lm.scorer import NeuralLmScorer, distinct_rows
+from tests.conftest import DATA, MINI
+from tests.lm.conftest import ARPA
+
+MakeScorer = Callable[..., NeuralLmScorer]
+SENTENCES = [line.split(b" ") for line in (MINI / "test.fr").read_bytes().splitlines()]
+
+
+def all_words(scorer: NeuralLmScorer) -> list[int]:
+    """The end of the sentence, the shortlist, the other words of the n-gram model, and one for all that remain."""
+    unigrams = ARPA.read_text().split("\\1-grams:\n")[1].split("\n\n")[0].splitlines()
+    words = {line.split("\t")[1].encode() for line in unigrams} | set(scorer.model.vocabulary.known_words)
+    words -= {b"<s>", b"</s>", b"<unk>"}
+    return [scorer.end, *map(scorer.word_id, sorted(words)), scorer.word_id(b"unheard-of")]
+
+
+def test_the_probabilities_of_all_words_sum_to_one(make_scorer: MakeScorer) -> None:
+    """Behind contexts at the start, in the middle, of words in and outside the shortlist and unknown to both."""
+    scorer = make_scorer()
+    words = np.array(all_words(scorer))
+    outside = words[words >= scorer.shortlist]
+    assert scorer.is_distribution
+    assert len(outside) > 60
+    rng = np.random.default_rng(3)
+    contexts = [[1, 1, 1], [1, 1, 4], [1, int(outside[0]), int(outside[5])], [int(words[-1]), 5, 2]]
+    contexts += rng.choice(words[1:], (20, 3)).tolist()
+    for context in contexts:
+        log_probs = scorer.log_probs(np.tile(context, (len(words), 1)), words)
+        assert math.fsum(np.exp(log_probs).tolist()) == pytest.approx(1.0, abs=1e-6)
+        known = np.exp(log_probs[words < scorer.shortlist]).sum()
+        class_of_unknown = math.exp(scorer.log_probs(np.array([context]), np.array([0]))[0])
+        assert known + class_of_unknown == pytest.approx(1.0, abs=1e-6)
+
+
+def test_words_outside_the_shortlist_share_as_the_ngram_model_says(make_scorer: MakeScorer) -> None:
+    scorer = make_scorer()
+    model = kenlm.Model(str(ARPA))
+    sentence = next(s for s in SENTENCES if any(scorer.word_id(word) >= scorer.shortlist for word in s[2:]))
+    place = next(i for i, word in enumerate(sentence) if i > 1 and scorer.word_id(word) >= scorer.shortlist)
+    texts = [word.decode() for word in sentence]
+
+    def back_off(word: str) -> float:
+        nothing, before = kenlm.State(), kenlm.State()
+        model.NullContextWrite(nothing)
+        model.BaseScore(nothing, texts[place - 1], before)
+        return float(10.0 ** model.BaseScore(before, word, kenlm.State()))
+
+    inside = [word.decode() for word in scorer.model.vocabulary.known_words if word.decode() in model]
+    outside = 1 - sum(map(back_off, [*inside, "</s>"]))
+    found = scorer.word_log_probs([sentence])[0][place]
+    without = make_scorer(backoff=False)
+    assert not without.is_distribution
+    plain = without.word_log_probs([sentence])[0][place]
+    assert found - plain == pytest.approx(math.log(back_off(texts[place]) / outside), abs=1e-4)
+
+
+@pytest.mark.parametrize("unnormalised", [False, True])
+@pytest.mark.parametrize("rows", [7, 1024])
+def test_scores_do_not_depend_on_their_company(
+    make_scorer: MakeScorer, monkeypatch: pytest.MonkeyPatch, rows: int, unnormalised: bool
+) -> None:
+    monkeypatch.setattr(scorer_module, "_ROWS", {"cpu": rows})
+    scorer = make_scorer(unnormalised=unnormalised)
+    together = scorer.sentence_log_probs(SENTENCES)
+    alone = [scorer.sentence_log_probs([sentence])[0] for sentence in SENTENCES]
+    assert together == pytest.approx(alone, abs=1e-4)
+    assert len(set(np.round(together, 3))) > 50
+    backwards = scorer.sentence_log_probs(SENTENCES[::-1])[::-1]
+    assert together == pytest.approx(backwards, abs=1e-4)
+
+
+def test_equal_contexts_cost_one_row(make_scorer: MakeScorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = make_scorer()
+    rows: list[int] = []
+    hidden = scorer.model.network.hidden
+
+    def count_rows(contexts: Tensor) -> Tensor:
+        rows.append(len(contexts))
+        return hidden(contexts)
+
+    monkeypatch.setattr(scorer.model.network, "hidden", count_rows)
+    other, another = scorer.word_id(b"nobody"), scorer.word_id(b"nowhere")
+    contexts = np.array([[1, 1, 4], [1, 1, 4], [1, other, 4], [1, another, 4], [1, 1, 4]])
+    scores = scorer.log_probs(contexts, np.array([4, 5, 6, 6, 4]))
+    assert rows == [2]
+    assert scores[0] == scores[4]
+    assert scores[2] == scores[3]
+
+
+def test_words_and_sentences(make_scorer: MakeScorer) -> None:
+    scorer = make_scorer()
+    assert [scorer.word_id(word) for word in (b"<unk>", b"<eos>", b"new", b"<unk>", b"new")] == [
+        scorer.shortlist + number for number in (0, 1, 2, 0, 2)
+    ]
+    assert scorer.word_id(scorer.model.vocabulary.words[2]) == 2
+    scores = scorer.word_log_probs([SENTENCES[0], [], SENTENCES[1]])
+    assert [len(part) for part in scores] == [len(SENTENCES[0]) + 1, 1, len(SENTENCES[1]) + 1]
+    assert scorer.sentence_log_probs([[]])[0] == pytest.approx(scores[1].sum())
+    assert scorer.sentence_log_probs([]) == []
+    assert len(scorer.log_probs(np.zeros((0, 3), np.int64), np.zeros(0, np.int64))) == 0
+    assert np.isfinite(scorer.sentence_log_probs([[b"\xff\xfe", b"</s>", b"<s>"]])).all()
+
+
+def test_distinct_rows() -> None:
+    rows = np.array([[1, 2], [3, 4], [1, 2], [2, 1]])
+    first, which = distinct_rows(rows)
+    assert (rows[first][which] == rows).all()
+    assert len(first) == 3
+
+
+def test_folders_and_files_that_are_wrong(tmp_path: Path, cpu: Device) -> None:
+    with pytest.raises(UserError, match="is not a model folder"):
+        NeuralLmScorer.load(tmp_path, cpu)
+    with pytest.raises(UserError, match="a network of the kind encoder-decoder"):
+        NeuralLmScorer.load(DATA / "stored-model", cpu)

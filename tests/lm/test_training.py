@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from phrasescore.device import Device
+from phrasescore.errors import UserError
+from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.model_folder import load_language_model
+from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.lm.training import LmSettings, TextTask, prepare
+from phrasescore.model_folder import METRICS, WEIGHTS
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.loop import Trainer, Watcher
+from tests.conftest import MINI
+from tests.lm.conftest import ARPA
+
+TEXT, OTHER = MINI / "train.fr", MINI / "dev.fr"
+SETTINGS = LmSettings(
+    NeuralLmConfig(order=4, embedding=8, first_hidden=16, second_hidden=12, initialisation="scaled", dropout=0.1),
+    TextConfig(vocabulary=60, held_out=0.1),
+    TrainingConfig(batch_size=256, epochs=2, evaluate_every=0, warmup_updates=5, learning_rate=1e-2),
+)
+
+
+def train(
+    folder: Path,
+    device: Device,
+    settings: LmSettings = SETTINGS,
+    *,
+    validation: Path | None = None,
+    stop_after: int | None = None,
+) -> Trainer[TextTask]:
+    trainer, _ = prepare(TEXT, folder, settings, device, validation)
+    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
+    trainer.train()
+    return trainer
+
+
+def metrics(folder: Path) -> list[dict[str, object]]:
+    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    for record in records:
+        del record["seconds"], record["words_per_second"]
+    return records
+
+
+def test_a_resumed_run_equals_one_never_stopped(tmp_path: Path, cpu: Device) -> None:
+    """Stopped in the middle of a pass, and after its last update."""
+    whole = train(tmp_path / "whole", cpu)
+    per_pass = whole.task.batches_per_pass
+    for stop in (10, per_pass, per_pass + 7):
+        assert train(tmp_path / "parts", cpu, stop_after=stop).progress.update == stop
+    assert train(tmp_path / "parts", cpu).progress.update == whole.progress.update == 2 * per_pass
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    assert [record["epoch"] for record in metrics(tmp_path / "whole")] == [1, 2]
+
+
+def test_a_pass_has_every_ngram_once(tmp_path: Path, cpu: Device) -> None:
+    trainer, facts = prepare(TEXT, tmp_path / "run", SETTINGS, cpu)
+    task = trainer.task
+    batches = list(task.batches(0))
+    assert len(batches) == task.batches_per_pass
+    assert sorted(number for batch in batches for number in batch.tolist()) == list(range(len(task.ngrams)))
+    assert [batch.tolist() for batch in task.batches(0)] == [batch.tolist() for batch in batches]
+    assert [batch.tolist() for batch in task.batches(1)] != [batch.tolist() for batch in batches]
+    assert len(task.ngrams) + len(task.held_out) == facts["words"] + facts["lines"]
+
+
+def test_the_held_out_perplexity_decides_when_to_stop(tmp_path: Path, cpu: Device) -> None:
+    training = replace(SETTINGS.training, epochs=100, learning_rate=0.3, schedule="constant", patience=2)
+    progress = train(tmp_path / "run", cpu, replace(SETTINGS, training=training), validation=OTHER).progress
+    assert progress.finished == "the held-out loss no longer falls"
+    records = metrics(tmp_path / "run")
+    assert [record["best"] for record in records[-2:]] == [False, False]
+    assert records[-3]["update"] == progress.best_update
+    assert all(record["held_out"] is None for record in records)
+
+
+def test_the_loss_is_the_perplexity_that_the_scorer_finds(tmp_path: Path, cpu: Device) -> None:
+    train(tmp_path / "run", cpu, validation=OTHER)
+    best = min(record["validation"]["per_word"] for record in metrics(tmp_path / "run"))  # type: ignore[index]
+    scorer = NeuralLmScorer.load(tmp_path / "run", cpu)
+    sentences = [line.split(b" ") for line in OTHER.read_bytes().splitlines()]
+    scores = scorer.sentence_log_probs(sentences)
+    assert -sum(scores) / sum(len(sentence) + 1 for sentence in sentences) == pytest.approx(best, abs=1e-5)
+    assert math.exp(best) < 25
+
+
+def test_self_normalised_networks_need_no_normalisation(tmp_path: Path, cpu: Device) -> None:
+    settings = replace(SETTINGS, model=replace(SETTINGS.model, self_normalise=0.5))
+    train(tmp_path / "self", cpu, settings, validation=OTHER)
+    train(tmp_path / "plain", cpu, validation=OTHER)
+    last = [metrics(tmp_path / name)[-1]["validation"] for name in ("self", "plain")]
+    assert abs(last[0]["mean_log_norm"]) < 0.4 < abs(last[1]["mean_log_norm"])  # type: ignore[index]
+    assert last[0]["log_norm_deviation"] < 0.4  # type: ignore[index]
+    sentences = [line.split(b" ") for line in OTHER.read_bytes().splitlines()]
+    exact, raw = (
+        NeuralLmScorer.load(tmp_path / "self", cpu, ARPA, unnormalised).sentence_log_probs(sentences)
+        for unnormalised in (False, True)
+    )
+    words = sum(len(sentence) + 1 for sentence in sentences)
+    assert max(abs(one - other) for one, other in zip(exact, raw, strict=True)) > 0.01
+    # They differ by ln Z less its mean, and the mean is that of this very text.
+    assert sum(exact) / words == pytest.approx(sum(raw) / words, abs=1e-4)
+    with pytest.raises(UserError, match="was not trained with --self-normalise"):
+        NeuralLmScorer.load(tmp_path / "plain", cpu, unnormalised=True)
+
+
+def test_the_shortlist(tmp_path: Path, cpu: Device) -> None:
+    """Rare words stay outside, so that the network learns when to expect an unknown word."""
+    settings = replace(SETTINGS, text=TextConfig(min_count=3, vocabulary=1000))
+    text = tmp_path / "text"
+    text.write_bytes(b"a a a b b c\na c c\n\n")
+    _, facts = prepare(text, tmp_path / "run", replace(settings, text=replace(settings.text, held_out=0.0)), cpu)
+    assert (tmp_path / "run/vocab.txt").read_text() == "<unk>\n<eos>\na\nc\n"
+    assert facts == {"lines": 3, "words": 9, "coverage": 7 / 9}
+
+
+def test_other_texts_and_settings_do_not_resume(tmp_path: Path, cpu: Device) -> None:
+    train(tmp_path / "run", cpu, stop_after=3)
+    with pytest.raises(UserError, match="another order"):
+        prepare(TEXT, tmp_path / "run", replace(SETTINGS, model=replace(SETTINGS.model, order=3)), cpu)
+    with pytest.raises(UserError, match=r"another (text|shortlist)"):
+        prepare(OTHER, tmp_path / "run", SETTINGS, cpu)
+    with pytest.raises(UserError, match="another held_out_sentences"):
+        prepare(TEXT, tmp_path / "run", SETTINGS, cpu, OTHER)
+    (tmp_path / "empty").write_bytes(b"\n\n")
+    with pytest.raises(UserError, match="has no words"):
+        prepare(tmp_path / "empty", tmp_path / "new", SETTINGS, cpu)
+
+
+def test_a_stopped_run_is_a_model_already(tmp_path: Path, cpu: Device) -> None:
+    train(tmp_path / "run", cpu, stop_after=3)
+    model = load_language_model(tmp_path / "run")
+    assert model.network.config == SETTINGS.model
+    assert len(model.vocabulary) == 62

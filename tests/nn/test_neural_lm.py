@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.lm.config import NeuralLmConfig
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+
+CONFIG = NeuralLmConfig(order=4, embedding=5, first_hidden=9, second_hidden=7, initialisation="scaled")
+WORDS = 23
+CONTEXTS = torch.tensor([[1, 1, 1], [1, 1, 7], [3, 22, 0], [5, 5, 6]])
+
+
+def network(config: NeuralLmConfig = CONFIG) -> NeuralLanguageModel:
+    torch.manual_seed(5)
+    return NeuralLanguageModel(config, WORDS).double().eval()
+
+
+def expected(model: NeuralLanguageModel, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """ln p of every word behind each context, from the equations."""
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    rows = []
+    for context in contexts:
+        x = np.concatenate([weights["embedding.weight"][word] for word in context])
+        h = np.maximum(0, weights["first.weight"] @ x + weights["first.bias"])
+        s = np.maximum(0, weights["second.weight"] @ h + weights["second.bias"])
+        logits = weights["softmax.words.weight"] @ s + weights["softmax.words.bias"]
+        rows.append(logits - np.log(np.exp(logits).sum()))
+    return np.array(rows)
+
+
+@torch.no_grad()
+def test_the_network_is_its_equations() -> None:
+    model = network()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    reference = expected(model, CONTEXTS.numpy())
+    node, word = (grid.ravel() for grid in np.indices((len(CONTEXTS), WORDS)))
+    found = model.log_probs(CONTEXTS, torch.from_numpy(node), torch.from_numpy(word)).numpy()
+    assert np.abs(found - reference[node, word]).max() < 1e-12
+    log_prob, log_norm = model(CONTEXTS, torch.tensor([2, 0, 1, 9]))
+    assert np.abs(log_prob.numpy() - reference[range(4), [2, 0, 1, 9]]).max() < 1e-12
+    model.mean_log_norm.fill_(0.25)
+    raw = model.log_probs(CONTEXTS, torch.arange(4), torch.tensor([2, 0, 1, 9]), unnormalised=True)
+    assert torch.allclose(raw + 0.25 - log_norm, log_prob, atol=1e-12)
+
+
+def test_dropout_acts_in_training_only() -> None:
+    model, dropping = network(), network(replace(CONFIG, dropout=0.5))
+    assert torch.equal(model.hidden(CONTEXTS), dropping.hidden(CONTEXTS))
+    dropping.train()
+    assert not torch.equal(dropping.hidden(CONTEXTS), dropping.hidden(CONTEXTS))
+
+
+def test_the_paper_s_weights_start_between_bounds() -> None:
+    model = network(replace(CONFIG, initialisation="uniform"))
+    weights = torch.cat([parameter.detach().ravel() for parameter in model.parameters()])
+    assert 0.0095 < float(weights.abs().max()) <= 0.01
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("self_normalise", "low", "high"), [(0.0, 2.0, 5.0), (0.1, -0.5, 0.5)])
+def test_self_normalised_training_starts_near_one(self_normalise: float, low: float, high: float) -> None:
+    _, log_norm = network(replace(CONFIG, self_normalise=self_normalise))(CONTEXTS, torch.zeros(4, dtype=torch.long))
+    assert bool(((log_norm > low) & (log_norm < high)).all())
