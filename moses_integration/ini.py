@@ -22,9 +22,12 @@ from phrasescore.table.entry import LineFault, cut_line
 _TRIMMED = " \t\r\n"
 _BLANKS = re.compile(r"[ \t]+")
 _HEADER = re.compile(r"\[([^\]]*)\]")
-# What mert-moses.pl can read back from an n-best list; a label with `_` is a sparse feature to it.
-_LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _DEFAULT_WEIGHT = 1.0
+_PATHS = {"path", "backoff"}
+"""Arguments that are files or folders."""
+
+LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
+"""Labels that mert-moses.pl can read back from an n-best list; one with `_` is a sparse feature to it."""
 
 
 @dataclass(frozen=True)
@@ -161,15 +164,15 @@ class MosesIni:
             raise UserError(f"{self.name}: one phrase table is expected in [feature], found {found}")
         return tables[0]
 
-    def path_of(self, feature: FeatureLine) -> Path:
-        """Return the file a feature is loaded from.
+    def path_of(self, feature: FeatureLine, key: str = "path") -> Path:
+        """Return the file a feature is loaded from, or another that its line names.
 
         Raises:
             UserError: the line names none.
         """
-        if "path" not in feature.arguments:
-            raise self._fault(feature.row, f"{feature.label} has no path=", "add it")
-        return self.folder / feature.arguments["path"]
+        if key not in feature.arguments:
+            raise self._fault(feature.row, f"{feature.label} has no {key}=", "add it")
+        return self.folder / feature.arguments[key]
 
     def weights(self) -> dict[str, list[float]]:
         """Return the weights by label; a later line of a label replaces the earlier one, as in Moses.
@@ -267,13 +270,27 @@ class MosesIni:
         self.set_argument(label, "num-features", str(found))
         self.set_weights({label: [*weights, *[weight] * columns]})
 
+    def add_feature(self, kind: str, label: str, arguments: Mapping[str, str | Path], weights: Sequence[float]) -> None:
+        """Add a feature, last, with its weights; files and folders among the arguments are given as paths.
+
+        Raises:
+            UserError: there is a feature of this label, mert-moses.pl could not read it, or a value cannot be written.
+        """
+        ini = self.copy()
+        ini._append("feature", f"{kind} name={label}")
+        ini.check_label(ini.feature(label))
+        for key, value in arguments.items():
+            ini.set_argument(label, key, value if isinstance(value, str) else ini._path_to(value, ""))
+        ini.set_weights({label: weights})
+        self.lines = ini.lines
+
     def with_absolute_paths(self) -> MosesIni:
         """Return a copy that can stand anywhere: Moses takes relative paths from its working directory."""
         ini = self.copy()
         for feature in self.features():
-            path = feature.arguments.get("path")
-            if path is not None and not Path(path).is_absolute():
-                ini.set_argument(feature.label, "path", str(_place(self.folder / path)))
+            for key in _PATHS & feature.arguments.keys():
+                if not Path(feature.arguments[key]).is_absolute():
+                    ini.set_argument(feature.label, key, str(_place(self.path_of(feature, key))))
         return ini
 
     def check_label(self, feature: FeatureLine) -> None:
@@ -282,7 +299,7 @@ class MosesIni:
         Raises:
             UserError: it cannot.
         """
-        if not _LABEL.fullmatch(feature.label):
+        if not LABEL.fullmatch(feature.label):
             raise self._fault(
                 feature.row,
                 f"mert-moses.pl cannot tune a feature called `{feature.label}`",

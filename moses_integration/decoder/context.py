@@ -16,6 +16,7 @@ import numpy as np
 
 from moses_integration.decoder.phrases import Array, Feature, Ids, Words
 from phrasescore.errors import UserError
+from phrasescore.lm.backoff import load_kenlm
 
 LN_10 = 2.30258509299405
 """Moses' constant: KenLM's log10 becomes a natural log (moses/Util.h)."""
@@ -63,15 +64,7 @@ class LanguageModel:
         """
         if not self.path.exists():
             raise UserError(f"{self.path}: is not there, but moses.ini names it; check its path=")
-        config = kenlm.Config()
-        config.show_progress = False
-        config.arpa_complain = kenlm.ARPALoadComplain.NONE
-        try:
-            self._model = kenlm.Model(str(self.path), config)
-        except OSError as error:
-            raise UserError(
-                f"{self.path}: KenLM cannot read it ({error}); give an ARPA file or a KenLM binary"
-            ) from error
+        self._model = load_kenlm(self.path)
         self._context = self._model.order - 1
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.decoder.context import ContextFeature, LanguageModel
+from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import (
     Array,
     Feature,
@@ -40,6 +41,7 @@ _FACTORS = {"input-factor", "output-factor", "factor"}
 # What a feature line may say here: what is used, and what changes no score.
 _ARGUMENTS = _FACTORS | {"name", "num-features", "path", "type", "table-limit", "tuneable"}
 _ARGUMENTS |= {"order", "lazyken", "load", "cache-size", "filterable", "verbosity"}
+_ARGUMENTS |= {"backoff", "unnormalised"}
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def load_model(ini: MosesIni, sentences: Iterable[Words], longest_phrase: int) -
     for feature in model.features:
         if isinstance(feature, LexicalReordering):
             feature.load(wanted)
-        elif isinstance(feature, LanguageModel):
+        elif isinstance(feature, LanguageModel | NeuralLanguageModelFeature):
             feature.load()
     return model
 
@@ -267,6 +269,10 @@ def _declare(
             jump.append(LexicalReordering(line.label, line.arguments.get("type", ""), ini.path_of(line)))
         case "KENLM":
             context.append(LanguageModel(line.label, ini.path_of(line)))
+        case "CSLM":
+            unnormalised = line.arguments.get("unnormalised") == "true"
+            files = ini.path_of(line), ini.path_of(line, "backoff")
+            context.append(NeuralLanguageModelFeature(line.label, *files, unnormalised=unnormalised))
         case kind if kind in _BINARY_TABLES:
             raise UserError(
                 f"{ini.name}: line {line.row + 1}: the embedded decoder reads text tables, not {kind}; name the text "

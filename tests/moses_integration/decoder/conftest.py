@@ -22,3 +22,27 @@ def language_models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for order, path in zip((2, 3), models, strict=True):
         build_language_model(folder / "text", path, order, estimator="embedded")
     return models
+
+
+@pytest.fixture(scope="session")
+def neural_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A neural language model of order 4 with random weights, which knows some of the target words."""
+    import torch
+
+    from phrasescore.lm.config import NeuralLmConfig
+    from phrasescore.lm.model_folder import save_description
+    from phrasescore.model_folder import save_weights
+    from phrasescore.nn.neural_lm import NeuralLanguageModel
+    from phrasescore.vocabulary import Vocabulary
+
+    folder = tmp_path_factory.mktemp("neural-lm")
+    torch.manual_seed(1)
+    vocabulary = Vocabulary(TARGET_WORDS[:2])
+    config = NeuralLmConfig(order=4, embedding=3, first_hidden=5, second_hidden=4)
+    network = NeuralLanguageModel(config, len(vocabulary))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    save_description(folder, config, vocabulary, {})
+    save_weights(folder, network)
+    return folder

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import kenlm
 
 from moses_integration.decoder.phrases import Words
+from phrasescore.device import choose_device
+from phrasescore.lm.scorer import NeuralLmScorer
 from tests.moses_integration.decoder.small_system import Reordering, SmallSystem
 
 CLASSES = {
@@ -84,6 +86,8 @@ def future_score(system: SmallSystem, phrase: Phrase) -> float:
     score += -100 * weights["U"][0] if phrase.scores is None else dot(weights["T"], phrase.scores)
     for number, path in enumerate(system.language_models):
         score += weights[f"L{number}"][0] * log_probability(path, phrase.words, False)
+    for number, (_, backoff) in enumerate(system.neural_models):
+        score += weights[f"N{number}"][0] * log_probability(backoff, phrase.words, False)
     return score
 
 
@@ -103,6 +107,8 @@ def values(system: SmallSystem, sentence: Words, derivation: Derivation) -> dict
     for number, path in enumerate(system.language_models):
         # An empty sentence is not translated at all.
         found[f"L{number}"] = [log_probability(path, words, True) if derivation else 0.0]
+    for number, model in enumerate(system.neural_models):
+        found[f"N{number}"] = [load_neural(*model).sentence_log_probs([words])[0] if derivation else 0.0]
     return found
 
 
@@ -161,6 +167,12 @@ def log_probability(path: Path, words: Words, is_sentence: bool) -> float:
     """Return KenLM's natural logarithm of a sentence, or of words that nothing is known to stand around."""
     text = b" ".join(words).decode()
     return float(load(path).score(text, bos=is_sentence, eos=is_sentence)) * math.log(10)
+
+
+@cache
+def load_neural(path: Path, backoff: Path) -> NeuralLmScorer:
+    """Load a neural language model."""
+    return NeuralLmScorer.load(path, choose_device("cpu", "fp32"), backoff)
 
 
 @cache

@@ -43,6 +43,8 @@ class SmallSystem:
     weights: dict[str, list[float]]
     reorderings: Sequence[Reordering] = ()
     language_models: Sequence[Path] = ()
+    neural_models: Sequence[tuple[Path, Path]] = ()
+    """Folder and back-off model of each."""
     table_limit: int = 20
     distortion_limit: int = -1
     longest_phrase: int = 20
@@ -76,6 +78,7 @@ class SmallSystem:
             (folder / f"reordering{number}").write_bytes(b"\n".join([*rows, b""]))
             features.append(f"LexicalReordering name=R{number} type={reordering.kind} path=reordering{number}")
         features += [f"KENLM name=L{number} path={path}" for number, path in enumerate(self.language_models)]
+        features += [f"CSLM name=N{i} path={path} backoff={lm}" for i, (path, lm) in enumerate(self.neural_models)]
         sections = {
             "distortion-limit": str(self.distortion_limit),
             "max-phrase-length": str(self.longest_phrase),

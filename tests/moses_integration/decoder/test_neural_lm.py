@@ -1,0 +1,114 @@
+"""The neural language model inside the search."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
+from moses_integration.decoder.phrases import Words
+from phrasescore.errors import UserError
+from tests.moses_integration.decoder.small_system import SmallSystem, random_system
+from tests.moses_integration.decoder.test_against_reference import (
+    NARROW,
+    TOLERANCE,
+    UNLIMITED,
+    WEIGHTS,
+    check_values,
+    decode,
+    key,
+    scored,
+)
+
+
+def with_neural_model(system: SmallSystem, folder: Path, backoff: Path) -> SmallSystem:
+    return replace(system, neural_models=[(folder, backoff)], weights={**system.weights, "N0": [0.7]})
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32))
+def test_without_limits_the_list_is_that_of_all_derivations(
+    language_models: list[Path], neural_model: Path, seed: int
+) -> None:
+    """So hypotheses that recombine are alike in all that follows, and each sum is that of the whole sentence."""
+    system, sentence = random_system(random.Random(seed), language_models)
+    system = replace(with_neural_model(system, neural_model, language_models[1]), settings=UNLIMITED)
+    expected = scored(system, sentence)
+    model, found = decode(system, sentence)
+    listed = found.n_best(len(expected) + 1, distinct=False)
+    assert sorted(map(key, listed), key=repr) == sorted((one for _, one in expected), key=repr)
+    assert [one.score for one in listed] == pytest.approx([score for score, _ in expected], abs=TOLERANCE)
+    check_values(system, sentence, model, listed[:50])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32))
+def test_a_narrow_search_scores_what_it_finds(language_models: list[Path], neural_model: Path, seed: int) -> None:
+    system, sentence = random_system(random.Random(seed), language_models)
+    system = replace(with_neural_model(system, neural_model, language_models[0]), settings=NARROW)
+    model, found = decode(system, sentence)
+    check_values(system, sentence, model, found.n_best(20, distinct=False))
+
+
+@pytest.fixture
+def feature(language_models: list[Path], neural_model: Path) -> NeuralLanguageModelFeature:
+    feature = NeuralLanguageModelFeature("N0", neural_model, language_models[1], unnormalised=False)
+    feature.load()
+    return feature
+
+
+def test_an_ngram_is_scored_once(feature: NeuralLanguageModelFeature) -> None:
+    phrases: list[Words] = [(b"A", b"B"), (b"C",), ()]
+    values = []
+    for asked in (3, 6):
+        start = feature.begin(phrases)
+        first, states = feature.extend(np.full(3, start), np.array([0, 1, 2]), is_end=False)
+        assert states[2] == start
+        assert len(set(states.tolist())) == 3
+        values.append(first)
+        assert feature.queries == asked
+    assert (values[0] == values[1]).all()
+    assert feature.served == 3
+    assert values[0][2] == 0
+
+
+def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
+    """Order 4: whatever stands before three words is out of sight; unknown words are told apart."""
+    phrases: list[Words] = [(b"A", b"B", b"A"), (b"B", b"A", b"B", b"A"), (b"B", b"A", b"C"), (b"B", b"A", b"D")]
+    phrases += [(b"C",), (b"B", b"A", b"B")]
+    start = feature.begin(phrases)
+    _, states = feature.extend(np.full(4, start), np.arange(4), is_end=False)
+    assert states[0] == states[1]
+    assert len(set(states.tolist())) == 3
+    behind, _ = feature.extend(states, np.full(4, 4), is_end=False)
+    assert behind[0] == behind[1]
+    assert len(set(behind.ravel().tolist())) == 3
+    _, again = feature.extend(states, np.full(4, 5), is_end=True)
+    assert len(set(again.tolist())) == 1
+
+
+def test_a_full_cache_starts_anew(feature: NeuralLanguageModelFeature, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moses_integration.decoder.neural_lm._CACHED", 3)
+    phrases: list[Words] = [(b"A", b"B"), (b"B", b"A"), (b"C",)]
+    start = feature.begin(phrases)
+    together, _ = feature.extend(np.full(3, start), np.arange(3), is_end=True)
+    for number in range(3):
+        start = feature.begin(phrases)
+        alone, _ = feature.extend(np.array([start]), np.array([number]), is_end=True)
+        assert alone[0] == pytest.approx(together[number], abs=1e-5)
+
+
+def test_what_is_missing_is_said(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:
+    for folder, backoff, message in (
+        (tmp_path / "none", language_models[0], "none"),
+        (neural_model, tmp_path / "lm", "lm: is not there"),
+    ):
+        system = with_neural_model(SmallSystem([], WEIGHTS), folder, backoff)
+        with pytest.raises(UserError, match=message):
+            decode(system, (b"a",))
