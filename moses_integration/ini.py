@@ -164,6 +164,17 @@ class MosesIni:
             raise UserError(f"{self.name}: one phrase table is expected in [feature], found {found}")
         return tables[0]
 
+    def language_model(self) -> Path:
+        """Return the file of the first KENLM feature.
+
+        Raises:
+            UserError: there is none.
+        """
+        for feature in self.features():
+            if feature.kind == "KENLM":
+                return self.path_of(feature)
+        raise UserError(f"{self.name}: has no KENLM feature; name an n-gram model otherwise")
+
     def path_of(self, feature: FeatureLine, key: str = "path") -> Path:
         """Return the file a feature is loaded from, or another that its line names.
 

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.goldens.finding import Finding
+from moses_integration.decoder.derivations import rescore, segments_of
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import Decoder
-from moses_integration.decoder.rescoring import rescore, segments_of
 from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.evaluation import score
 from moses_integration.ini import MosesIni

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from moses_integration.cli import add_column, build, decode, ems_hook, evaluate, tune
+from moses_integration.cli import add_column, add_lm, build, decode, ems_hook, evaluate, rescore, tune
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import make_command_parser
 
-_COMMANDS = (build, add_column, tune, decode, evaluate, ems_hook)
+_COMMANDS = (build, add_column, add_lm, tune, decode, rescore, evaluate, ems_hook)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -31,6 +31,11 @@ def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
         help="what does the work: an installed Moses, or the embedded toolkit; auto takes Moses if MOSES_HOME is set "
         "or `moses` is on the PATH (default: %(default)s)",
     )
+    add_processes_option(parser)
+
+
+def add_processes_option(parser: argparse.ArgumentParser) -> None:
+    """Add --processes."""
     parser.add_argument(
         "--processes", type=positive, metavar="N", help="processes to share the work among (default: all cores)"
     )

@@ -147,6 +147,24 @@ def test_weights_without_a_line_get_one() -> None:
         assert ini.to_bytes().decode().startswith(text)
 
 
+def test_adding_a_feature(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text(INI.format(table="t.gz"))
+    ini = MosesIni.read(tmp_path / "moses.ini")
+    before = ini.copy()
+    arguments = {"path": tmp_path / "cslm", "backoff": Path("/far/lm"), "unnormalised": "true"}
+    ini.add_feature("CSLM", "CSLM0", arguments, [0.25])
+    added = [line for line in ini.lines if line not in before.lines]
+    assert added == ["CSLM name=CSLM0 unnormalised=true backoff=/far/lm path=cslm\n", "CSLM0= 0.25\n"]
+    assert [line for line in ini.lines if line not in added] == before.lines
+    moved = ini.with_absolute_paths()
+    assert moved.path_of(moved.feature("CSLM0")) == tmp_path / "cslm"
+    for label, message in (("CSLM0", "a second feature"), ("a_b", "cannot tune")):
+        text = ini.to_bytes()
+        with pytest.raises(UserError, match=message):
+            ini.add_feature("CSLM", label, {"path": tmp_path / "x"}, [1])
+        assert ini.to_bytes() == text
+
+
 def test_setting_an_argument_changes_that_argument_alone() -> None:
     ini = parse(INI.format(table="t.gz"))
     before = ini.copy()

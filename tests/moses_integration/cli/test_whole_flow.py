@@ -118,7 +118,7 @@ def test_auto_takes_moses_and_says_so(
 # The command line itself
 
 
-@pytest.mark.parametrize("command", ["", "build", "add-column", "tune", "decode", "evaluate"])
+@pytest.mark.parametrize("command", ["", "build", "add-column", "add-lm", "tune", "decode", "rescore", "evaluate"])
 def test_help_needs_no_library(command: str) -> None:
     code = (
         "import sys\n"

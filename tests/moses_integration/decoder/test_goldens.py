@@ -10,10 +10,10 @@ from itertools import groupby
 import numpy as np
 import pytest
 
+from moses_integration.decoder.derivations import rescore, segments_of
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, split_words
-from moses_integration.decoder.rescoring import rescore, segments_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni

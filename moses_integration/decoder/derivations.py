@@ -48,6 +48,12 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
     return [Segment(source[0], source[-1], target) for source, target in zip(sources, targets, strict=True)]
 
 
+def cover_once(segments: Sequence[Segment], length: int) -> bool:
+    """Whether the phrases cover each of the `length` words of a sentence once."""
+    covered = [position for segment in segments for position in range(segment.start, segment.end + 1)]
+    return sorted(covered) == list(range(length))
+
+
 def rescore(model: LogLinearModel, sentence: Words, derivations: Sequence[Sequence[Segment]]) -> list[Derivation]:
     """Return derivations of one sentence, each given as its phrases in target order, with feature values and scores.
 
@@ -59,8 +65,7 @@ def rescore(model: LogLinearModel, sentence: Words, derivations: Sequence[Sequen
     """
     numbers: dict[Segment, int] = {}
     for segments in derivations:
-        covered = [position for segment in segments for position in range(segment.start, segment.end + 1)]
-        if sorted(covered) != list(range(len(sentence))):
+        if not cover_once(segments, len(sentence)):
             raise UserError(f"the phrases of `{_text(sentence)}` do not cover each word once; give a whole derivation")
         for segment in segments:
             numbers.setdefault(segment, len(numbers))

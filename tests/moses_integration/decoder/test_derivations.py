@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_integration.decoder.derivations import Segment, rescore, segments_of
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import split_words
-from moses_integration.decoder.rescoring import Segment, rescore, segments_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import parse_entry

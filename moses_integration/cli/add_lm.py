@@ -1,0 +1,51 @@
+"""`phrasescore-smt add-lm`: a neural language model as a feature of the embedded decoder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from moses_integration.cli.options import finite
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "add-lm",
+        help="let a moses.ini use a neural language model",
+        description="Add a model of `phrasescore lm train` as one more feature. The embedded decoder asks it during "
+        "the search; with Moses itself, use `rescore` instead.",
+    )
+    parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
+    parser.add_argument("--model", type=Path, required=True, metavar="FOLDER", help="what `phrasescore lm train` wrote")
+    parser.add_argument(
+        "--backoff",
+        type=Path,
+        metavar="LM",
+        help="n-gram model for words that the network does not know (default: that of the first KENLM feature)",
+    )
+    parser.add_argument(
+        "--unnormalised",
+        action="store_true",
+        help="take the network's outputs for ln p, which is faster; it must have been trained with --self-normalise",
+    )
+    parser.add_argument("--label", default="CSLM0", metavar="LABEL", help="of the feature (default: %(default)s)")
+    parser.add_argument("--weight", type=finite, default=0.2, metavar="X", help="first weight (default: %(default)s)")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
+    from moses_integration.ini import MosesIni
+
+    ini = MosesIni.read(args.ini)
+    backoff = args.backoff or ini.language_model()
+    NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
+    arguments = {"path": args.model, "backoff": backoff}
+    if args.unnormalised:
+        arguments["unnormalised"] = "true"
+    ini.add_feature("CSLM", args.label, arguments, [args.weight])
+    ini.write(args.output)
+    return 0

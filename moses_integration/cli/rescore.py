@@ -1,0 +1,294 @@
+"""`phrasescore-smt rescore`: n-best lists get more features, and the best of each is chosen anew."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moses_integration.cli.options import (
+    add_processes_option,
+    add_text_options,
+    natural,
+    prepare_text,
+    require_writable,
+    work_folder,
+)
+from phrasescore import __version__
+from phrasescore.cli.console import Reporter, interrupt_on_sigterm
+from phrasescore.cli.options import add_device_options, add_quiet_option, path_or_standard_stream
+from phrasescore.errors import UserError
+
+if TYPE_CHECKING:
+    from moses_integration.list_scorers import ListScorer, ScorerChoice
+    from moses_integration.nbest import NbestEntry
+
+SCHEMA = 1
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "rescore",
+        help="rescore n-best lists with networks, and tune all weights for that",
+        description="Add features to the translations of an n-best list of any toolkit. With --reference, tune the "
+        "weights of all features on the list (minimum error rate training) and write them; with --weights, add the "
+        "features that those weights are for and write the best translation of each sentence.",
+    )
+    parser.add_argument("--nbest", type=Path, required=True, metavar="FILE", help="n-best list of the source")
+    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="the sentences that were decoded")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path_or_standard_stream,
+        required=True,
+        metavar="FILE",
+        help="what to write: with --reference the weights, as JSON; with --weights the translations",
+    )
+    parser.add_argument(
+        "--nbest-output",
+        type=Path,
+        metavar="FILE",
+        help="also write the list, with the new features and totals, the best translation of each sentence first",
+    )
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--reference", type=Path, nargs="+", metavar="TEXT", help="tune: translations, one file or more")
+    mode.add_argument("--weights", type=Path, metavar="FILE", help="apply: weights that this command has tuned")
+    parser.add_argument(
+        "--ini",
+        type=Path,
+        metavar="INI",
+        help="the moses.ini that the list was decoded with: weights to start from, and how text is prepared; with "
+        "--weights only needed if it was moved",
+    )
+    parser.add_argument(
+        "--scorer",
+        type=_scorer,
+        action="append",
+        default=[],
+        dest="scorers",
+        metavar="LABEL=KIND:PATH",
+        help="a feature to add; may be given several times, and with --weights only where a folder was moved. PATH is "
+        "a model folder. KIND is phrases (sum of ln p(target | source) over the phrases of the derivation; the list "
+        "must have the segmentation), sentences (ln p of the whole sentences), each also with -per-word (divided by "
+        "the target words plus one); unknown (count of target words the network does not know), unknown-source, "
+        "unknown-both; lm (ln p of the translation under a model of `phrasescore lm train`), lm-unnormalised (for one "
+        "trained with --self-normalise); or numbers (PATH is a file with a line for each entry)",
+    )
+    parser.add_argument(
+        "--backoff",
+        type=Path,
+        metavar="LM",
+        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of the lm scorers",
+    )
+    tuning = parser.add_argument_group("tuning")
+    tuning.add_argument(
+        "--seeds", type=natural, nargs="+", default=[1, 2, 3], metavar="N", help="of the restarts (default: 1 2 3)"
+    )
+    tuning.add_argument(
+        "--restarts", type=natural, default=20, metavar="N", help="random starts of each seed (default: %(default)s)"
+    )
+    add_processes_option(parser)
+    add_text_options(parser)
+    add_device_options(parser)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tune or apply."""
+    require_writable(args.output, args.nbest_output)
+    reporter = Reporter(quiet=args.quiet)
+    with interrupt_on_sigterm():
+        if args.weights:
+            _apply(args, reporter)
+        else:
+            _tune(args, reporter)
+    return 0
+
+
+def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
+    from moses_integration.ini import MosesIni
+    from moses_integration.nbest import write_nbest
+    from moses_integration.processes import available_cores
+    from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
+    from moses_integration.tuning.bleu import read_references
+    from moses_integration.tuning.candidates import from_nbest
+    from moses_integration.tuning.tune import check_dev_set, spread
+    from phrasescore.files import read_lines, write_atomically
+
+    if args.ini is None:
+        raise UserError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
+    ini = MosesIni.read(args.ini)
+    with work_folder(None) as folder:
+        source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
+        references = read_references(
+            [
+                prepare_text(ini, "target", path, folder / f"reference{number}", args.prepared)
+                for number, path in enumerate(args.reference)
+            ]
+        )
+    check_dev_set(source, references)
+    scorers = _load(args, args.scorers, args.backoff)
+    entries, seconds = _scored_list(args, scorers, source, reporter)
+    candidates = from_nbest(entries, references)
+    start = starting_weights(entries[0], ini.weights(), [scorer.label for scorer in scorers])
+    before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
+    reporter.say(f"dev BLEU {before:.2f} with the ini's weights; the best choice from the list has about {oracle:.2f}")
+    started = time.monotonic()
+    tunings = []
+    for seed in args.seeds:
+        processes = args.processes or available_cores()
+        tunings += tune_on_list(candidates, start, [seed], restarts=args.restarts, processes=processes)
+        reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
+    seconds["tuning"] = round(time.monotonic() - started, 1)
+    best = max(tunings, key=lambda tuning: tuning.bleu)
+    mean, deviation = spread([tuning.bleu for tuning in tunings])
+    if len(tunings) > 1:
+        reporter.say(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+    report = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "ini": str(args.ini.resolve()),
+        "scorers": [
+            {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
+            for one, scorer in zip(args.scorers, scorers, strict=True)
+        ],
+        "backoff": args.backoff and str(args.backoff.resolve()),
+        "list": {"path": str(args.nbest), "sentences": len(source), "entries": len(entries)},
+        "settings": {"seeds": args.seeds, "restarts": args.restarts},
+        "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
+        "seconds": seconds,
+        "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
+        "weights": best.weights,
+    }
+    if args.nbest_output:
+        write_nbest(args.nbest_output, rerank(entries, best.weights))
+    write_atomically(args.output, json.dumps(report, indent=2).encode() + b"\n")
+    reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
+
+
+def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
+    from moses_integration.build.system import SystemText
+    from moses_integration.ini import MosesIni
+    from moses_integration.nbest import write_nbest
+    from moses_integration.rescoring import best_of, rerank
+    from phrasescore.files import open_output, read_lines
+
+    tuned = _Tuned.read(args.weights)
+    choices = tuned.choices(args.weights, args.scorers)
+    ini = MosesIni.read(args.ini or tuned.ini)
+    with work_folder(None) as folder:
+        source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
+    scorers = _load(args, choices, args.backoff or tuned.backoff)
+    for choice, scorer in zip(choices, scorers, strict=True):
+        if scorer.digest != tuned.digests[choice.label]:
+            raise UserError(
+                f"{choice.path}: is not the network that {args.weights} was tuned with; give that one by --scorer "
+                f"{choice.label}={choice.kind}:FOLDER, or tune again"
+            )
+    entries, _ = _scored_list(args, scorers, source, reporter)
+    ranked = rerank(entries, tuned.weights)
+    lines = best_of(ranked, len(source))
+    if not args.prepared:
+        text = SystemText.of(ini)
+        assert text is not None, "the source was prepared"
+        lines = list(text.detokenise(iter(lines)))
+    if args.nbest_output:
+        write_nbest(args.nbest_output, ranked)
+    with open_output(args.output) as stream:
+        stream.writelines(line + b"\n" for line in lines)
+
+
+@dataclass(frozen=True)
+class _Tuned:
+    """What a file of weights says."""
+
+    ini: Path
+    backoff: Path | None
+    scorers: list[ScorerChoice]
+    digests: Mapping[str, str | None]
+    """By label."""
+    weights: dict[str, list[float]]
+
+    @classmethod
+    def read(cls, path: Path) -> _Tuned:
+        """Read a file that tuning wrote."""
+        from moses_integration.list_scorers import ScorerChoice
+        from phrasescore.files import read_bytes
+
+        try:
+            report = json.loads(read_bytes(path))
+            if report["schema"] != SCHEMA:
+                raise ValueError
+            return cls(
+                Path(report["ini"]),
+                Path(report["backoff"]) if report["backoff"] else None,
+                [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]],
+                {one["label"]: one["sha256"] for one in report["scorers"]},
+                report["weights"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
+
+    def choices(self, path: Path, given: Sequence[ScorerChoice]) -> list[ScorerChoice]:
+        """Return the scorers, those that are given in the place of the saved ones of their label and kind."""
+        replaced = {choice.label: choice for choice in given}
+        for choice in given:
+            if (choice.label, choice.kind) not in {(one.label, one.kind) for one in self.scorers}:
+                raise UserError(
+                    f"--scorer {choice.label}={choice.kind}: {path} has no weight for it; leave it out or tune with it"
+                )
+        for one in self.scorers:
+            if one.kind == "numbers" and one.label not in replaced:
+                raise UserError(
+                    f"{path}: the numbers of {one.label} belong to the list it was tuned on; give --scorer "
+                    f"{one.label}=numbers:FILE with those of this list"
+                )
+        return [replaced.get(one.label, one) for one in self.scorers]
+
+
+def _load(args: argparse.Namespace, choices: Sequence[ScorerChoice], backoff: Path | None) -> list[ListScorer]:
+    from moses_integration.list_scorers import load_scorers
+    from phrasescore.device import choose_device, keep_freed_memory
+
+    keep_freed_memory()
+    return load_scorers(choices, choose_device(args.device, args.precision), backoff)
+
+
+def _scored_list(
+    args: argparse.Namespace, scorers: Sequence[ListScorer], source: Sequence[bytes], reporter: Reporter
+) -> tuple[list[NbestEntry], dict[str, float]]:
+    """Return the list with the new features, and how long each took by its label."""
+    from moses_integration.list_scorers import PairScorer
+    from moses_integration.nbest import read_nbest
+    from moses_integration.rescoring import add_scores
+
+    entries = list(read_nbest(args.nbest))
+    reporter.say(f"{args.nbest}: {len(entries):,} translations of {len(source):,} sentences")
+    seconds: dict[str, float] = {}
+    started = time.monotonic()
+
+    def report(scorer: ListScorer) -> None:
+        seconds[scorer.label] = round(time.monotonic() - started - sum(seconds.values()), 1)
+        unknown = ""
+        if isinstance(scorer, PairScorer):
+            # Text prepared in another way than the network's shows here.
+            unknown = f", {scorer.scores.unknown_share:.2%} of the predicted words are unknown to the network"
+        reporter.say(f"{scorer.label}: {seconds[scorer.label]} s{unknown}")
+
+    return add_scores(entries, source, scorers, report), seconds
+
+
+def _scorer(text: str) -> ScorerChoice:
+    """Parse LABEL=KIND:PATH."""
+    from moses_integration.list_scorers import ScorerChoice
+
+    try:
+        return ScorerChoice.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

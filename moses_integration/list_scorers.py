@@ -1,0 +1,321 @@
+"""Scorers of n-best lists: each gives every translation of a list one more feature.
+
+A scorer sees a whole list at once, so networks get large batches, and each computes a thing once: all scorers that use
+one network share what it has computed.
+
+Array names: E entries of a list, K values of a feature, P distinct pairs of texts, 2 numbers of a pair.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.decoder.derivations import cover_once, segments_of
+from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.ini import LABEL
+from moses_integration.nbest import NbestEntry
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines
+from phrasescore.pairs import orient
+from phrasescore.table.entry import quote
+
+if TYPE_CHECKING:
+    from phrasescore.device import Device
+    from phrasescore.scoring.annotate import UnknownSide
+    from phrasescore.scoring.engine import Scorer
+
+_SENTENCES_AT_ONCE = 16_384
+"""For a language model, whose queries take memory."""
+
+Floats = NDArray[np.float64]
+Pair = tuple[bytes, bytes]
+"""A source and a target text."""
+
+KINDS = {
+    "phrases": "sum of ln p(target phrase | source phrase) over the phrases of the derivation",
+    "phrases-per-word": "the same, each divided by the phrase's target words plus one",
+    "sentences": "ln p(target sentence | source sentence)",
+    "sentences-per-word": "the same, divided by the target words plus one",
+    "unknown": "count of target words that the network does not know",
+    "unknown-source": "count of source words that it does not know, the same for all translations of a sentence",
+    "unknown-both": "both counts together",
+    "lm": "ln p of the target sentence under a neural language model",
+    "lm-unnormalised": "the same by a self-normalised model that is taken at its word",
+    "numbers": "numbers from a file, a line for each entry of the list",
+}
+"""What a scorer can be, and what its feature is then."""
+_UNKNOWN_SIDES: dict[str, UnknownSide] = {"unknown": "target", "unknown-source": "source", "unknown-both": "both"}
+
+
+class ListScorer(Protocol):
+    """Gives every entry of an n-best list a feature."""
+
+    @property
+    def label(self) -> str:
+        """The feature's label."""
+        ...
+
+    @property
+    def digest(self) -> str | None:
+        """SHA-256 of what gives the numbers, for provenance; None if they change with the list."""
+        ...
+
+    def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
+        """Return the feature's values [E, K]; `sentences[entry.sentence]` is the source of an entry.
+
+        Raises:
+            UserError: the entries, the sentences and the scorer do not go together.
+        """
+        ...
+
+
+class PairScores:
+    """ln p(target | source) of pairs of texts under a network; a pair that comes again is not computed again.
+
+    A network trained for source given target scores in its direction.
+    """
+
+    def __init__(self, engine: Scorer) -> None:
+        self.engine = engine
+        self._known: dict[Pair, tuple[float, int]] = {}
+        self._words = self._unknown = 0
+
+    def __call__(self, pairs: Sequence[Pair]) -> Floats:
+        """Return ln p, end symbol included, and the number of predicted symbols of each pair, [P, 2].
+
+        Raises:
+            UserError: the network is damaged.
+        """
+        from phrasescore.scoring.engine import DamagedWeightsError
+
+        # Neighbours in a batch share the states of their common beginnings.
+        new = sorted(set(pairs) - self._known.keys())
+        if new:
+            try:
+                scores = self.engine.score(self.engine.encode([s for s, _ in new], [t for _, t in new]))
+            except DamagedWeightsError as error:
+                raise UserError(f"n-best list: {error}; the weights are damaged, train the network again") from error
+            numbers = zip(scores.log_prob.tolist(), scores.symbols.tolist(), strict=True)
+            self._known.update(zip(new, numbers, strict=True))
+            self._words += int(scores.symbols.sum()) - len(new)
+            self._unknown += int(scores.unknown_target.sum())
+        return np.array([self._known[pair] for pair in pairs], np.float64).reshape(-1, 2)
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of predicted words, in the distinct pairs so far, that the network does not know."""
+        return self._unknown / max(self._words, 1)
+
+
+def phrase_pairs(sentence: Words, entry: NbestEntry) -> list[Pair]:
+    """Return the phrase pairs of an entry's derivation.
+
+    A word that the system could not translate stands there as its own translation, though the table has no such pair.
+
+    Raises:
+        UserError: the entry has no segmentation, or it is not one of this sentence.
+    """
+    segments = segments_of(entry)
+    if not cover_once(segments, len(sentence)):
+        raise UserError(
+            f"n-best list: the segmentation of an entry of sentence {entry.sentence} (from 0) does not cover the "
+            f"{len(sentence)} words of `{quote(b' '.join(sentence))}` once each; give the text that was decoded, "
+            "prepared in the same way"
+        )
+    return [(b" ".join(sentence[one.start : one.end + 1]), b" ".join(one.words)) for one in segments]
+
+
+def sentence_pair(sentence: Words, entry: NbestEntry) -> list[Pair]:
+    """Return the sentence and its translation, the one pair of an entry."""
+    return [(b" ".join(sentence), b" ".join(split_words(entry.words)))]
+
+
+@dataclass(frozen=True)
+class PairScorer:
+    """The sum of ln p(target | source) over the pairs that an entry consists of."""
+
+    label: str
+    scores: PairScores
+    pairs_of: Callable[[Words, NbestEntry], list[Pair]]
+    """`phrase_pairs` or `sentence_pair`."""
+    per_word: bool = False
+    """Divide ln p of each pair by the number of predicted symbols before adding, as `annotate --per-word` does."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the network's weights."""
+        return self.scores.engine.model.weights_digest
+
+    def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
+        """Return the sums, [E, 1]."""
+        numbers: dict[Pair, int] = {}
+        pair_of, pairs_E = array("q"), array("q")
+        for entry in entries:
+            pairs = self.pairs_of(sentences[entry.sentence], entry)
+            pair_of.extend(numbers.setdefault(pair, len(numbers)) for pair in pairs)
+            pairs_E.append(len(pairs))
+        log_prob_P, symbols_P = self.scores(list(numbers)).T
+        value_P = log_prob_P / symbols_P if self.per_word else log_prob_P
+        entry_of = np.repeat(np.arange(len(entries)), np.array(pairs_E))
+        sums_E: Floats = np.bincount(entry_of, value_P[np.array(pair_of)], minlength=len(entries)).astype(np.float64)
+        return sums_E[:, np.newaxis]
+
+
+@dataclass(frozen=True)
+class UnknownWords:
+    """How many words of an entry a network does not know: the paper's WP, a count and no logarithm."""
+
+    label: str
+    engine: Scorer
+    side: UnknownSide = "target"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the network's weights."""
+        return self.engine.model.weights_digest
+
+    def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
+        """Return the counts, [E, 1]."""
+        model = self.engine.model
+        source_words, target_words = orient((model.source_vocabulary, model.target_vocabulary), model.direction)
+        counts_E = np.zeros(len(entries))
+        for row, entry in enumerate(entries):
+            if self.side != "target":
+                counts_E[row] += sum(word not in source_words for word in sentences[entry.sentence])
+            if self.side != "source":
+                counts_E[row] += sum(word not in target_words for word in split_words(entry.words))
+        return counts_E[:, np.newaxis]
+
+
+class SentenceModel(Protocol):
+    """A language model."""
+
+    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
+        """Return ln p of sentences, end symbols included."""
+        ...
+
+
+@dataclass(frozen=True)
+class LanguageModelScorer:
+    """ln p of an entry's words under a language model."""
+
+    label: str
+    model: SentenceModel
+    digest: str
+
+    def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
+        """Return ln p, [E, 1]."""
+        texts = [split_words(entry.words) for entry in entries]
+        # In the list's order, for translations of one sentence have most contexts in common.
+        distinct = list(dict.fromkeys(texts))
+        log_prob: dict[Words, float] = {}
+        for first in range(0, len(distinct), _SENTENCES_AT_ONCE):
+            some = distinct[first : first + _SENTENCES_AT_ONCE]
+            log_prob.update(zip(some, self.model.sentence_log_probs(some), strict=True))
+        return np.array([log_prob[text] for text in texts], np.float64).reshape(-1, 1)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers that something else computed: a line for each entry, each with equally many numbers."""
+
+    label: str
+    path: Path
+    digest: None = None
+
+    def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
+        """Return the numbers, [E, K].
+
+        Raises:
+            UserError: the file is not one of as many lines of equally many finite numbers.
+        """
+        rows: list[list[float]] = []
+        for number, line in enumerate(read_lines(self.path), 1):
+            try:
+                rows.append([float(token) for token in split_words(line)])
+            except ValueError as error:
+                raise UserError(f"{self.path}: line {number}: is not numbers; give a line for each entry") from error
+            if not rows[-1] or len(rows[-1]) != len(rows[0]) or not np.isfinite(rows[-1]).all():
+                raise UserError(
+                    f"{self.path}: line {number}: has not {len(rows[0]) or 1} finite numbers like the first; mend it"
+                )
+        if len(rows) != len(entries):
+            raise UserError(
+                f"{self.path}: has {len(rows)} lines where the n-best list has {len(entries)} entries; give a line for "
+                "each entry"
+            )
+        return np.array(rows, np.float64).reshape(len(entries), -1)
+
+
+@dataclass(frozen=True)
+class ScorerChoice:
+    """A scorer as a user names it: `LABEL=KIND:PATH`."""
+
+    label: str
+    kind: str
+    """One of `KINDS`."""
+    path: Path
+    """Model folder, or file of numbers."""
+
+    @classmethod
+    def parse(cls, text: str) -> ScorerChoice:
+        """Parse `LABEL=KIND:PATH`.
+
+        Raises:
+            ValueError: it is none; the message says why.
+        """
+        label, _, rest = text.partition("=")
+        kind, _, path = rest.partition(":")
+        if not LABEL.fullmatch(label):
+            raise ValueError(f"`{text}` does not begin with a label of letters and digits, as in RNN=phrases:rnn/")
+        if kind not in KINDS or not path:
+            raise ValueError(f"`{text}` is not LABEL=KIND:PATH with one of the kinds {', '.join(KINDS)}")
+        return cls(label, kind, Path(path))
+
+
+def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path | None = None) -> list[ListScorer]:
+    """Load scorers; those of one folder share its network.
+
+    Args:
+        choices: the scorers.
+        device: where and how precisely the networks compute.
+        backoff: n-gram model, ARPA or KenLM binary, for the words outside a neural language model's shortlist.
+
+    Raises:
+        UserError: a folder cannot be loaded.
+    """
+
+    @cache
+    def network(folder: Path) -> PairScores:
+        from phrasescore.model_folder import load_model
+        from phrasescore.scoring.engine import Scorer
+
+        return PairScores(Scorer(load_model(folder), device))
+
+    def load(choice: ScorerChoice) -> ListScorer:
+        if choice.kind == "numbers":
+            return Numbers(choice.label, choice.path)
+        if choice.kind in ("lm", "lm-unnormalised"):
+            return _load_language_model(choice, device, backoff)
+        scores = network(choice.path)
+        if choice.kind in _UNKNOWN_SIDES:
+            return UnknownWords(choice.label, scores.engine, _UNKNOWN_SIDES[choice.kind])
+        pairs_of = phrase_pairs if choice.kind.startswith("phrases") else sentence_pair
+        return PairScorer(choice.label, scores, pairs_of, per_word=choice.kind.endswith("per-word"))
+
+    return [load(choice) for choice in choices]
+
+
+def _load_language_model(choice: ScorerChoice, device: Device, backoff: Path | None) -> LanguageModelScorer:
+    from phrasescore.lm.scorer import NeuralLmScorer
+
+    model = NeuralLmScorer.load(choice.path, device, backoff, unnormalised=choice.kind == "lm-unnormalised")
+    return LanguageModelScorer(choice.label, model, model.model.weights_digest)

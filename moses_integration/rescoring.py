@@ -1,0 +1,168 @@
+"""n-best rescoring: more features for the translations of a list, all weights tuned again on it, the best chosen anew.
+
+What a decoder cannot ask while it searches, for it needs the whole translation or takes too long, can be asked of the
+few hundred translations it finds best. The decoder may be any that writes Moses' n-best lists.
+
+Features that stand in the ini but not in the list, as UnknownWordPenalty, have no part in it, as in tuning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.decoder.phrases import split_words
+from moses_integration.list_scorers import ListScorer
+from moses_integration.nbest import NbestEntry, number
+from moses_integration.tuning.bleu import bleu, smoothed_bleu
+from moses_integration.tuning.candidates import Candidates
+from moses_integration.tuning.mert import evaluate, optimise
+from moses_integration.tuning.tune import Tuning
+from phrasescore.errors import UserError
+
+Weights = Mapping[str, Sequence[float]]
+"""Weights by label."""
+
+
+def add_scores(
+    entries: Sequence[NbestEntry],
+    source: Sequence[bytes],
+    scorers: Sequence[ListScorer],
+    report: Callable[[ListScorer], None] = lambda scorer: None,
+) -> list[NbestEntry]:
+    """Return a list with a feature more for each scorer, in their order, with the six digits that a list has.
+
+    Args:
+        entries: the list.
+        source: the sentences that were decoded, as tokens.
+        scorers: what gives the features.
+        report: told of each scorer that is done.
+
+    Raises:
+        UserError: a label is taken, or the list, the source and a scorer do not go together.
+    """
+    taken = set(entries[0].features()) if entries else set()
+    for scorer in scorers:
+        if scorer.label in taken:
+            raise UserError(f"n-best list: has a feature {scorer.label} already; give the scorer another label")
+        taken.add(scorer.label)
+    for entry in entries:
+        if entry.sentence >= len(source):
+            raise UserError(
+                f"n-best list: has a sentence {entry.sentence} (from 0) where the source has {len(source)} lines; "
+                "give the text that was decoded"
+            )
+    sentences = [split_words(line) for line in source]
+    extended = list(entries)
+    for scorer in scorers:
+        values_EK = scorer.score(sentences, entries)
+        if not np.isfinite(values_EK).all():
+            raise UserError(f"n-best list: the scorer {scorer.label} gives a number that is not finite; mend its model")
+        rows = zip(extended, values_EK.tolist(), strict=True)
+        extended = [entry.with_feature(scorer.label, values) for entry, values in rows]
+        report(scorer)
+    return extended
+
+
+def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) -> dict[str, list[float]]:
+    """Return weights for the features of an entry: those given, and 0 for each of the `new` labels.
+
+    Raises:
+        UserError: weights for a feature are missing or are not as many as it has values.
+    """
+    features = entry.features()
+    start = {label: [0.0] * len(features[label]) for label in new}
+    for label in features.keys() - start.keys():
+        start[label] = list(weights.get(label, []))
+    _check_fit(features, start)
+    return {label: start[label] for label in features}
+
+
+def tune_on_list(
+    candidates: Candidates, start: Weights, seeds: Sequence[int], *, restarts: int = 20, processes: int = 1
+) -> list[Tuning]:
+    """Return the weights that MERT finds on a list with each seed, and the BLEU of its best translations under them.
+
+    Args:
+        candidates: the list, made by `tuning.candidates.from_nbest`.
+        start: weights to start from, of exactly the list's features in their order.
+        seeds: of the random restarts.
+        restarts: random starts of each seed's search.
+        processes: how many share the starts; the result is the same.
+
+    Raises:
+        UserError: there are no candidates, or the weights are of other features.
+    """
+    start_F = _vector(candidates, start)
+    tunings = []
+    for seed in seeds:
+        optimum = optimise(candidates, start_F[np.newaxis], restarts=restarts, seed=seed, processes=processes)
+        found = iter(optimum.weights_F.tolist())
+        weights = {label: [next(found) for _ in values] for label, values in start.items()}
+        tunings.append(Tuning(seed, weights, 100 * optimum.bleu))
+    return tunings
+
+
+def list_bleu(candidates: Candidates, weights: Weights) -> float:
+    """Return the BLEU, from 0 to 100, of the best translations of a list under weights of exactly its features."""
+    return 100 * evaluate(candidates, _vector(candidates, weights))
+
+
+def oracle_bleu(candidates: Candidates) -> float:
+    """Return the BLEU, from 0 to 100, of each sentence's translation with the highest smoothed sentence BLEU.
+
+    Nearly what the best choice from the list could reach.
+    """
+    smoothed_C = smoothed_bleu(candidates.statistics_C9)
+    ranges = (candidates.of_sentence(sentence) for sentence in range(candidates.sentence_count))
+    best = [found.start + int(smoothed_C[found].argmax()) for found in ranges if found.stop > found.start]
+    return 100 * float(bleu(candidates.statistics_C9[best].sum(axis=0, dtype=np.int64)))
+
+
+def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
+    """Return a list with the totals that the weights give, the best of each sentence first; equals keep their order.
+
+    Raises:
+        UserError: an entry has other features than there are weights for.
+    """
+    totals = []
+    for entry in entries:
+        features = entry.features()
+        _check_fit(features, weights)
+        # Added up in one order for all: equal translations get equal totals, and the first one stays first.
+        totals.append(sum(w * v for label in features for w, v in zip(weights[label], features[label], strict=True)))
+    rescored = [(replace(entry, total=number(total)), total) for entry, total in zip(entries, totals, strict=True)]
+    ranked = sorted(rescored, key=lambda one: (one[0].sentence, -one[1]))
+    return [entry for entry, _ in ranked]
+
+
+def best_of(ranked: Sequence[NbestEntry], sentence_count: int) -> list[bytes]:
+    """Return the first translation of each sentence of a list, empty where it has none."""
+    best = {sentence: next(group).words for sentence, group in groupby(ranked, key=lambda entry: entry.sentence)}
+    return [best.get(sentence, b"") for sentence in range(sentence_count)]
+
+
+def _vector(candidates: Candidates, weights: Weights) -> NDArray[np.float64]:
+    """Return weights as an array, [F], if they are those of the candidates' features in their order."""
+    names = [f"{label}_{index}" for label, values in weights.items() for index in range(len(values))]
+    if tuple(names) != candidates.names:
+        raise UserError(
+            f"n-best list: has the features {' '.join(candidates.names)}, the weights are for {' '.join(names)}; give "
+            "weights that belong to this list"
+        )
+    return np.array([weight for values in weights.values() for weight in values], np.float64)
+
+
+def _check_fit(features: Weights, weights: Weights) -> None:
+    """Check that there are as many weights as values, for every feature and for nothing else."""
+    for label in sorted(features.keys() | weights.keys()):
+        values, found = len(features.get(label, ())), len(weights.get(label, ()))
+        if values != found:
+            raise UserError(
+                f"n-best list: the feature {label} has {values} values for {found} weights; give the weights that "
+                "belong to this list, and the same scorers as in tuning"
+            )

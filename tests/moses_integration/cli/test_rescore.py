@@ -1,0 +1,206 @@
+"""`phrasescore-smt rescore`: tune on one list, apply to another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from moses_integration.cli import main
+from moses_integration.ini import MosesIni
+from moses_integration.nbest import read_nbest, write_nbest
+from moses_integration.tuning.bleu import corpus_bleu, read_references
+from phrasescore.files import read_lines
+from tests.conftest import DATA, MINI
+from tests.moses_integration.cli.running import sentence_of
+
+NETWORK = DATA / "stored-model"
+SENTENCES = 30
+# DATA stands for the folder of the fixture `data`.
+DEV = ("--nbest", "DATA/nbest", "--source", "DATA/dev.en", "--prepared")
+TUNE = (*DEV, "--reference", "DATA/dev.fr", "--ini", MINI / "moses.ini")
+QUICK = ("--seeds", "1", "2", "--restarts", "1", "--processes", "1", "--precision", "fp32")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first dev sentences and their n-best list."""
+    folder = tmp_path_factory.mktemp("rescore")
+    for name in ("dev.en", "dev.fr"):
+        (folder / name).write_bytes(b"".join((MINI / name).read_bytes().splitlines(keepends=True)[:SENTENCES]))
+    entries = read_nbest(MINI / "decode/default.nbest.gz")
+    write_nbest(folder / "nbest", (entry for entry in entries if entry.sentence < SENTENCES))
+    return folder
+
+
+class Rescore(Protocol):
+    def __call__(self, *arguments: object) -> int: ...
+
+
+@pytest.fixture(scope="module")
+def rescore(data: Path) -> Rescore:
+    """The command, which returns its exit code."""
+    return lambda *arguments: main(["rescore", *(str(one).replace("DATA", str(data)) for one in arguments)])
+
+
+@pytest.fixture(scope="module")
+def tuned(data: Path, rescore: Rescore) -> Path:
+    """Weights of two scorers of one network, tuned on the list."""
+    path = data / "weights.json"
+    scorers = ("--scorer", f"RNN=phrases:{NETWORK}", "--scorer", f"WP=unknown:{NETWORK}")
+    assert rescore(*TUNE, *QUICK, *scorers, "-o", path, "-q") == 0
+    return path
+
+
+def test_tuning_reports_and_applying_keeps_the_promise(
+    rescore: Rescore, data: Path, tuned: Path, tmp_path: Path
+) -> None:
+    report = json.loads(tuned.read_text())
+    assert [(one["label"], one["kind"], one["path"]) for one in report["scorers"]] == [
+        ("RNN", "phrases", str(NETWORK)),
+        ("WP", "unknown", str(NETWORK)),
+    ]
+    assert all(len(one["sha256"]) == 64 for one in report["scorers"])
+    assert report["list"]["entries"] == len(list(read_nbest(data / "nbest")))
+    assert [run["seed"] for run in report["runs"]] == [1, 2]
+    best = max(report["runs"], key=lambda run: run["bleu"])
+    assert report["weights"] == best["weights"]
+    assert list(best["weights"])[-2:] == ["RNN", "WP"]
+    dev_bleu = report["dev_bleu"]
+    assert dev_bleu["before"] < dev_bleu["mean"] <= best["bleu"] < dev_bleu["oracle"] + 1
+    out, nbest = tmp_path / "out", tmp_path / "nbest.gz"
+    assert rescore(*DEV, "--weights", tuned, "-o", out, "--nbest-output", nbest, "--precision", "fp32", "-q") == 0
+    lines = list(read_lines(out))
+    assert 100 * corpus_bleu(lines, read_references([data / "dev.fr"])) == pytest.approx(best["bleu"])
+    entries = list(read_nbest(nbest))
+    assert [next(e.words for e in entries if e.sentence == number) for number in range(SENTENCES)] == lines
+    assert {tuple(entry.features())[-2:] for entry in entries} == {("RNN", "WP")}
+    assert sorted(entry.words for entry in entries) == sorted(entry.words for entry in read_nbest(data / "nbest"))
+
+
+def test_no_scorer_tunes_the_old_weights(rescore: Rescore, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "weights.json"
+    assert rescore(*TUNE, *QUICK, "-o", path) == 0
+    said = capsys.readouterr().err
+    assert f"translations of {SENTENCES} sentences" in said
+    assert "dev BLEU of 2 seeds: mean " in said
+    assert set(json.loads(path.read_text())["weights"]) == set(MosesIni.read(MINI / "moses.ini").weights()) - {
+        "UnknownWordPenalty0"
+    }
+
+
+def test_plain_text(rescore: Rescore, plain_texts: Path, plain_system: Path, tmp_path: Path) -> None:
+    ini, source, reference = plain_system / "moses.ini", plain_texts / "dev.en", plain_texts / "dev.fr"
+    nbest, weights, out = tmp_path / "nbest", tmp_path / "weights.json", tmp_path / "out"
+    decode = ("decode", ini, "--source", source, "--nbest", nbest, "10", "-o", out, "--toolkit", "embedded", "-q")
+    assert main([*map(str, decode), "--processes", "1"]) == 0
+    common = ("--nbest", nbest, "--source", source)
+    scorer = ("--scorer", f"S2S=sentences-per-word:{NETWORK}")
+    assert rescore(*common, "--reference", reference, "--ini", ini, *scorer, *QUICK, "-o", weights, "-q") == 0
+    assert rescore(*common, "--weights", weights, "-o", out, "-q") == 0
+    lines = out.read_text().splitlines()
+    assert len(lines) == 12
+    for line in lines:
+        assert line[0].isupper()
+        assert line.endswith(".")
+        assert "' " not in line
+
+
+def test_numbers_of_another_list(rescore: Rescore, data: Path, tmp_path: Path) -> None:
+    count = len(list(read_nbest(data / "nbest")))
+    numbers, weights, out = tmp_path / "numbers", tmp_path / "weights.json", tmp_path / "out"
+    numbers.write_text("".join(f"{row % 7}\n" for row in range(count)))
+    assert rescore(*TUNE, *QUICK, "--scorer", f"X=numbers:{numbers}", "-o", weights, "-q") == 0
+    assert rescore(*DEV, "--weights", weights, "-o", out, "-q") == 1
+    assert not out.exists()
+    assert rescore(*DEV, "--weights", weights, "--scorer", f"X=numbers:{numbers}", "-o", out, "-q") == 0
+    assert len(out.read_bytes().splitlines()) == SENTENCES
+
+
+def test_another_network_is_refused(
+    rescore: Rescore, tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that was moved is fine, other weights are not."""
+    report = json.loads(tuned.read_text())
+    for one in report["scorers"]:
+        one["path"] = str(tmp_path / "gone")
+    weights, out, moved = tmp_path / "weights.json", tmp_path / "out", tmp_path / "moved"
+    weights.write_text(json.dumps(report))
+    shutil.copytree(NETWORK, moved)
+    apply = (*DEV, "--weights", weights, "-o", out, "-q")
+    assert "gone: is not a model folder" in sentence_of(rescore(*apply), capsys.readouterr().err.encode())
+    given = ("--scorer", f"RNN=phrases:{moved}", "--scorer", f"WP=unknown:{moved}")
+    assert rescore(*apply, *given) == 0
+    report["scorers"][0]["sha256"] = "0" * 64
+    weights.write_text(json.dumps(report))
+    out.unlink()
+    code = rescore(*apply, *given)
+    assert "moved: is not the network that " in sentence_of(code, capsys.readouterr().err.encode())
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*TUNE, "--scorer", f"LM0=sentences:{NETWORK}"], "has a feature LM0 already; give the scorer another label"),
+        ([*TUNE, "--scorer", "RNN=phrases:FOLDER"], "is not a model folder"),
+        ([*TUNE, "--nbest", "FOLDER/bare", "--scorer", f"RNN=phrases:{NETWORK}"], "has no segmentation after its"),
+        ([*TUNE, "--nbest", "FOLDER/empty"], "n-best list: is empty"),
+        ([*TUNE, "--nbest", "FOLDER/nowhere"], "nowhere: cannot be read"),
+        ([*TUNE, "--reference", "FOLDER/two"], "there are 30 sentences but 2 references"),
+        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two"], "where the source has 2 lines"),
+        ([*TUNE, "--ini", "FOLDER/none.ini"], "the feature LM0 has 1 values for 0 weights"),
+        ([*DEV, "--reference", "DATA/dev.fr"], "give --ini too"),
+        ([*DEV, "--weights", MINI / "moses.ini"], "is not a file of weights that `rescore --reference` wrote"),
+        ([*DEV, "--weights", "FOLDER/list.json"], "is not a file of weights that `rescore --reference` wrote"),
+        ([*DEV, "--weights", "TUNED", "--scorer", f"CSLM=phrases:{NETWORK}"], "has no weight for it"),
+        ([*DEV, "--weights", "TUNED", "--nbest", "FOLDER/five"], "TranslationModel0 has 5 values for"),
+        ([*DEV, "--weights", "TUNED", "-o", "FOLDER"], "is a folder; give the name of a file"),
+    ],
+)
+def test_faults_are_one_sentence(
+    rescore: Rescore,
+    arguments: list[object],
+    message: str,
+    data: Path,
+    tuned: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "two").write_text("the letter .\nthe women .\n")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "list.json").write_text("[1]")
+    ini = MosesIni.read(MINI / "moses.ini")
+    ini.lines = [line for line in ini.lines if not line.startswith("LM0=")]
+    ini.write(tmp_path / "none.ini")
+    write_nbest(
+        tmp_path / "bare", (type(e)(e.sentence, e.words, e.scores, e.total) for e in read_nbest(data / "nbest"))
+    )
+    five = read_nbest(MINI / "decode/five.nbest.gz")
+    write_nbest(tmp_path / "five", (entry for entry in five if entry.sentence < SENTENCES))
+    before = {path.name for path in tmp_path.iterdir()}
+    given = [str(one).replace("FOLDER", str(tmp_path)).replace("TUNED", str(tuned)) for one in arguments]
+    code = rescore("-o", tmp_path / "out", *given, "-q")
+    assert message in sentence_of(code, capsys.readouterr().err.encode())
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        [*DEV, "-o", "x"],
+        [*DEV, "--reference", "a", "--weights", "b", "-o", "x"],
+        [*TUNE, "-o", "x", "--scorer", "phrases:rnn"],
+        [*TUNE, "-o", "x", "--scorer", "RNN=fly:rnn"],
+        [*TUNE, "-o", "x", "--seeds", "-1"],
+    ],
+)
+def test_wrong_usage(rescore: Rescore, arguments: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        rescore(*arguments)
+    assert end.value.code == 2
+    assert "usage: phrasescore-smt rescore" in capsys.readouterr().err

@@ -1,0 +1,335 @@
+"""n-best lists get features, weights are tuned on them, and the best translations are chosen anew."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from moses_integration.decoder.model import load_model as load_decoder_model
+from moses_integration.decoder.output import nbest_entry
+from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.search import Search, SearchSettings
+from moses_integration.ini import MosesIni
+from moses_integration.list_scorers import (
+    KINDS,
+    LanguageModelScorer,
+    ListScorer,
+    Numbers,
+    PairScorer,
+    PairScores,
+    ScorerChoice,
+    UnknownWords,
+    load_scorers,
+    phrase_pairs,
+    sentence_pair,
+)
+from moses_integration.nbest import NbestEntry, format_features, parse_entry, read_nbest
+from moses_integration.rescoring import (
+    add_scores,
+    best_of,
+    list_bleu,
+    oracle_bleu,
+    rerank,
+    starting_weights,
+    tune_on_list,
+)
+from moses_integration.tuning.bleu import bleu_statistics, corpus_bleu, read_references, smoothed_bleu
+from moses_integration.tuning.candidates import from_nbest
+from phrasescore.cli import main as phrasescore
+from phrasescore.device import choose_device
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines
+from phrasescore.lm.config import NeuralLmConfig
+from phrasescore.lm.model_folder import save_description
+from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.model_folder import load_model, save_weights
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.vocabulary import Vocabulary
+from tests.conftest import DATA, MINI
+
+CPU = choose_device("cpu", "fp32")
+NETWORK = DATA / "stored-model"
+SOURCE = [b"the black dog", b"a big tree"]
+LIST = [
+    parse_entry(line)
+    for line in (
+        b"0 ||| le chien noir  ||| LM0= -4 D0= 0 ||| -2 ||| 0=0 1-2=1-2 ||| 0-0",
+        b"0 ||| chien zzz  ||| LM0= -5 D0= 0 ||| -2.5 ||| 1-2=0-1 0=2-1 ||| 0-0",
+        b"1 ||| un grand arbre  ||| LM0= -3 D0= 1 ||| -1 ||| 0-2=0-2 ||| 0-0",
+    )
+]
+
+
+class CountingScorer(Scorer):
+    """An engine that knows how many pairs it was asked for."""
+
+    asked = 0
+
+    def score(self, pairs: EncodedPairs) -> Scores:
+        self.asked += len(pairs)
+        return super().score(pairs)
+
+
+def engine(direction: str = "target-given-source") -> CountingScorer:
+    return CountingScorer(replace(load_model(NETWORK), direction=direction), CPU)  # type: ignore[arg-type]
+
+
+def column(scorer: ListScorer, entries: Sequence[NbestEntry] = LIST, source: Sequence[bytes] = SOURCE) -> list[float]:
+    values: list[list[float]] = scorer.score([split_words(line) for line in source], entries).tolist()
+    assert {len(row) for row in values} == {1}
+    return [row[0] for row in values]
+
+
+def log_probs(pairs: list[tuple[bytes, bytes]], direction: str = "target-given-source") -> list[float]:
+    alone = engine(direction)
+    return [float(alone.score(alone.encode([source], [target])).log_prob[0]) for source, target in pairs]
+
+
+# Scorers
+
+
+def test_phrase_pairs_of_a_derivation() -> None:
+    """The second entry deletes a word and goes from right to left."""
+    sentence = split_words(SOURCE[0])
+    assert phrase_pairs(sentence, LIST[0]) == [(b"the", b"le"), (b"black dog", b"chien noir")]
+    assert phrase_pairs(sentence, LIST[1]) == [(b"black dog", b"chien zzz"), (b"the", b"")]
+
+
+def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Path) -> None:
+    table = tmp_path / "annotated.gz"
+    texts = ["--only-sources-in", str(MINI / "dev.en")]
+    command = ["annotate", str(MINI / "phrase-table.gz"), "-m", str(NETWORK), "-o", str(table), *texts, "-q"]
+    for per_word in (False, True):
+        assert phrasescore([*command, "--precision", "fp32", *(["--per-word"] if per_word else [])]) == 0
+        ini = MosesIni.read(MINI / "moses.ini")
+        ini.add_columns("TranslationModel0", table, 1)
+        source = list(read_lines(MINI / "dev.en"))[:8]
+        sentences = [split_words(line) for line in source]
+        model = load_decoder_model(ini, sentences, 20)
+        entries = [
+            nbest_entry(model, number, derivation, segmentation=True, alignment=False)
+            for number, sentence in enumerate(sentences)
+            for derivation in Search(model, SearchSettings(), sentence).run(keep_arcs=True).n_best(20, distinct=True)
+        ]
+        assert len(entries) > 100
+        in_table = [entry.features()["TranslationModel0"][4] for entry in entries]
+        rescored = column(PairScorer("RNN", PairScores(engine()), phrase_pairs, per_word), entries, source)
+        np.testing.assert_allclose(rescored, in_table, atol=1e-3)
+
+
+def test_sentences() -> None:
+    pairs = [(SOURCE[0], b"le chien noir"), (SOURCE[0], b"chien zzz"), (SOURCE[1], b"un grand arbre")]
+    for direction in ("target-given-source", "source-given-target"):
+        scores = PairScores(engine(direction))
+        expected = np.array(log_probs(pairs, direction))
+        np.testing.assert_allclose(column(PairScorer("S", scores, sentence_pair)), expected, atol=1e-4)
+        predicted = [4, 3, 4] if direction == "target-given-source" else [4, 4, 4]
+        per_word = column(PairScorer("S", scores, sentence_pair, per_word=True))
+        np.testing.assert_allclose(per_word, expected / predicted, atol=1e-4)
+    swapped = log_probs([(target, source) for source, target in pairs])
+    np.testing.assert_allclose(log_probs(pairs, "source-given-target"), swapped, atol=1e-4)
+
+
+def test_a_pair_is_scored_once() -> None:
+    counting = engine()
+    scores = PairScores(counting)
+    entries = [*LIST, *LIST]
+    column(PairScorer("A", scores, phrase_pairs), entries)
+    assert counting.asked == len({pair for entry in LIST for pair in phrase_pairs(_source_of(entry), entry)})
+    before = counting.asked
+    # le, chien noir, chien zzz, un grand arbre, and an empty phrase
+    assert scores.unknown_share == 1 / 8
+    column(PairScorer("B", scores, phrase_pairs, per_word=True), entries)
+    assert counting.asked == before
+
+
+def _source_of(entry: NbestEntry) -> Words:
+    return split_words(SOURCE[entry.sentence])
+
+
+def test_an_empty_translation_of_an_empty_sentence() -> None:
+    empty = [parse_entry(b"0 |||  ||| LM0= -1 ||| -1 |||  ||| ")]
+    scores = PairScores(engine())
+    assert column(PairScorer("A", scores, phrase_pairs), empty, [b""]) == [0]
+    assert column(PairScorer("A", scores, sentence_pair), empty, [b""])[0] < 0
+    assert PairScorer("A", scores, phrase_pairs).score([], []).shape == (0, 1)
+
+
+def test_unknown_words() -> None:
+    """The network knows all words but `zzz`; the other direction's network has the vocabularies the other way round."""
+    source = [b"the black qqq", SOURCE[1]]
+    assert column(UnknownWords("U", engine()), source=source) == [0, 1, 0]
+    assert column(UnknownWords("U", engine(), "source"), source=source) == [1, 1, 0]
+    assert column(UnknownWords("U", engine(), "both"), source=source) == [1, 2, 0]
+    assert column(UnknownWords("U", engine("source-given-target")), source=source) == [3, 2, 3]
+
+
+class LengthModel:
+    """A stand-in for a language model: ln p is minus the number of words."""
+
+    def __init__(self) -> None:
+        self.asked: list[Sequence[bytes]] = []
+
+    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
+        self.asked += sentences
+        return [-float(len(sentence)) for sentence in sentences]
+
+
+def test_a_language_model_is_asked_once_for_each_translation() -> None:
+    model = LengthModel()
+    assert column(LanguageModelScorer("LM", model, ""), [*LIST, *LIST]) == [-3, -2, -3] * 2
+    assert model.asked == [(b"le", b"chien", b"noir"), (b"chien", b"zzz"), (b"un", b"grand", b"arbre")]
+
+
+def test_numbers_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    path.write_text("1 -2\n3e1 0\n5 0.5\n")
+    assert Numbers("N", path).score([], LIST).tolist() == [[1, -2], [30, 0], [5, 0.5]]
+    for text, message in (
+        ("1\n2\n", "has 2 lines where the n-best list has 3 entries"),
+        ("1\nx\n3\n", "line 2: is not numbers"),
+        ("1\nnan\n3\n", "line 2: has not 1 finite numbers"),
+        ("1\n2 3\n4\n", "line 2: has not 1 finite numbers"),
+        ("\n\n\n", "line 1: has not 1 finite numbers"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message):
+            Numbers("N", path).score([], LIST)
+
+
+@pytest.fixture
+def language_model(tmp_path: Path) -> Path:
+    """A neural language model as its starting weights leave it."""
+    torch.manual_seed(1)
+    config = NeuralLmConfig(order=3, embedding=4, first_hidden=5, second_hidden=4, self_normalise=0.1)
+    vocabulary = Vocabulary([b"le", b"chien", b"un"])
+    folder = tmp_path / "cslm"
+    folder.mkdir()
+    save_description(folder, config, vocabulary, {})
+    save_weights(folder, NeuralLanguageModel(config, len(vocabulary)))
+    return folder
+
+
+def test_every_kind_loads(tmp_path: Path, language_model: Path) -> None:
+    (tmp_path / "numbers").write_text("1\n2\n3\n")
+    paths = {"numbers": tmp_path / "numbers", "lm": language_model, "lm-unnormalised": language_model}
+    choices = [ScorerChoice(f"S{number}", kind, paths.get(kind, NETWORK)) for number, kind in enumerate(KINDS)]
+    scorers = load_scorers(choices, CPU, MINI / "lm.fr.arpa")
+    assert [scorer.label for scorer in scorers] == [choice.label for choice in choices]
+    assert [scorer.digest for scorer in scorers].count(None) == 1
+    values = {kind: column(scorer) for kind, scorer in zip(KINDS, scorers, strict=True)}
+    assert values["numbers"] == [1, 2, 3]
+    assert values["phrases"][0] < values["phrases-per-word"][0]
+    assert values["sentences"][0] < values["sentences-per-word"][0]
+    assert values["phrases"][2] == pytest.approx(values["sentences"][2])
+    assert values["unknown"] == [0, 1, 0]
+    assert values["unknown-source"] == [0, 0, 0]
+    texts = [split_words(entry.words) for entry in LIST]
+    for kind, unnormalised in (("lm", False), ("lm-unnormalised", True)):
+        model = NeuralLmScorer.load(language_model, CPU, MINI / "lm.fr.arpa", unnormalised=unnormalised)
+        assert values[kind] == pytest.approx(model.sentence_log_probs(texts), abs=1e-6)
+    assert values["lm"] != values["lm-unnormalised"]
+
+
+def test_choices_are_parsed() -> None:
+    assert ScorerChoice.parse("RNN=phrases:a:b=c/") == ScorerChoice("RNN", "phrases", Path("a:b=c"))
+    for text in ("RNN", "phrases:rnn", "R_N=phrases:rnn", "RNN=fly:rnn", "RNN=phrases:", "RNN=phrases"):
+        with pytest.raises(ValueError, match=r"label of letters|LABEL=KIND:PATH with"):
+            ScorerChoice.parse(text)
+
+
+# Adding
+
+
+def test_added_features_change_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "numbers").write_text("1\n2\n3.14159265\n")
+    added = add_scores(
+        LIST, SOURCE, [Numbers("N", tmp_path / "numbers"), LanguageModelScorer("LM1", LengthModel(), "")]
+    )
+    assert added[2].to_line() == LIST[2].to_line().replace(b" D0= 1 ", b" D0= 1 N= 3.14159 LM1= -3 ")
+    assert [replace(new, scores=old.scores) for new, old in zip(added, LIST, strict=True)] == LIST
+
+
+def test_lists_that_do_not_fit(tmp_path: Path) -> None:
+    lm = LanguageModelScorer("LM0", LengthModel(), "")
+    phrases = PairScorer("RNN", PairScores(engine()), phrase_pairs)
+    with pytest.raises(UserError, match="has a feature LM0 already"):
+        add_scores(LIST, SOURCE, [lm])
+    with pytest.raises(UserError, match="has a feature RNN already"):
+        add_scores(LIST, SOURCE, [phrases, phrases])
+    with pytest.raises(UserError, match=r"sentence 1 \(from 0\) where the source has 1 lines"):
+        add_scores(LIST, SOURCE[:1], [])
+    with pytest.raises(UserError, match=r"entry of sentence 1 \(from 0\) does not cover the 2 words of `a tree`"):
+        add_scores(LIST, [SOURCE[0], b"a tree"], [phrases])
+    with pytest.raises(UserError, match="entry of sentence 0 has no segmentation"):
+        add_scores([replace(entry, extras=()) for entry in LIST], SOURCE, [phrases])
+    (tmp_path / "numbers").write_text("1\n1\n1e999\n")
+    with pytest.raises(UserError, match="finite"):
+        add_scores(LIST, SOURCE, [Numbers("N", tmp_path / "numbers")])
+
+
+# Tuning and choosing
+
+
+def test_starting_weights() -> None:
+    entry = LIST[0].with_feature("N", [1.0, 2.0])
+    weights = {"D0": [0.3], "LM0": [0.5], "UnknownWordPenalty0": [1.0]}
+    start = starting_weights(entry, weights, ["N"])
+    assert start == {"LM0": [0.5], "D0": [0.3], "N": [0, 0]}
+    assert list(start) == ["LM0", "D0", "N"]
+    with pytest.raises(UserError, match="the feature N has 2 values for 0 weights"):
+        starting_weights(entry, weights, [])
+    with pytest.raises(UserError, match="the feature LM0 has 1 values for 2 weights"):
+        starting_weights(entry, {**weights, "LM0": [1, 2]}, ["N"])
+
+
+def test_a_feature_that_knows_bleu_is_found() -> None:
+    """With sentence BLEU as a feature the oracle's choice is within reach, and tuning gets near it."""
+    references = read_references([MINI / "dev.fr"])
+    entries = list(read_nbest(MINI / "decode/default.nbest.gz"))
+    weights = MosesIni.read(MINI / "moses.ini").weights()
+    rows = [float(smoothed_bleu(bleu_statistics(references[entry.sentence], [entry.words]))[0]) for entry in entries]
+    told = [entry.with_feature("Oracle", [value]) for entry, value in zip(entries, rows, strict=True)]
+    without, candidates = from_nbest(entries, references), from_nbest(told, references)
+    start = starting_weights(told[0], weights, ["Oracle"])
+    assert list_bleu(candidates, start) == list_bleu(without, starting_weights(entries[0], weights, []))
+    first, again, other = (tune_on_list(candidates, start, [seed], restarts=2)[0] for seed in (1, 1, 2))
+    assert first == again
+    assert (first.seed, other.seed) == (1, 2)
+    oracle = oracle_bleu(candidates)
+    assert list_bleu(candidates, start) + 1 < oracle
+    assert oracle - 0.5 < first.bleu
+    # What tuning promises is what the choice has.
+    best = best_of(rerank(told, first.weights), len(references))
+    assert 100 * corpus_bleu(best, references) == pytest.approx(first.bleu)
+    with pytest.raises(UserError, match="give weights that belong to this list"):
+        list_bleu(without, start)
+
+
+def test_the_best_come_first_and_equals_keep_their_order() -> None:
+    draw = random.Random(1)
+    entries = [
+        NbestEntry(sentence, b"%d" % row, format_features({"A": [draw.randint(0, 2)], "B": [1, -1]}), b"0")
+        for sentence in (0, 1, 3)
+        for row in range(9)
+    ]
+    ranked = rerank(entries, {"A": [2.0], "B": [0.5, 0.25]})
+    totals = [entry.features()["A"][0] * 2 + 0.25 for entry in ranked]
+    assert [float(entry.total) for entry in ranked] == totals
+    assert [(e.sentence, -total, int(e.words)) for e, total in zip(ranked, totals, strict=True)] == sorted(
+        (e.sentence, -total, int(e.words)) for e, total in zip(ranked, totals, strict=True)
+    )
+    best = best_of(ranked, 5)
+    assert best[2] == best[4] == b""
+    assert best[0] == next(e.words for e in entries if e.features()["A"] == [2])
+    with pytest.raises(UserError, match="the feature B has 2 values for 0 weights"):
+        rerank(entries, {"A": [1]})
+    with pytest.raises(UserError, match="the feature C has 0 values for 1 weights"):
+        rerank(entries, {"A": [1], "B": [1, 1], "C": [1]})
