@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments.ablation.config import BASELINE, RNN, read_config
+from experiments.ablation.config import read_config
 from experiments.ablation.report import table, write_report
 from experiments.ablation.run import Ablation
 from experiments.data.multi30k import DEFAULT_FOLDER
@@ -45,10 +45,10 @@ def run(args: argparse.Namespace) -> int:
     ablation = Ablation(config, folder, options, lambda text: print(text, file=sys.stderr, flush=True), args.processes)
     report = ablation.run()
     write_report(report, folder)
-    if args.examples and RNN in config.rows and BASELINE in config.rows:
+    if args.examples:
         print(ablation.examples(args.examples))
     print(table(report))
-    print(f"Everything is in {folder}: report.md, report.json, bleu.png, system/, rnn/, rows/.")
+    print(f"Everything is in {folder}: report.md, report.json, bleu.png, system/, the networks, rows/.")
     return 0
 
 

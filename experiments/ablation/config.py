@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from experiments.ablation.rows import Row
 from moses_integration.build.prepare import Casing
 from moses_integration.toolkit import Name
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
-
-BASELINE, RNN = "baseline", "+RNN"
-ROWS = (BASELINE, RNN)
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,14 @@ class Config:
 
     toolkit: Name = "embedded"
     seeds: tuple[int, ...] = (1, 2, 3)
-    rows: tuple[str, ...] = ROWS
+    rows: tuple[Row, ...] = (Row.parse("baseline"), Row.parse("+RNN"))
     data: DataSection = field(default_factory=DataSection)
     build: BuildSection = field(default_factory=BuildSection)
     tuning: TuningSection = field(default_factory=TuningSection)
     network: tuple[str, ...] = ()
     """Options of `phrasescore train`."""
+    language_model: tuple[str, ...] = ()
+    """Options of `phrasescore lm train`."""
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
@@ -78,17 +78,17 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     sections = {"data": DataSection, "build": BuildSection, "tuning": TuningSection}
     for key, section in sections.items():
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
-    values["network"] = tuple(
-        word
-        for name, value in values.get("network", {}).items()
-        for word in (f"--{name.replace('_', '-')}", str(value))
-    )
-    for key in ("seeds", "rows"):
-        if key in values:
-            values[key] = tuple(values[key])
-    unknown = set(values.get("rows", ())) - set(ROWS)
-    if unknown:
-        raise UserError(f"{path}: there is no row {', '.join(sorted(unknown))}; choose among {', '.join(ROWS)}")
+    for key in ("network", "language_model"):
+        values[key] = tuple(
+            word for name, value in values.get(key, {}).items() for word in (f"--{name.replace('_', '-')}", str(value))
+        )
+    if "seeds" in values:
+        values["seeds"] = tuple(values["seeds"])
+    if "rows" in values:
+        try:
+            values["rows"] = tuple(Row.parse(name) for name in values["rows"])
+        except ValueError as error:
+            raise UserError(f"{path}: the row {error}; mend its name") from error
     return Config(**values)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.config import BASELINE
+from experiments.ablation.rows import BASELINE
 from phrasescore.files import read_lines, write_atomically
 
 
 def table(report: dict[str, Any]) -> str:
     """Return the rows as a Markdown table, with what they rest on."""
-    data, network = report["data"], report["network"]
+    data = report["data"]
     sizes = data["sizes"]
     pair = f"{data['settings']['name']} {data['settings']['source']}-{data['settings']['target']}"
     lines = [
@@ -23,17 +23,15 @@ def table(report: dict[str, Any]) -> str:
         if report["build"]["tables"]
         else f"{pair}; toolkit {report['toolkit']}.",
         "",
-        "| row | dev BLEU | test BLEU | against the baseline | p | tuning and decoding |",
+        "| row | dev BLEU | test BLEU | against the baseline | against | tuning and decoding |",
         "|---|---|---|---|---|---|",
     ]
-    baseline = report["rows"].get(BASELINE)
     for name, row in report["rows"].items():
-        difference = p_value = ""
-        if baseline is not None and name != BASELINE:
-            difference = f"{row['test_bleu']['mean'] - baseline['test_bleu']['mean']:+.2f}"
-            p_value = f"{row['p_value']:.4f}"
+        against = dict(row["against"])
+        baseline = _difference(against.pop(BASELINE, None))
+        smaller = ", ".join(f"{other}: {_difference(compared)}" for other, compared in against.items())
         lines.append(
-            f"| {name} | {_with_spread(row['dev_bleu'])} | {_with_spread(row['test_bleu'])} | {difference} | {p_value} "
+            f"| {name} | {_with_spread(row['dev_bleu'])} | {_with_spread(row['test_bleu'])} | {baseline} | {smaller} "
             f"| {row['seconds'] / 60:.1f} min |"
         )
     seeds = next(iter(report["rows"].values()))["seeds"]
@@ -42,10 +40,22 @@ def table(report: dict[str, Any]) -> str:
         f"Mean and standard deviation of {len(seeds)} tuning seeds. Dev BLEU is that of tuning, on tokens; test BLEU "
         f"is sacreBLEU's, {seeds[0]['signature']}. p: paired approximate randomisation over all seeds.",
     ]
-    if network:
-        held_out = network["best"]["held_out"]
-        lines.append(f"The network's held-out loss: {held_out['per_pair']:.2f} nats per pair.")
+    lines += [f"{name}: {_losses(network['best'])}." for name, network in report["networks"].items()]
     return "\n".join(lines) + "\n"
+
+
+def _difference(compared: dict[str, float] | None) -> str:
+    return "" if compared is None else f"{compared['difference']:+.2f} (p = {compared['p_value']:.4f})"
+
+
+def _losses(evaluation: dict[str, Any]) -> str:
+    """Return the losses of a network's weights in words."""
+    parts = []
+    for key, name in (("held_out", "held-out pairs of the table"), ("validation", "the dev set")):
+        if evaluation.get(key):
+            unit = "pair" if "per_pair" in evaluation[key] else "word"
+            parts.append(f"{evaluation[key][f'per_{unit}']:.2f} nats per {unit} on {name}")
+    return ", ".join(parts)
 
 
 def _with_spread(value: dict[str, float]) -> str:
@@ -76,25 +86,15 @@ def plot(report: dict[str, Any], path: Path) -> None:
     plt.close(figure)
 
 
-def side_by_side(source: Path, references: Sequence[Path], baseline: Path, other: Path, count: int) -> str:
-    """Return sentences that two systems translate differently, spread over the text."""
-    texts = [
-        [line.decode("utf-8", "replace") for line in read_lines(p)] for p in (source, *references, baseline, other)
-    ]
+def side_by_side(source: Path, references: Sequence[Path], outputs: Mapping[str, Path], count: int) -> str:
+    """Return sentences that two systems, given with their outputs, translate differently, spread over the text."""
+    paths = (source, *references, *outputs.values())
+    texts = [[line.decode("utf-8", "replace") for line in read_lines(path)] for path in paths]
+    names = ["source", *["reference"] * len(references), *outputs]
+    width = max(map(len, names))
     different = [rows for rows in zip(*texts, strict=True) if rows[-1] != rows[-2]]
     chosen = different[:: max(1, len(different) // count)][:count]
-    blocks = []
-    for source_line, *reference_lines, baseline_line, other_line in chosen:
-        blocks.append(
-            "\n".join(
-                [
-                    f"source     {source_line}",
-                    *(f"reference  {line}" for line in reference_lines),
-                    f"baseline   {baseline_line}",
-                    f"+RNN       {other_line}",
-                ]
-            )
-        )
+    blocks = ["\n".join(f"{name:{width}}  {line}" for name, line in zip(names, rows, strict=True)) for rows in chosen]
     return "\n\n".join(blocks) + "\n"
 
 

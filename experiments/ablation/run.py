@@ -1,4 +1,4 @@
-"""The ablation: one system, one network; each row tuned with every seed, decoded, and compared with the baseline."""
+"""The ablation: one system; each row tuned with every seed, decoded, and compared with the baseline."""
 
 from __future__ import annotations
 
@@ -8,21 +8,30 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.config import BASELINE, RNN, Config
+from experiments.ablation.config import Config
+from experiments.ablation.networks import CSLM, Networks
 from experiments.ablation.report import side_by_side
+from experiments.ablation.rows import Row, extended_by
 from experiments.ablation.steps import Steps
 from experiments.data import DataFolder, prepare
 from moses_integration.build.system import BuildSettings, SystemText, TextSettings, build_system
 from moses_integration.evaluation import compare, score
 from moses_integration.ini import MosesIni
-from moses_integration.toolkit import choose_toolkit
-from moses_integration.tuning.tune import TuningSettings, spread
+from moses_integration.list_scorers import ScorerChoice, load_scorers
+from moses_integration.nbest import read_nbest
+from moses_integration.rescoring import add_scores, best_of, rerank, starting_weights, tune_on_list
+from moses_integration.toolkit import NbestRequest, choose_toolkit
+from moses_integration.tuning.bleu import read_references
+from moses_integration.tuning.candidates import from_nbest
+from moses_integration.tuning.tune import Tuning, TuningSettings, spread
 from phrasescore import __version__
-from phrasescore.cli import main as phrasescore
-from phrasescore.errors import UserError
+from phrasescore.device import choose_device
 from phrasescore.files import read_bytes, read_lines, write_atomically
 
 Json = dict[str, Any]
+
+RESCORED = 200
+"""Translations of a sentence that are rescored."""
 
 
 class Ablation:
@@ -46,28 +55,32 @@ class Ablation:
 
     def run(self) -> Json:
         """Do what is not done yet and return the report."""
-        data = self._data()
-        system = self._steps.run(
-            "build", [data.description, asdict(self._config.build), self._toolkit.name], lambda: self._build(data)
+        data, config = self._data(), self._config
+        built = [data.description, asdict(config.build), self._toolkit.name]
+        system = self._steps.run("build", built, lambda: self._build(data))
+        self._networks = Networks(
+            self._folder,
+            system,
+            config.network,
+            config.language_model,
+            [self._prepared(part, "source") for part in ("dev", "test")],
+            (self._system / "corpus" / f"train.{config.data.target}", self._prepared("dev", "reference0")),
+            self._steps,
         )
-        network = None
-        if RNN in self._config.rows:
-            network = self._steps.run("train", [system, self._config.network], self._train)
-            self._steps.run("annotate", [network, data.description], self._annotate)
-        rows = {name: self._row(name, [system, network if name == RNN else None]) for name in self._config.rows}
+        rows = {row.name: self._row(row) for row in config.rows}
         report = {
             "version": __version__,
-            "config": asdict(self._config),
+            "config": {**asdict(config), "rows": list(rows)},
             "toolkit": str(self._toolkit),
             "data": dict(data.description),
             "build": system,
-            "network": network,
-            "rows": {name: self._summary(name, row, rows.get(BASELINE)) for name, row in rows.items()},
+            "networks": self._networks.trained,
+            "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
         write_atomically(self._folder / "report.json", json.dumps(report, indent=2, default=str).encode())
         return report
 
-    # The system, the network
+    # The system
 
     def _data(self) -> DataFolder:
         section = self._config.data
@@ -99,7 +112,13 @@ class Ablation:
         )
         [target] = data.target_files("train")
         build_system(
-            data.source_file("train"), target, self._system, settings, self._toolkit.build_tables, say=self._say
+            data.source_file("train"),
+            target,
+            self._system,
+            settings,
+            self._toolkit.build_tables,
+            validation=(data.source_file("dev"), data.target_files("dev")[0]),
+            say=self._say,
         )
         system_text = SystemText(self._system, text)
         (self._folder / "prepared").mkdir(exist_ok=True)
@@ -110,82 +129,99 @@ class Ablation:
         built: Json = json.loads(read_bytes(self._system / "build.json"))
         return built
 
-    def _train(self) -> Json:
-        command = ["train", str(self._system / "phrase-table.gz"), "-o", str(self._folder / "rnn")]
-        _run(phrasescore, [*command, *self._config.network])
-        evaluations = [json.loads(line) for line in read_lines(self._folder / "rnn" / "metrics.jsonl")]
-        best = min(evaluations, key=lambda one: float(one["held_out"]["per_pair"]))
-        config = json.loads(read_bytes(self._folder / "rnn" / "config.json"))
-        return {"config": config, "best": best, "last": evaluations[-1]}
-
-    def _annotate(self) -> Json:
-        """Score the lines that dev and test can use: a few per cent of the table."""
-        report = self._folder / "annotate.json"
-        texts = [str(self._prepared(part, "source")) for part in ("dev", "test")]
-        command = ["annotate", str(self._system / "phrase-table.gz"), "-m", str(self._folder / "rnn")]
-        command += ["-o", str(self._annotated), "--only-sources-in", *texts, "--report", str(report)]
-        _run(phrasescore, command)
-        annotated: Json = json.loads(read_bytes(report))
-        return annotated
-
     @property
     def _system(self) -> Path:
         return self._folder / "system"
-
-    @property
-    def _annotated(self) -> Path:
-        return self._folder / "phrase-table.rnn.gz"
 
     def _prepared(self, part: str, side: str) -> Path:
         return self._folder / "prepared" / f"{part}.{side}"
 
     # Rows
 
-    def _row(self, name: str, depends_on: Any) -> list[Json]:
+    def _row(self, row: Row) -> list[Json]:
         """Return what each seed gave."""
-        ini = MosesIni.read(self._system / "moses.ini")
-        if name == RNN:
-            ini.add_columns(ini.phrase_table().label, self._annotated, 1)
+        if "RESCORING" in row.parts:
+            return self._rescored_row(row)
+        ini, rests_on = self._networks.ini_of(row)
         settings = asdict(self._config.tuning)
         return [
             self._steps.run(
-                f"{name}.seed{seed}",
-                [depends_on, settings, seed, self._toolkit.name],
-                lambda seed=seed: self._tune_and_translate(name, ini, seed),  # type: ignore[misc]
+                f"{row.name}.seed{seed}",
+                [rests_on, settings, seed, self._toolkit.name],
+                lambda seed=seed: self._tune_and_translate(row, ini, seed),  # type: ignore[misc]
             )
             for seed in self._config.seeds
         ]
 
-    def _tune_and_translate(self, name: str, ini: MosesIni, seed: int) -> Json:
+    def _tune_and_translate(self, row: Row, ini: MosesIni, seed: int) -> Json:
         section = self._config.tuning
         settings = TuningSettings(section.nbest, section.iterations, restarts=section.restarts)
-        work = self._folder / "rows" / f"{name}.seed{seed}"
-        work.mkdir(parents=True, exist_ok=True)
+        work = self._work(row, seed)
         source, references = self._prepared("dev", "source"), self._references("dev")
         [tuning] = self._toolkit.tune(ini, source, references, [seed], settings, work, self._say)
         tuned = ini.copy()
         tuned.set_weights(tuning.weights)
         tuned.write(work / "moses.ini")
-        tokens, plain = work / "test.tokens", self._output(name, seed)
+        tokens = work / "test.tokens"
         self._toolkit.decode(tuned, self._prepared("test", "source"), tokens, None, work)
+        return {**self._scored(row, tuning, tokens), "iterations": [asdict(one) for one in tuning.iterations]}
+
+    def _rescored_row(self, row: Row) -> list[Json]:
+        """Return what each seed gave when the language model chooses from the lists of the row without it."""
+        inside = row.without("CSLM", "RESCORING")
+        settings = asdict(self._config.tuning)
+        language_model = self._networks.language_model()
+        return [
+            self._steps.run(
+                f"{row.name}.seed{before['seed']}",
+                [before, language_model, settings, RESCORED],
+                lambda before=before: self._rescore(row, inside, before["seed"]),  # type: ignore[misc]
+            )
+            for before in self._row(inside)
+        ]
+
+    def _rescore(self, row: Row, inside: Row, seed: int) -> Json:
+        work, tuned = self._work(row, seed), MosesIni.read(self._work(inside, seed) / "moses.ini")
+        choice = ScorerChoice("CSLM", "lm", self._folder / CSLM)
+        scorers = load_scorers([choice], choose_device("auto", "auto"), tuned.language_model())
+        lists = {}
+        for part in ("dev", "test"):
+            source, path = self._prepared(part, "source"), work / f"{part}.nbest"
+            self._toolkit.decode(tuned, source, work / f"{part}.before", NbestRequest(path, RESCORED), work)
+            lists[part] = add_scores(list(read_nbest(path)), list(read_lines(source)), scorers)
+        candidates = from_nbest(lists["dev"], read_references(self._references("dev")))
+        start = starting_weights(lists["dev"][0], tuned.weights(), ["CSLM"])
+        [tuning] = tune_on_list(candidates, start, [seed], restarts=self._config.tuning.restarts)
+        best = best_of(rerank(lists["test"], tuning.weights), len(list(read_lines(self._prepared("test", "source")))))
+        tokens = work / "test.tokens"
+        write_atomically(tokens, b"".join(line + b"\n" for line in best))
+        return self._scored(row, tuning, tokens)
+
+    def _scored(self, row: Row, tuning: Tuning, tokens: Path) -> Json:
+        """Return what is known of a translation of the test text, which is written as plain text."""
         text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
         assert text is not None, "the system was built here"
+        plain = self._output(row, tuning.seed)
         write_atomically(plain, b"".join(line + b"\n" for line in text.detokenise(read_lines(tokens))))
         result = score(plain, self._test_references(), self._tokenise)
         return {
-            "seed": seed,
+            "seed": tuning.seed,
             "dev_bleu": tuning.bleu,
             "test_bleu": result.bleu,
             "signature": result.signature,
             "weights": tuning.weights,
-            "iterations": [asdict(iteration) for iteration in tuning.iterations],
         }
+
+    def _work(self, row: Row, seed: int) -> Path:
+        folder = self._folder / "rows" / f"{row.name}.seed{seed}"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def _references(self, part: str) -> list[Path]:
         return sorted((self._folder / "prepared").glob(f"{part}.reference*"))
 
-    def _output(self, name: str, seed: int) -> Path:
-        return self._folder / "rows" / f"{name}.seed{seed}" / "test.out"
+    def _output(self, row: Row, seed: int) -> Path:
+        return self._work(row, seed) / "test.out"
 
     @property
     def _tokenise(self) -> str:
@@ -197,23 +233,32 @@ class Ablation:
 
     # Comparison
 
-    def _summary(self, name: str, row: list[Json], baseline: list[Json] | None) -> Json:
-        summary: Json = {"seeds": row}
+    def _summary(self, row: Row, rows: dict[str, list[Json]]) -> Json:
+        seeds = rows[row.name]
+        summary: Json = {"seeds": seeds, "against": {}}
         for part in ("dev_bleu", "test_bleu"):
-            mean, deviation = spread([one[part] for one in row])
+            mean, deviation = spread([one[part] for one in seeds])
             summary[part] = {"mean": mean, "standard_deviation": deviation}
-        summary["seconds"] = sum(self._steps.seconds(f"{name}.seed{one['seed']}") for one in row)
-        if baseline is not None and name != BASELINE:
-            summary["p_value"] = self._steps.run(f"{name}.significance", [row, baseline], lambda: self._pooled(name))
+        summary["seconds"] = sum(self._steps.seconds(f"{row.name}.seed{one['seed']}") for one in seeds)
+        baseline = next((other for other in self._config.rows if not other.parts), None)
+        for other in (baseline, extended_by(row, self._config.rows)):
+            if other is not None and other != row:
+                summary["against"][other.name] = self._compared(row, other, rows)
         return summary
 
-    def examples(self, count: int) -> str:
-        """Return test sentences that the first seeds of the two systems translate differently."""
-        seed, data = self._config.seeds[0], self._data()
-        outputs = [self._output(name, seed) for name in (BASELINE, RNN)]
-        return side_by_side(data.source_file("test"), data.target_files("test"), outputs[0], outputs[1], count)
+    def _compared(self, row: Row, other: Row, rows: dict[str, list[Json]]) -> Json:
+        both = [rows[row.name], rows[other.name]]
+        mean, before = (spread([one["test_bleu"] for one in seeds])[0] for seeds in both)
+        p_value = self._steps.run(f"{row.name}.against.{other.name}", both, lambda: self._pooled(row, other))
+        return {"difference": mean - before, "p_value": p_value}
 
-    def _pooled(self, name: str) -> float:
+    def examples(self, count: int) -> str:
+        """Return test sentences that the first seeds of the first and the last row translate differently."""
+        seed, data, rows = self._config.seeds[0], self._data(), (self._config.rows[0], self._config.rows[-1])
+        outputs = {row.name: self._output(row, seed) for row in rows}
+        return side_by_side(data.source_file("test"), data.target_files("test"), outputs, count)
+
+    def _pooled(self, row: Row, other: Row) -> float:
         """Return the p-value over all seeds: translations are exchanged sentence by sentence within each seed.
 
         Clark et al., "Better hypothesis testing for statistical machine translation" (ACL 2011): optimiser runs are a
@@ -223,7 +268,8 @@ class Ablation:
         folder.mkdir(parents=True, exist_ok=True)
         seeds = self._config.seeds
         pooled = [
-            _concatenate([self._output(system, seed) for seed in seeds], folder / system) for system in (name, BASELINE)
+            _concatenate([self._output(system, seed) for seed in seeds], folder / system.name)
+            for system in (row, other)
         ]
         references = [
             _concatenate([reference] * len(seeds), folder / f"reference{number}")
@@ -235,8 +281,3 @@ class Ablation:
 def _concatenate(paths: Sequence[Path], output: Path) -> Path:
     write_atomically(output, b"".join(read_bytes(path) for path in paths))
     return output
-
-
-def _run(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> None:
-    if code := command(arguments):
-        raise UserError(f"`{' '.join(arguments)}` ended with exit code {code}; mend what it said and run this again")

@@ -1,0 +1,125 @@
+"""The networks of an ablation, and the moses.ini of each row: a network is trained when a row first asks for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.ablation.rows import Column, Row
+from experiments.ablation.steps import Steps
+from moses_integration.build.system import PHRASE_TABLE, VALIDATION
+from moses_integration.ini import MosesIni
+from phrasescore.cli import main as phrasescore
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes, read_lines
+
+Json = dict[str, Any]
+
+NETWORKS: dict[str, tuple[str, ...]] = {
+    "rnn": (),
+    "rnn-2": ("--seed", "2"),
+    "rnn-3": ("--seed", "3"),
+    "reverse": ("--direction", "source-given-target"),
+}
+"""What sets a network apart from the first one, as options of `phrasescore train`."""
+CSLM = "cslm"
+
+
+class Networks:
+    """Trains networks for one system, and adds them to it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        system: Json,
+        options: Sequence[str],
+        language_model_options: Sequence[str],
+        texts: Sequence[Path],
+        target_texts: tuple[Path, Path],
+        steps: Steps,
+    ) -> None:
+        """Nothing is trained yet.
+
+        Args:
+            folder: of the ablation; `system/` lies in it.
+            system: what the system was built of, for the steps.
+            options: of `phrasescore train`.
+            language_model_options: of `phrasescore lm train`.
+            texts: prepared source texts that will be decoded; only what they need of the table is scored.
+            target_texts: prepared target text for the language model to learn from, and other to judge it by.
+            steps: of the ablation.
+        """
+        self._folder, self._system, self._steps = folder, system, steps
+        self._options, self._language_model_options = tuple(options), tuple(language_model_options)
+        self._texts, self._target_texts = texts, target_texts
+        self.trained: dict[str, Json] = {}
+        """What is known of each network that was asked for."""
+
+    def ini_of(self, row: Row) -> tuple[MosesIni, Json]:
+        """Return the moses.ini of a row, not tuned, and what it rests on.
+
+        Raises:
+            UserError: a step fails.
+        """
+        ini = MosesIni.read(self._folder / "system" / "moses.ini")
+        rests_on: Json = {"system": self._system, "networks": {}}
+        table, name = self._folder / "system" / PHRASE_TABLE, PHRASE_TABLE.removesuffix(".gz")
+        for column in row.columns():
+            rests_on["networks"] |= {network: self._train(network) for network in column.networks}
+            name = f"{name}.{column.name}"
+            table = self._annotate(table, name, rests_on, column)
+            ini.add_columns(ini.phrase_table().label, table, column.width)
+        if "CSLM" in row.parts and "RESCORING" not in row.parts:
+            rests_on["networks"][CSLM] = self.language_model()
+            ini.add_feature("CSLM", "CSLM0", {"path": self._folder / CSLM, "backoff": ini.language_model()}, [0.2])
+        return ini, rests_on
+
+    def language_model(self) -> Json:
+        """Train the neural language model, if it is not yet, and return what is known of it."""
+        train, validation = map(str, self._target_texts)
+        command = ["lm", "train", train, "-o", str(self._folder / CSLM), "--validation", validation]
+        command += self._language_model_options
+        return self._trained(CSLM, command)
+
+    def _train(self, name: str) -> Json:
+        system = self._folder / "system"
+        command = ["train", str(system / PHRASE_TABLE), "-o", str(self._folder / name)]
+        command += ["--validation", str(system / VALIDATION / PHRASE_TABLE), *self._options, *NETWORKS[name]]
+        return self._trained(name, command)
+
+    def _trained(self, name: str, command: Sequence[str]) -> Json:
+        folder = self._folder / name
+
+        def work() -> Json:
+            _run(phrasescore, command)
+            evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
+            best = [one for one in evaluations if one["best"]][-1]
+            config = json.loads(read_bytes(folder / "config.json"))
+            return {"config": config, "best": best, "last": evaluations[-1], "evaluations": evaluations}
+
+        if name not in self.trained:
+            self.trained[name] = self._steps.run(f"train.{name}", [self._system, command], work)
+        return self.trained[name]
+
+    def _annotate(self, table: Path, name: str, rests_on: Json, column: Column) -> Path:
+        """Score the lines that the texts can use: a few per cent of the table."""
+        annotated = self._folder / "tables" / f"{name}.gz"
+        annotated.parent.mkdir(exist_ok=True)
+        models = [word for network in column.networks for word in ("-m", str(self._folder / network))]
+        report = annotated.with_suffix(".json")
+
+        def work() -> Json:
+            command = ["annotate", str(table), *models, "-o", str(annotated), *column.options]
+            _run(phrasescore, [*command, "--only-sources-in", *map(str, self._texts), "--report", str(report)])
+            counts: Json = json.loads(read_bytes(report))
+            return counts
+
+        self._steps.run(f"annotate.{name}", [rests_on, list(column.options), list(map(str, self._texts))], work)
+        return annotated
+
+
+def _run(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> None:
+    if code := command(arguments):
+        raise UserError(f"`{' '.join(arguments)}` ended with exit code {code}; mend what it said and run this again")

@@ -1,0 +1,87 @@
+"""The rows of an ablation: each adds some parts to the baseline, and its name says which, as in `+RNN+CSLM+WP`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+BASELINE = "baseline"
+PARTS = {
+    "RNN": "a column of the table: ln p(target | source) of the encoder-decoder",
+    "PER-WORD": "with RNN: divided by the target words plus one",
+    "ENSEMBLE": "with RNN: the mean of three networks",
+    "REVERSE": "one more column: ln p(source | target) of a second encoder-decoder",
+    "WP": "with RNN: one more column, the count of target words that the network does not know",
+    "CSLM": "a neural language model as a feature of the decoder",
+    "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
+}
+"""What a part is; those that change another part need it in the row."""
+_NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "WP": "RNN", "RESCORING": "CSLM"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """Scores that networks append to the phrase table."""
+
+    name: str
+    networks: tuple[str, ...]
+    """Keys of `networks.NETWORKS`; of several the mean score."""
+    options: tuple[str, ...] = ()
+    """Of `phrasescore annotate`."""
+    width: int = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """A system of the ablation."""
+
+    parts: frozenset[str]
+
+    @classmethod
+    def parse(cls, name: str) -> Row:
+        """Read a row from its name.
+
+        Raises:
+            ValueError: it is none; the message says why.
+        """
+        first, *parts = name.split("+")
+        if name == BASELINE:
+            return cls(frozenset())
+        unknown = [part for part in parts if part not in PARTS]
+        if first or not parts or unknown:
+            raise ValueError(f"{name} is neither {BASELINE} nor made of +{', +'.join(PARTS)}")
+        for part in parts:
+            if part in _NEEDED and _NEEDED[part] not in parts:
+                raise ValueError(f"{name} has {part} without {_NEEDED[part]}")
+        return cls(frozenset(parts))
+
+    @property
+    def name(self) -> str:
+        """The parts in the order of `PARTS` with RNN and CSLM first: the paper's."""
+        order = ["RNN", "CSLM", *PARTS]
+        return "".join(f"+{part}" for part in sorted(self.parts, key=order.index)) or BASELINE
+
+    def without(self, *parts: str) -> Row:
+        """Return the row that lacks these parts."""
+        return Row(self.parts - set(parts))
+
+    def columns(self) -> list[Column]:
+        """Return what the row appends to the table, in order."""
+        columns = []
+        if "RNN" in self.parts:
+            networks = ("rnn", "rnn-2", "rnn-3") if "ENSEMBLE" in self.parts else ("rnn",)
+            name, options = "ensemble" if "ENSEMBLE" in self.parts else "rnn", []
+            if "PER-WORD" in self.parts:
+                name, options = f"{name}-per-word", ["--per-word"]
+            if "WP" in self.parts:
+                name, options = f"{name}-wp", [*options, "--unknown-words", "target"]
+            columns.append(Column(name, networks, tuple(options), 1 + ("WP" in self.parts)))
+        if "REVERSE" in self.parts:
+            columns.append(Column("reverse", ("reverse",), ("--direction", "source-given-target")))
+        return columns
+
+
+def extended_by(row: Row, rows: Iterable[Row]) -> Row | None:
+    """Return the row that this one extends by the fewest parts, the baseline left aside; None if there is none."""
+    smaller = [other for other in rows if other.parts and other.parts < row.parts]
+    return max(smaller, key=lambda other: len(other.parts), default=None)
