@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from phrasescore.cli import annotate, check, lm, score, train
+from phrasescore.cli import annotate, check, inspect, lm, score, train
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import make_command_parser
 
-_COMMANDS = (train, annotate, score, check, lm)
+_COMMANDS = (train, annotate, score, check, inspect, lm)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,157 @@
+"""Show and measure what a network has learnt from a phrase table."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import html
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from experiments.qualitative import agreement, maps, pictures, preferences, report
+from experiments.qualitative.probes import Probes
+from experiments.qualitative.settings import Settings
+from phrasescore import __version__
+from phrasescore.analysis.loaded_table import LoadedTable, load_table
+from phrasescore.analysis.vectors import Vectors, output_word_vectors, phrase_vectors
+from phrasescore.cli.console import run_command
+from phrasescore.cli.options import add_section_options, given_options
+from phrasescore.device import choose_device
+from phrasescore.files import write_atomically
+from phrasescore.model_folder import load_model, to_json
+from phrasescore.scoring.engine import Scorer
+from phrasescore.table.reader import TableReader
+
+Json = dict[str, Any]
+_LONG = 4
+"""Words of the phrases on the map, at least, as in the paper's Figure 5."""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.qualitative", description=__doc__)
+    parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
+    parser.add_argument("--table", type=Path, required=True, help="phrase table with Moses' four scores")
+    parser.add_argument(
+        "--output", type=Path, default=Path("results/qualitative"), help="folder of the report (default: %(default)s)"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
+    add_section_options(parser, "samples", Settings)
+    return parser.parse_args()
+
+
+def analyse(
+    model_folder: Path, table_path: Path, output: Path, settings: Settings, device: str, say: Callable[[str], None]
+) -> Json:
+    """Write the report into a folder and return it.
+
+    Raises:
+        UserError: model or table are faulty, or the folder cannot be written.
+    """
+    started = time.monotonic()
+    scorer = Scorer(load_model(model_folder), choose_device(device, "auto"))
+    say("reading the table")
+    table = load_table(TableReader(table_path), scorer.model.direction)
+    output.mkdir(parents=True, exist_ok=True)
+    say("best targets and samples")
+    preferred = preferences.preferences(scorer, table, settings)
+    say("table score against network score")
+    sample, correlations = agreement.agreement(scorer, table, settings)
+    files = pictures.scatter(sample, output)
+    probes = Probes(scorer, table, settings)
+    say("retrieval of paraphrases")
+    found: Json = {"retrieval": probes.retrieval()}
+    say("order, wrong words, noise")
+    found |= {"order": probes.order(), "wrong_word": probes.wrong_word()}
+    found["noise"], true, misaligned = probes.noise()
+    if "threshold" in found["noise"]:
+        files += pictures.noise(true, misaligned, found["noise"]["threshold"], output)
+    say("map of words")
+    words, vectors = output_word_vectors(scorer, settings.words)
+    files += _map(words, vectors, "target words", settings, output, "words")
+    say("map of phrases")
+    phrases = long_phrases(table, settings)
+    title = f"source phrases of {_LONG} words or more"
+    files += _map(phrases, phrase_vectors(scorer, phrases), title, settings, output, "phrases")
+    result = {
+        "schema": 1,
+        "provenance": _provenance(scorer, model_folder, table_path, table, settings),
+        "seconds": round(time.monotonic() - started, 1),
+        "preferences": preferred,
+        "agreement": correlations,
+        "probes": found,
+        "files": files,
+    }
+    write_atomically(output / "report.json", to_json(result))
+    write_atomically(output / "report.md", report.markdown(result).encode())
+    return result
+
+
+def long_phrases(table: LoadedTable, settings: Settings) -> list[bytes]:
+    """Return random inputs of four words or more, the most frequent first."""
+    random = np.random.default_rng([settings.seed, 8])
+    long = np.array([i for i, phrase in enumerate(table.inputs) if phrase.count(b" ") + 1 >= _LONG], np.int64)
+    drawn = random.permutation(long)[: settings.phrases]
+    return [table.inputs[i] for i in drawn[np.argsort(-table.input_count_S[drawn], kind="stable")]]
+
+
+def _map(texts: list[bytes], vectors: Vectors, what: str, settings: Settings, output: Path, name: str) -> list[str]:
+    """Draw the map of some vectors, where there are enough of them."""
+    if len(texts) < maps.FEWEST:
+        return []
+    points = maps.barnes_hut(vectors, settings.seed)
+    regions = maps.dense_regions(points, settings.regions)
+    # Moses' escapes are not for the eye.
+    shown = [html.unescape(text.decode("utf-8", "replace")) for text in texts]
+    return pictures.mapped(points, shown, regions, f"{len(texts):,} {what}", output, name)
+
+
+def _provenance(scorer: Scorer, model_folder: Path, path: Path, table: LoadedTable, settings: Settings) -> Json:
+    import matplotlib as mpl
+    import sklearn
+
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {
+        "model": {
+            "folder": str(model_folder),
+            "weights_sha256": scorer.model.weights_digest,
+            "direction": scorer.model.direction,
+        },
+        "table": {"file": str(path), "sha256": digest, "inputs": len(table.inputs), "pairs": len(table.outputs)},
+        "settings": asdict(settings),
+        "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
+        "versions": {
+            "phrasescore": __version__,
+            "torch": torch.__version__,
+            "scikit-learn": sklearn.__version__,
+            "matplotlib": mpl.__version__,
+        },
+    }
+
+
+def run(args: argparse.Namespace) -> int:
+    """Analyse; print where the report is."""
+    settings = Settings(**given_options(args, Settings))
+    analyse(
+        args.model,
+        args.table,
+        args.output,
+        settings,
+        args.device,
+        lambda text: print(text, file=sys.stderr, flush=True),
+    )
+    print((args.output / "report.md").read_text(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments()
+    sys.exit(run_command("experiments.qualitative", lambda: run(arguments)))

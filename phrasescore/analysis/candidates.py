@@ -1,0 +1,61 @@
+"""What a table says of one phrase, and which other phrases it knows well; in one pass and bounded memory."""
+
+from __future__ import annotations
+
+import heapq
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from phrasescore.analysis.loaded_table import table_probability
+from phrasescore.pairs import Direction, orient
+from phrasescore.table.entry import Entry
+from phrasescore.table.reader import TableReader
+
+
+class Candidate(NamedTuple):
+    """An output that the table has for an input."""
+
+    output: bytes
+    probability: float
+    """The table's own probability of the output given the input."""
+
+
+def look_up(
+    reader: TableReader, direction: Direction, phrase: bytes, others: int
+) -> tuple[list[Candidate], list[bytes]]:
+    """Return the table's outputs of an input phrase, and the inputs it has most often.
+
+    Args:
+        reader: the table.
+        direction: of the network; its inputs are the table's sources, or its targets.
+        phrase: the input.
+        others: how many other inputs to return; of equally frequent ones a sample that does not depend on their order.
+    """
+    candidates: list[Candidate] = []
+
+    def inputs() -> Iterator[tuple[float, int, bytes]]:
+        previous = None
+        for chunk in reader:
+            for entry in chunk.entries:
+                input_, output = orient((entry.source, entry.target), direction)
+                if input_ == phrase:
+                    candidates.append(Candidate(output, table_probability(entry, direction, reader)))
+                elif input_ != previous:
+                    yield _input_count(entry, direction), zlib.crc32(input_), input_
+                previous = input_
+
+    # A table is grouped by source, so as inputs targets come again and again; those that meet in the heap are merged.
+    frequent = heapq.nlargest(others, inputs())
+    return candidates, list(dict.fromkeys(phrase for _, _, phrase in frequent))
+
+
+def _input_count(entry: Entry, direction: Direction) -> float:
+    """Return how often the input was extracted, 0 if the table does not say."""
+    fields = entry.other_fields()
+    counts = fields[1].split(b" ") if len(fields) > 1 else []
+    if len(counts) < 2:
+        return 0.0
+    # Moses' order: target count, source count, joint count.
+    source_and_target = (float(counts[1] or b"0"), float(counts[0] or b"0"))
+    return orient(source_and_target, direction)[0]

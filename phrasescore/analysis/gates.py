@@ -1,0 +1,68 @@
+"""What the reset and update gates of the encoder do while it reads a phrase.
+
+Legend: T symbols of the phrase, n hidden size, G groups of units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.nn.units import GatedUnit
+from phrasescore.scoring.engine import Scorer
+from phrasescore.vocabulary import END
+
+Activations = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Gates:
+    """The gates at each symbol, the end symbol included; all between 0 and 1."""
+
+    symbols: list[bytes]
+    """In the order in which they are read."""
+    reset_Tn: Activations
+    """Near 0 where a unit drops what it knew (Eq. 5)."""
+    update_Tn: Activations
+    """Near 1 where a unit keeps its state and does not take in the symbol (Eq. 6 and 7)."""
+
+
+@torch.inference_mode()
+def encoder_gates(scorer: Scorer, phrase: bytes) -> Gates | None:
+    """Return the gates of the encoder's lowest forward layer while it reads a phrase and its end symbol.
+
+    None if its units are not the paper's.
+    """
+    vocabulary, encoder = scorer.model.source_vocabulary, scorer.model.network.encoder
+    unit = encoder.unit
+    if not isinstance(unit, GatedUnit):
+        return None
+    words = [word for word in phrase.split(b" ") if word]
+    if encoder.reverse:
+        words.reverse()
+    ids = [*vocabulary.encode([b" ".join(words)]).ids.tolist(), END]
+    words_T = torch.tensor(ids, device=scorer.device.torch_device)
+    h_1n = torch.zeros(1, unit.hidden, device=words_T.device)
+    resets, updates = [], []
+    x_T3n = unit.project(encoder.embedding(words_T))
+    for position in range(len(x_T3n)):
+        x_13n = x_T3n[position : position + 1]
+        r_1n, z_1n = unit.gates(x_13n, h_1n)
+        resets.append(r_1n)
+        updates.append(z_1n)
+        h_1n = unit.step(x_13n, h_1n)
+    return Gates([*words, vocabulary.words[END]], torch.cat(resets).cpu().numpy(), torch.cat(updates).cpu().numpy())
+
+
+def sorted_units(gate_Tn: Activations) -> Activations:
+    """Return the columns by rising mean: the order of units means nothing, so it may as well be legible."""
+    return gate_Tn[:, np.argsort(gate_Tn.mean(axis=0), kind="stable")]
+
+
+def grouped(gate_Tn: Activations, groups: int) -> Activations:
+    """Return the means over at most so many groups of neighbouring units, as even as can be, [T, G]."""
+    parts = np.array_split(gate_Tn, min(groups, gate_Tn.shape[1]), axis=1)
+    return np.stack([part.mean(axis=1) for part in parts], axis=1)

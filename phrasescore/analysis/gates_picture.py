@@ -1,0 +1,82 @@
+"""The gates of a phrase as a picture: in a terminal, or as a file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.text import Text
+
+from phrasescore.analysis.gates import Activations, Gates, grouped, sorted_units
+from phrasescore.errors import UserError
+from phrasescore.files import write_atomically
+
+_BARS, _DIGITS = "▁▂▃▄▅▆▇█", "0123456789"
+_LOW, _HIGH = (59, 76, 192), (221, 132, 82)
+"""Colours of a gate at 0 and at 1."""
+
+
+def as_text(gate_Tn: Activations, symbols: list[str], groups: int, *, colour: bool, unicode: bool) -> list[Text]:
+    """Return a line for each symbol: the gate, averaged over groups of units, sorted by their mean.
+
+    With colour a block runs from blue (0) to orange (1); without, its height tells, or a digit if the terminal has
+    no such characters.
+    """
+    width = max(map(len, symbols))
+    levels = _BARS if unicode else _DIGITS
+    lines = []
+    for symbol, row in zip(symbols, grouped(sorted_units(gate_Tn), groups), strict=True):
+        line = Text(f"  {symbol:>{width}}  ")
+        for value in row.tolist():
+            if colour:
+                line.append(" ", style=f"on {_blend(value)}")
+            else:
+                line.append(levels[min(int(value * len(levels)), len(levels) - 1)])
+        line.append(f"  {row.mean():.2f}")
+        lines.append(line)
+    return lines
+
+
+def _blend(value: float) -> str:
+    """Return the colour of a gate's value."""
+    low, high = (value, 1 - value)
+    red, green, blue = (round(low * top + high * bottom) for top, bottom in zip(_HIGH, _LOW, strict=True))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def draw(gates: Gates, path: Path) -> None:
+    """Write both gates of all units as a picture, in the format of the path's suffix.
+
+    Raises:
+        UserError: Matplotlib is not installed, does not know the suffix, or the file cannot be written.
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise UserError("--gates: needs Matplotlib; pip install matplotlib") from error
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    symbols = [symbol.decode("utf-8", "replace") for symbol in gates.symbols]
+    figure, axes = plt.subplots(2, 1, figsize=(9, 1.8 + 0.6 * len(symbols)), layout="constrained")
+    panels = (
+        ("update gate z: near 1 the unit keeps what it has", gates.update_Tn),
+        ("reset gate r: near 0 the unit forgets what it had", gates.reset_Tn),
+    )
+    for axis, (title, gate_Tn) in zip(axes, panels, strict=True):
+        image = axis.imshow(
+            sorted_units(gate_Tn), aspect="auto", interpolation="nearest", cmap="coolwarm", vmin=0, vmax=1
+        )
+        axis.set_yticks(range(len(symbols)), symbols, fontsize=12)
+        axis.set_xlabel("units, sorted by their mean over the phrase")
+        axis.set_title(title)
+        axis.grid(visible=False)
+    figure.colorbar(image, ax=axes, fraction=0.05)
+    picture = io.BytesIO()
+    try:
+        figure.savefig(picture, dpi=150, format=path.suffix.removeprefix(".") or "png")
+    except ValueError as error:
+        raise UserError(f"{path}: is no picture Matplotlib can write; end its name in .png, .svg or .pdf") from error
+    finally:
+        plt.close(figure)
+    write_atomically(path, picture.getvalue())

@@ -1,0 +1,98 @@
+"""A phrase table in memory, as the network sees it: each input phrase with its outputs.
+
+Input and output are the table's source and target, or for a network of the other direction its target and source.
+
+Legend: S distinct inputs, P pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.errors import UserError
+from phrasescore.files import display_name
+from phrasescore.pairs import Direction, orient
+from phrasescore.phrases import offsets_of
+from phrasescore.table.entry import Entry
+from phrasescore.table.reader import TableReader
+
+_COLUMN: dict[Direction, int] = {"target-given-source": 2, "source-given-target": 0}
+"""Where Moses' four scores hold the phrase translation probability of the output given the input."""
+
+
+@dataclass(frozen=True)
+class LoadedTable:
+    """The pairs of a table, equal inputs next to each other. The outputs of input s are offsets[s]:offsets[s + 1]."""
+
+    inputs: list[bytes]
+    offsets: NDArray[np.int64]
+    outputs: list[bytes]
+    probability_P: NDArray[np.float64]
+    """The table's own probability of the output given the input."""
+    count_P: NDArray[np.float64]
+    """How often the pair was extracted; 1 where the table does not say."""
+
+    @property
+    def input_of_pair_P(self) -> NDArray[np.int64]:
+        """The input of each pair."""
+        return np.repeat(np.arange(len(self.inputs)), np.diff(self.offsets))
+
+    @property
+    def input_count_S(self) -> NDArray[np.float64]:
+        """How often each input was extracted."""
+        counts_S: NDArray[np.float64] = np.add.reduceat(self.count_P, self.offsets[:-1])
+        return counts_S
+
+    def best_pair_S(self) -> NDArray[np.int64]:
+        """Return the pair of each input's most frequent output; of equal ones the more probable, then the first."""
+        order = np.lexsort((-self.probability_P, -self.count_P, self.input_of_pair_P))
+        best_S: NDArray[np.int64] = order[self.offsets[:-1]]
+        return best_S
+
+    def pairs_of(self, input_: int) -> NDArray[np.int64]:
+        """Return the pairs of an input."""
+        return np.arange(self.offsets[input_], self.offsets[input_ + 1])
+
+
+def load_table(reader: TableReader, direction: Direction) -> LoadedTable:
+    """Read a table.
+
+    Raises:
+        UserError: it is faulty, empty, or has no column of the probability in this direction.
+    """
+    pairs: dict[bytes, list[tuple[bytes, float, float]]] = {}
+    for chunk in reader:
+        for entry in chunk.entries:
+            input_, output = orient((entry.source, entry.target), direction)
+            count = entry.joint_count()
+            found = (output, table_probability(entry, direction, reader), 1.0 if count is None else count)
+            pairs.setdefault(input_, []).append(found)
+    if not pairs:
+        raise UserError(f"{display_name(reader.path)}: has no lines; give a table with phrase pairs")
+    together = [pair for outputs in pairs.values() for pair in outputs]
+    return LoadedTable(
+        inputs=list(pairs),
+        offsets=offsets_of(np.array([len(outputs) for outputs in pairs.values()])),
+        outputs=[output for output, _, _ in together],
+        probability_P=np.array([probability for _, probability, _ in together]),
+        count_P=np.array([count for _, _, count in together]),
+    )
+
+
+def table_probability(entry: Entry, direction: Direction, reader: TableReader) -> float:
+    """Return Moses' phrase translation probability of the output given the input.
+
+    Raises:
+        UserError: the table has too few columns.
+    """
+    scores = [score for score in entry.scores.split(b" ") if score]
+    column = _COLUMN[direction]
+    if len(scores) <= column:
+        raise UserError(
+            f"{display_name(reader.path)}: has {len(scores)} score columns, and the probability of {direction} is "
+            f"column {column + 1} of Moses' tables; give a table with Moses' four scores"
+        )
+    return float(scores[column])

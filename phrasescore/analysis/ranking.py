@@ -1,0 +1,69 @@
+"""How well numbers put the right above the wrong.
+
+Legend: Q queries, P phrases, d size of a vector.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.analysis.vectors import Vectors, unit_length
+
+Numbers = NDArray[np.float64]
+_QUERIES_AT_ONCE = 512
+
+
+def mean_reciprocal_rank(
+    vectors_Pd: Vectors, group_P: NDArray[np.int64], ignored: list[NDArray[np.int64]] | None = None
+) -> float:
+    """Return the mean of 1 / (rank of the first phrase of the query's own group), each phrase a query once.
+
+    The other phrases are ranked by cosine; of equally near ones, the wrong come first, so that vectors which tell
+    nothing gain nothing. Queries without another phrase of their group do not count.
+
+    Args:
+        vectors_Pd: one vector a phrase.
+        group_P: the group of each phrase.
+        ignored: for each query, phrases that are left out of its ranking.
+    """
+    unit_Pd = unit_length(vectors_Pd)
+    reciprocal: list[float] = []
+    for start in range(0, len(unit_Pd), _QUERIES_AT_ONCE):
+        cosine_QP = unit_Pd[start : start + _QUERIES_AT_ONCE] @ unit_Pd.T
+        for row, cosine_P in enumerate(cosine_QP):
+            query = start + row
+            out = np.array([query]) if ignored is None else np.append(ignored[query], query)
+            cosine_P[out] = -np.inf
+            right_P = group_P == group_P[query]
+            right_P[out] = False
+            if right_P.any():
+                best = cosine_P[right_P].max()
+                reciprocal.append(1.0 / (1 + np.count_nonzero(cosine_P[~right_P] >= best)))
+    return float(np.mean(reciprocal))
+
+
+def accuracy(true: Numbers, false: Numbers) -> float:
+    """Return how often the true one of two numbers is the larger; a tie counts half."""
+    return float(np.mean((true > false) + 0.5 * (true == false)))
+
+
+def area_under_curve(true: Numbers, false: Numbers) -> float:
+    """Return the probability that a random true number is larger than a random false one; a tie counts half."""
+    ordered = np.sort(false)
+    below = np.searchsorted(ordered, true, "left") + np.searchsorted(ordered, true, "right")
+    return float(below.mean() / (2 * len(false)))
+
+
+def best_threshold(true: Numbers, false: Numbers) -> float:
+    """Return the threshold below which most of the false and fewest of the true are.
+
+    It maximises the share of the false below it minus the share of the true below it (Youden's J), and lies halfway
+    between two numbers that were seen.
+    """
+    values = np.unique(np.concatenate((true, false)))
+    thresholds = np.append(values[0], (values[1:] + values[:-1]) / 2)
+    gain = np.searchsorted(np.sort(false), thresholds) / len(false) - np.searchsorted(np.sort(true), thresholds) / len(
+        true
+    )
+    return float(thresholds[np.argmax(gain)])

@@ -1,0 +1,72 @@
+"""Phrases as vectors, and which are near.
+
+Legend: P phrases, Q queries, n hidden size, m embedding size, d size of any vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.nn.batch import PairBatch
+from phrasescore.phrases import Phrases
+from phrasescore.scoring.engine import Scorer
+
+Vectors = NDArray[np.float32]
+_AT_ONCE = 4096
+
+
+@torch.inference_mode()
+def phrase_vectors(scorer: Scorer, phrases: Sequence[bytes]) -> Vectors:
+    """Return c, the summary of each of some input phrases (appendix A.1.1 of Cho et al. 2014), [P, n]."""
+    found = []
+    for start in range(0, len(phrases), _AT_ONCE):
+        sources = scorer.model.source_vocabulary.encode(phrases[start : start + _AT_ONCE])
+        nothing = Phrases(np.empty(0, np.int32), np.zeros(len(sources) + 1, np.int64))
+        batch = PairBatch.sharing(sources, np.arange(len(sources)), nothing).to(scorer.device.torch_device)
+        with scorer.device.products():
+            c_Sn = scorer.model.network.encoder(batch).summary_Sn
+        # The batch is filled up with copies of the last phrase.
+        found.append(c_Sn[: len(sources)].float().cpu().numpy())
+    return np.concatenate(found)
+
+
+@torch.inference_mode()
+def bag_of_embeddings(scorer: Scorer, phrases: Sequence[bytes]) -> Vectors:
+    """Return the sum of the encoder's word vectors over the words of each phrase, which knows no order, [P, m]."""
+    ids = scorer.model.source_vocabulary.encode(phrases)
+    words_Im = scorer.model.network.encoder.embedding(torch.from_numpy(ids.ids).long().to(scorer.device.torch_device))
+    sums_Pm = np.zeros((len(ids), words_Im.shape[1]), np.float32)
+    np.add.at(sums_Pm, np.repeat(np.arange(len(ids)), ids.lengths), words_Im.float().cpu().numpy())
+    return sums_Pm
+
+
+@torch.inference_mode()
+def output_word_vectors(scorer: Scorer, number: int) -> tuple[list[bytes], Vectors]:
+    """Return the most frequent output words, without the two symbols, and the decoder's vectors of them.
+
+    None at all of a decoder that is not told the word before.
+    """
+    embedding = scorer.model.network.decoder.embedding
+    if embedding is None:
+        return [], np.zeros((0, 1), np.float32)
+    words = scorer.model.target_vocabulary.words[2 : 2 + number]
+    ids = torch.arange(2, 2 + len(words), device=scorer.device.torch_device)
+    return list(words), embedding(ids).float().cpu().numpy()
+
+
+def unit_length(vectors_Pd: Vectors) -> Vectors:
+    """Return the vectors divided by their lengths, so that their products are cosines; a zero vector stays zero."""
+    lengths_P1 = np.linalg.norm(vectors_Pd, axis=1, keepdims=True)
+    scaled: Vectors = vectors_Pd / np.maximum(lengths_P1, np.finfo(np.float32).tiny)
+    return scaled
+
+
+def nearest(query_d: Vectors, vectors_Pd: Vectors, number: int) -> list[tuple[int, float]]:
+    """Return index and cosine of the vectors nearest to a query, nearest first."""
+    cosine_P = unit_length(vectors_Pd) @ unit_length(query_d[None])[0]
+    best = np.argsort(-cosine_P, kind="stable")[:number]
+    return [(int(index), float(cosine_P[index])) for index in best]

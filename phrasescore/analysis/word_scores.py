@@ -1,0 +1,29 @@
+"""Scores of pairs, whole and word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.pairs import orient
+from phrasescore.scoring.engine import Scorer
+
+
+def pair_scores(scorer: Scorer, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
+    """Return ln p(output | input) of pairs given as the network's (input, output), end symbols included."""
+    return scorer.score(scorer.encode(*orient((list(sources), list(targets)), scorer.model.direction))).log_prob
+
+
+@torch.inference_mode()
+def word_log_probs(scorer: Scorer, source: bytes, targets: Sequence[bytes]) -> list[NDArray[np.float64]]:
+    """Return ln p(y_t | y_<t, x) of the words and the end symbol of some outputs of one input."""
+    pairs = scorer.encode(*orient(([source] * len(targets), list(targets)), scorer.model.direction))
+    found = []
+    for batch in scorer.batches(pairs):
+        with scorer.device.products():
+            found.append(scorer.model.network(batch.to(scorer.device.torch_device)).double().cpu().numpy())
+    # A batch holds pair after pair, each pair's words and then the end symbol.
+    return np.split(np.concatenate(found), np.cumsum(pairs.targets.lengths + 1)[:-1]) if found else []

@@ -1,0 +1,217 @@
+"""`phrasescore inspect`: what a network makes of one phrase."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import (
+    add_device_options,
+    add_direction_option,
+    add_model_option,
+    add_quiet_option,
+    load_scorer,
+    path_or_standard_stream,
+    positive,
+)
+from phrasescore.errors import UserError
+
+if TYPE_CHECKING:
+    from phrasescore.analysis.candidates import Candidate
+    from phrasescore.analysis.gates import Gates
+    from phrasescore.scoring.engine import Scorer
+
+_SEED = 1
+_GATE_WIDTH = 48
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "inspect",
+        help="show what a network makes of one phrase",
+        description="Show the phrases nearest to a phrase by the cosine of the encoder's summaries, the table's "
+        "targets for it with the scores of table and network and ln p of each word, targets drawn from the network, "
+        "and the encoder's update and reset gates while it reads the phrase. All logarithms are natural.",
+    )
+    parser.add_argument("phrase", help="source phrase, tokenised as the table is")
+    add_model_option(parser)
+    parser.add_argument(
+        "--table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
+    )
+    parser.add_argument(
+        "--phrases",
+        type=path_or_standard_stream,
+        metavar="FILE",
+        help="phrases to compare with, one a line (default: the most frequent sources of the table)",
+    )
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument(
+        "--neighbours", type=positive, default=10, metavar="N", help="nearest phrases (default: %(default)s)"
+    )
+    shown.add_argument(
+        "--among",
+        type=positive,
+        default=30_000,
+        metavar="N",
+        help="sources of the table to compare with (default: %(default)s)",
+    )
+    shown.add_argument(
+        "--targets",
+        type=positive,
+        default=5,
+        metavar="N",
+        help="best targets by the table and by the network (default: %(default)s)",
+    )
+    shown.add_argument(
+        "--samples", type=positive, default=50, metavar="N", help="targets to draw (default: %(default)s)"
+    )
+    shown.add_argument(
+        "--gates", type=Path, metavar="FILE", help="draw the gates of all units into a .png, .svg or .pdf file"
+    )
+    add_direction_option(parser)
+    add_device_options(parser)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Inspect; return the exit code."""
+    from phrasescore.analysis.candidates import look_up
+    from phrasescore.analysis.gates import encoder_gates
+    from phrasescore.analysis.gates_picture import draw
+    from phrasescore.files import read_lines
+    from phrasescore.table.reader import TableReader
+
+    # Bytes again, whatever the locale made of the argument.
+    phrase = b" ".join(word for word in os.fsencode(args.phrase).split(b" ") if word)
+    if not phrase:
+        raise UserError("the phrase is empty; give at least one word")
+    reporter = Reporter(quiet=args.quiet)
+    scorer = load_scorer(args)
+    if len(scorer.models) > 1:
+        raise UserError("--model: looks into one network at a time; give one")
+    candidates: list[Candidate] = []
+    others: list[bytes] = []
+    if args.table:
+        reporter.say(f"reading {args.table}")
+        candidates, others = look_up(TableReader(args.table), scorer.model.direction, phrase, args.among)
+    if args.phrases:
+        others = [line for line in dict.fromkeys(read_lines(args.phrases)) if line.strip(b" ") and line != phrase]
+    gates = encoder_gates(scorer, phrase)
+    if args.gates:
+        if gates is None:
+            raise UserError("--gates: the units of this network have no reset and update gates; leave --gates out")
+        draw(gates, args.gates)
+        reporter.say(f"wrote {args.gates}")
+    page = _Page(scorer, phrase)
+    page.head()
+    if others:
+        page.neighbours(others, args.neighbours)
+    if args.table:
+        page.candidates(candidates, args.targets)
+    page.samples(args.samples, args.targets)
+    if gates is not None:
+        page.gates(gates)
+    return 0
+
+
+class _Page:
+    """Prints the parts of the answer on standard output."""
+
+    def __init__(self, scorer: Scorer, phrase: bytes) -> None:
+        self._scorer, self._phrase = scorer, phrase
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A word that the terminal cannot show does not stop the rest.
+            sys.stdout.reconfigure(errors="backslashreplace")
+        self._console = Console(highlight=False, soft_wrap=True)
+
+    def head(self) -> None:
+        """Say which phrase, and what the network does not know of it."""
+        vocabulary = self._scorer.model.source_vocabulary
+        unknown = [_shown(word) for word in self._phrase.split(b" ") if word not in vocabulary]
+        note = f"; unknown to the network: {', '.join(unknown)}" if unknown else ""
+        self._console.print(Text.assemble((_shown(self._phrase), "bold"), f"  ({self._scorer.model.direction}{note})"))
+
+    def neighbours(self, others: Sequence[bytes], number: int) -> None:
+        """Print the nearest phrases."""
+        from phrasescore.analysis.vectors import nearest, phrase_vectors
+
+        query_n, *_ = phrase_vectors(self._scorer, [self._phrase])
+        found = nearest(query_n, phrase_vectors(self._scorer, others), number)
+        self._title(f"Nearest of {len(others):,} phrases, by the cosine of the summaries")
+        for index, cosine in found:
+            self._console.print(Text(f"  {cosine:5.3f}  {_shown(others[index])}"))
+
+    def candidates(self, candidates: Sequence[Candidate], number: int) -> None:
+        """Print the best targets by table and by network."""
+        from phrasescore.analysis.word_scores import word_log_probs
+
+        if not candidates:
+            self._title("The table has no line with this phrase")
+            return
+        outputs = [candidate.output for candidate in candidates]
+        words = word_log_probs(self._scorer, self._phrase, outputs)
+        by_network = sorted(range(len(outputs)), key=lambda i: -float(words[i].sum()))
+        by_table = sorted(range(len(outputs)), key=lambda i: -candidates[i].probability)
+        shown = set(by_network[:number]) | set(by_table[:number])
+        self._title(f"Targets in the table: the best {number} of {len(outputs):,} by network and by table")
+        self._console.print(Text("   table     RNN  RNN, word by word", style="dim"))
+        for index in by_network:
+            if index not in shown:
+                continue
+            probability = candidates[index].probability
+            table = math.log(probability) if probability > 0 else -math.inf
+            line = Text(f"  {table:6.2f}  {words[index].sum():6.2f} ")
+            symbols = [*(word for word in outputs[index].split(b" ") if word), b"<eos>"]
+            for symbol, value in zip(symbols, words[index].tolist(), strict=True):
+                line.append(f" {_shown(symbol)}").append(f" {value:.2f}", style="dim")
+            self._console.print(line)
+
+    def samples(self, number: int, shown: int) -> None:
+        """Print the most frequent of the targets drawn from the network."""
+        from phrasescore.analysis.sampling import sample_targets
+
+        found = sample_targets(self._scorer, self._phrase, number, _SEED)
+        self._title(f"Of {number} targets drawn from the network, the most frequent")
+        self._console.print(Text("  times     RNN", style="dim"))
+        for sample in found[:shown]:
+            self._console.print(Text(f"  {sample.times:5}  {sample.log_prob:6.2f}  {_shown(sample.target)}"))
+
+    def gates(self, gates: Gates) -> None:
+        """Print both gates as pictures."""
+        from phrasescore.analysis.gates_picture import as_text
+
+        symbols = [_shown(symbol) for symbol in gates.symbols]
+        units = gates.update_Tn.shape[1]
+        for title, gate_Tn in (
+            ("Update gate: high where the old state is kept", gates.update_Tn),
+            ("Reset gate: low where the old state is forgotten", gates.reset_Tn),
+        ):
+            self._title(f"{title} ({units} units, sorted, averaged in groups; the mean behind)")
+            for line in as_text(
+                gate_Tn,
+                symbols,
+                _GATE_WIDTH,
+                colour=self._console.color_system is not None,
+                unicode=self._console.encoding.lower().startswith("utf"),
+            ):
+                self._console.print(line)
+
+    def _title(self, text: str) -> None:
+        self._console.print()
+        self._console.print(Text(text, style="bold"))
+
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")

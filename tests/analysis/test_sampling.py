@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from phrasescore.analysis.sampling import next_word_log_probs, sample_targets
+from phrasescore.analysis.word_scores import pair_scores
+from phrasescore.scoring.engine import Scorer
+from phrasescore.vocabulary import END
+from tests.analysis.conftest import Weights
+from tests.reference import next_word_log_probs as reference_log_probs
+
+SOURCE = b"the black house"
+
+
+def test_next_words_equal_the_equations(scorer: Scorer, weights: Weights) -> None:
+    source = scorer.model.source_vocabulary.encode([SOURCE])
+    prefixes = [(), (5, 9), (5,), (5, 9, 9)]
+    found = next_word_log_probs(scorer, source, prefixes)
+    for prefix, log_p_V in zip(prefixes, found, strict=True):
+        expected = reference_log_probs(
+            weights, source.ids.tolist(), list(prefix), encoder_reset="before", decoder_reset="after", end=END
+        )
+        assert log_p_V == pytest.approx(expected, abs=1e-4)
+
+
+def test_samples_are_as_frequent_as_they_are_probable(scorer: Scorer) -> None:
+    number = 40_000
+    samples = sample_targets(scorer, SOURCE, number, seed=3)
+    assert 0.9 * number < sum(one.times for one in samples) <= number
+    assert len({one.target for one in samples}) == len(samples)
+    for one in samples[:20]:
+        p = np.exp(one.log_prob)
+        assert abs(one.times - number * p) < 5 * np.sqrt(number * p * (1 - p))
+
+
+def test_the_probability_of_a_sample_is_the_score_of_the_pair(scorer: Scorer) -> None:
+    samples = [one for one in sample_targets(scorer, SOURCE, 200, seed=3) if b"<unk>" not in one.target][:20]
+    scores = pair_scores(scorer, [SOURCE] * len(samples), [one.target for one in samples])
+    assert scores == pytest.approx([one.log_prob for one in samples], abs=1e-4)
+
+
+def test_the_seed_decides(scorer: Scorer) -> None:
+    assert sample_targets(scorer, SOURCE, 100, seed=1) == sample_targets(scorer, SOURCE, 100, seed=1)
+    assert sample_targets(scorer, SOURCE, 100, seed=1) != sample_targets(scorer, SOURCE, 100, seed=2)
+
+
+def test_samples_that_do_not_end_are_left_out(scorer: Scorer) -> None:
+    samples = sample_targets(scorer, SOURCE, 500, seed=1, longest=3)
+    assert max(one.target.count(b" ") for one in samples) == 2
+    assert sum(one.times for one in samples) < 500

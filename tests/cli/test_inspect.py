@@ -1,0 +1,132 @@
+"""`phrasescore inspect` as a user runs it."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from phrasescore.cli import main
+from tests.cli.test_cli import ENVIRONMENT, MODEL
+from tests.conftest import MINI
+
+TABLE = str(MINI / "phrase-table.gz")
+PHRASE = "the black house"
+
+
+@pytest.fixture
+def inspect(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run the command in this process and return what it prints."""
+
+    def run(*arguments: str | Path) -> str:
+        assert main(["inspect", "-m", MODEL, "--precision", "fp32", *map(str, arguments)]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_everything_about_a_phrase(inspect: Callable[..., str], tmp_path: Path) -> None:
+    picture = tmp_path / "gates.png"
+    text = inspect(PHRASE, "--table", TABLE, "--gates", picture)
+    for part in (
+        "the black house  (target-given-source)",
+        "Nearest of ",
+        "Targets in the table",
+        "noire -",
+        "<eos> -",
+        "Of 50 targets drawn",
+        "Update gate",
+        "Reset gate",
+    ):
+        assert part in text
+    assert "\x1b" not in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    gates = text.split("Update gate")[1].splitlines()[1:5]
+    assert [line.split()[0] for line in gates] == ["the", "black", "house", "<eos>"]
+    # 32 units: each is a block of its own.
+    assert {len(line.split()[1]) for line in gates} == {32}
+
+
+def test_scores_of_targets(inspect: Callable[..., str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    lines = inspect(PHRASE, "--table", TABLE, "-q").split("Targets in the table")[1].splitlines()[2:]
+    table, network, *words = lines[0].split()
+    assert float(table) <= 0
+    assert words[-2] == "<eos>"
+    assert sum(map(float, words[1::2])) == pytest.approx(float(network), abs=0.03)
+    (tmp_path / "pairs").write_text(f"{PHRASE}\t{' '.join(words[:-2:2])}\n")
+    assert main(["score", str(tmp_path / "pairs"), "-m", MODEL, "--precision", "fp32"]) == 0
+    assert float(network) == pytest.approx(float(capsys.readouterr().out), abs=6e-3)
+
+
+def test_phrases_of_a_file_and_no_table(inspect: Callable[..., str], tmp_path: Path) -> None:
+    phrases = tmp_path / "phrases"
+    phrases.write_text(f"{PHRASE}\nthe black houses\na car sings near\n\nthe black houses\n")
+    text = inspect(PHRASE, "--phrases", phrases, "-q")
+    assert "Nearest of 2 phrases" in text
+    assert "Targets in the table" not in text
+    first, second = text.split("Nearest")[1].splitlines()[1:3]
+    assert float(first.split()[0]) >= float(second.split()[0])
+
+
+def test_a_phrase_that_neither_knows(inspect: Callable[..., str]) -> None:
+    text = inspect("zebra zebra", "--table", TABLE, "-q")
+    assert "unknown to the network: zebra, zebra" in text
+    assert "The table has no line with this phrase" in text
+
+
+def test_a_terminal_without_blocks_gets_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding="ascii"))
+    assert main(["inspect", "-m", MODEL, f"{PHRASE} é", "-q"]) == 0
+    text = printed.getvalue().decode("ascii")
+    assert "unknown to the network: \\xe9" in text
+    gates = text.split("Update gate")[1].splitlines()[1:6]
+    assert all(line.split()[1].isdigit() for line in gates)
+
+
+def test_colour_where_it_is_asked_for(inspect: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("FORCE_COLOR", "1"), ("COLORTERM", "truecolor"), ("TERM", "xterm")):
+        monkeypatch.setenv(name, value)
+    assert "\x1b[48;2;" in inspect(PHRASE, "-q")
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    command = f"{sys.executable} -W error -m phrasescore inspect -m {MODEL} '{PHRASE}' --table {TABLE} -q | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, env=ENVIRONMENT, timeout=100, check=True)
+    assert done.stdout.startswith(b"the black house")
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", MODEL, " "], "the phrase is empty"),
+        (["-m", MODEL, "-m", MODEL, "a"], "looks into one network at a time"),
+        (["-m", "nowhere", "a"], "nowhere: is not a model folder"),
+        (["-m", MODEL, "a", "--table", "nowhere.gz"], "nowhere.gz: cannot be read"),
+        (["-m", MODEL, "a", "--phrases", "nowhere"], "nowhere: cannot be read"),
+        (["-m", MODEL, "a", "--gates", "FOLDER/gates.txt"], "end its name in .png"),
+        (["-m", MODEL, "a", "--gates", "/proc/nowhere/gates.png"], "cannot be written"),
+    ],
+)
+def test_errors_are_one_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    assert main(["inspect", "-q", *[argument.replace("FOLDER", str(tmp_path)) for argument in arguments]]) == 1
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert printed.out == ""
+
+
+def test_matplotlib_is_needed_for_a_file_only(
+    inspect: Callable[..., str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "Reset gate" in inspect(PHRASE, "-q")
+    assert main(["inspect", "-m", MODEL, PHRASE, "--gates", str(tmp_path / "gates.png")]) == 1
+    assert "needs Matplotlib" in capsys.readouterr().err

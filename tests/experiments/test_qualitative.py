@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.qualitative import prune
+from experiments.qualitative.__main__ import analyse
+from experiments.qualitative.agreement import correlations
+from experiments.qualitative.labels import place_labels
+from experiments.qualitative.maps import Region, dense_regions
+from experiments.qualitative.preferences import choose_sources
+from experiments.qualitative.probes import alike_in_words
+from experiments.qualitative.settings import Settings
+from phrasescore.analysis.loaded_table import load_table
+from phrasescore.errors import UserError
+from phrasescore.table.reader import TableReader
+from tests.conftest import DATA, MINI
+
+MODEL, TABLE = DATA / "stored-model", MINI / "phrase-table.gz"
+SMALL = Settings(sources=2, samples=20, pairs=200, phrases=60, words=60, regions=2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("qualitative") / "report"
+    analyse(MODEL, TABLE, output, SMALL, "cpu", lambda text: None)
+    return output
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> Any:
+    return json.loads((folder / "report.json").read_bytes())
+
+
+def test_the_files_of_a_report(folder: Path, report: Any) -> None:
+    pictures = {f"{name}.{suffix}" for name in ("scatter", "noise", "words", "phrases") for suffix in ("png", "svg")}
+    assert set(report["files"]) == pictures
+    assert {path.name for path in folder.iterdir()} == pictures | {"report.json", "report.md"}
+    for name in pictures:
+        head = (folder / name).read_bytes()[:5]
+        assert head == (b"\x89PNG\r" if name.endswith("png") else b"<?xml")
+    text = (folder / "report.md").read_text()
+    for part in ("Long frequent sources", "Long rare sources", "bag of embeddings", "![](phrases.png)"):
+        assert part in text
+
+
+def test_where_the_numbers_come_from(report: Any) -> None:
+    about = report["provenance"]
+    assert about["table"]["pairs"] == 19_385
+    assert len(about["model"]["weights_sha256"]) == len(about["table"]["sha256"]) == 64
+    assert about["settings"]["pairs"] == 200
+
+
+def test_preferred_targets_are_in_order(report: Any) -> None:
+    assert {name: len(rows) for name, rows in report["preferences"].items()} == {"frequent": 2, "rare": 2}
+    for row in [*report["preferences"]["frequent"], *report["preferences"]["rare"]]:
+        assert len(row["source"].split()) >= 4
+        probabilities = [one["probability"] for one in row["by_table"]]
+        scores = [one["ln_p"] for one in row["by_network"]]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert scores == sorted(scores, reverse=True)
+        assert len(scores) == 3
+        assert 0 <= row["samples_in_table"] <= 1
+
+
+def test_even_a_little_network_tells_good_from_bad(report: Any) -> None:
+    probes = report["probes"]
+    ranks = probes["retrieval"]["mean_reciprocal_rank"]
+    assert ranks["phrase_vector"] > 2 * ranks["random"]
+    assert probes["order"]["target"]["accuracy"] > 0.8
+    assert probes["wrong_word"]["accuracy"] > 0.7
+    assert probes["noise"]["area_under_curve"] > 0.7
+    assert probes["noise"]["noise_below"] > probes["noise"]["true_below"]
+
+
+def test_the_same_seed_gives_the_same_report(folder: Path, report: Any, tmp_path: Path) -> None:
+    again = analyse(MODEL, TABLE, tmp_path, SMALL, "cpu", lambda text: None)
+    assert json.loads(json.dumps({**again, "seconds": 0})) == {**report, "seconds": 0}
+    assert (tmp_path / "phrases.svg").read_bytes() == (folder / "phrases.svg").read_bytes()
+
+
+def test_sources_are_long_and_have_a_choice_of_targets() -> None:
+    table = load_table(TableReader(TABLE), "target-given-source")
+    for name, sources in choose_sources(table).items():
+        assert sources
+        for source in sources:
+            assert table.inputs[source].count(b" ") >= 3
+            assert len(table.pairs_of(source)) >= 3
+            assert name == "frequent" or table.input_count_S[source] <= 5
+
+
+def test_correlations_of_a_monotone_relation() -> None:
+    table = pd.Series([-3.0, -2.0, -1.0, 0.0])
+    found = correlations(pd.DataFrame({"table": table, "network": -np.exp(-table), "network_per_word": -table}))
+    assert found["spearman"] == pytest.approx(1)
+    assert found["spearman_per_word"] == pytest.approx(-1)
+    assert 0.8 < found["pearson"] < 1
+    constant = pd.DataFrame({"table": [0.0, 0.0], "network": [-1.0, -2.0], "network_per_word": [-1.0, -2.0]})
+    assert correlations(constant)["pearson"] is None
+
+
+def test_regions_are_the_dense_places() -> None:
+    random = np.random.default_rng(1)
+    crowds = [centre + random.standard_normal((20, 2)) * 0.05 for centre in ((0.0, 0.0), (5.0, 5.0))]
+    points = np.concatenate((random.uniform(-10, 10, (300, 2)), *crowds))
+    first, second = dense_regions(points, 2, points=15)
+    assert {round(first.x), round(second.x)} == {0, 5}
+    assert len(first.holds(points)) >= 15
+    assert not first.is_near(second)
+    assert Region(0, 0, 1).is_near(Region(3.5, 0.5, 1))
+    assert not Region(0, 0, 1).is_near(Region(4.5, 0.5, 1))
+
+
+def test_labels_do_not_hide_each_other() -> None:
+    from matplotlib import pyplot as plt
+    from matplotlib.text import Text
+
+    figure, axis = plt.subplots(figsize=(4, 4))
+    points = np.array([[0.5, 0.5], [0.52, 0.5], [0.5, 0.53], [0.05, 0.95]])
+    axis.set_xlim(0, 1)
+    axis.set_ylim(0, 1)
+    assert place_labels(axis, points, ["one label", "another label", "a third", "a corner"], 9, "black") == 4
+    figure.canvas.draw()
+    frame = axis.get_window_extent()
+    # The extent of an annotation would include its line.
+    boxes = [Text.get_window_extent(text) for text in axis.texts]
+    for index, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:index])
+        assert frame.x0 <= box.x0
+        assert box.x1 <= frame.x1
+    # No room at all: no label rather than a heap of them.
+    crowd = np.full((30, 2), 0.5) + np.arange(30)[:, None] * 1e-3
+    assert place_labels(axis, crowd, ["the same long label for all of them"] * 30, 9, "black") < 30
+    plt.close(figure)
+
+
+def test_phrases_alike_in_words() -> None:
+    alike = alike_in_words([b"a b c", b"a b d", b"a e f", b"x"])
+    assert [one.tolist() for one in alike] == [[0, 1], [0, 1], [2], [3]]
+
+
+def run_prune(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    monkeypatch.setattr("sys.argv", ["prune", str(TABLE), *map(str, arguments)])
+    return prune.run(prune.parse_arguments())
+
+
+def test_pruning_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.gz"
+    options: list[str | Path] = ["-o", output, "--share", "0.05", "--by", "network", "-m", MODEL, "--device", "cpu"]
+    assert run_prune(monkeypatch, *options) == 0
+    lines = gzip.decompress(output.read_bytes()).splitlines()
+    assert json.loads(capsys.readouterr().out)["lines_written"] == len(lines) == 19_385 - round(0.05 * 19_385)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--share", "2", "--by", "random"], "--share: is 2; give a number from 0 to 1"),
+        (["--share", "0.5", "--by", "network"], "needs a network; give --model"),
+        (["--share", "0.5", "--by", "column"], "needs the number of a score column"),
+        (["--share", "0.5", "--by", "column", "--column", "9"], "has no score column 9"),
+    ],
+)
+def test_faults_of_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        run_prune(monkeypatch, "-o", tmp_path / "out.gz", *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_without_moses_scores(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a ||| b ||| 0.5\n")
+    with pytest.raises(UserError, match="has 1 score columns"):
+        analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
