@@ -154,7 +154,7 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     arguments = {"path": tmp_path / "cslm", "backoff": Path("/far/lm"), "unnormalised": "true"}
     ini.add_feature("CSLM", "CSLM0", arguments, [0.25])
     added = [line for line in ini.lines if line not in before.lines]
-    assert added == ["CSLM name=CSLM0 unnormalised=true backoff=/far/lm path=cslm\n", "CSLM0= 0.25\n"]
+    assert added == ["CSLM name=CSLM0 backoff=/far/lm unnormalised=true path=cslm\n", "CSLM0= 0.25\n"]
     assert [line for line in ini.lines if line not in added] == before.lines
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0")) == tmp_path / "cslm"
