@@ -366,7 +366,10 @@ def _share(
         return climb(starts, seeds)
     shares = [slice(first, None, processes) for first in range(processes)]
     with worker_pool(processes) as pool:
-        parts = list(pool.map(climb, [starts[share] for share in shares], [seeds[share] for share in shares]))
+        # Not `map`, which cancels what is left when it is interrupted: a pool cannot bear a cancelled task when its
+        # processes end (python/cpython issue 107219, mended in 3.12), and says so on standard error.
+        futures = [pool.submit(climb, starts[share], seeds[share]) for share in shares]
+        parts = [future.result() for future in futures]
     return [parts[number % processes][number // processes] for number in range(len(starts))]
 
 
