@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, field, fields
 from pathlib import Path
 from types import UnionType
@@ -100,9 +100,14 @@ def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
 
 def unknown_key(key: str, known: Mapping[str, Any], place: str) -> str:
     """Return the sentence about a key that does not exist."""
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    advice = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(sorted(known))}"
-    return f"{place}: unknown key `{key}`; {advice}"
+    return f"{place}: unknown key `{key}`; {suggestion(key, known)}"
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return the advice about a name that is not among the known ones."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}"
 
 
 def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, dict[str, Any]]:

@@ -34,11 +34,11 @@ def test_the_paper_s_sizes() -> None:
     ("values", "message"),
     [
         ({"hiden": 3}, "here: unknown key `hiden`; did you mean `hidden`?"),
-        ({"qqqq": 3}, "known are biases"),
+        ({"qqqq": 3}, "known are annotations"),
         ({"hidden": "many"}, "here: hidden is 'many'; give a whole number"),
         ({"hidden": True}, "give a whole number"),
         ({"summary": 1}, "give true or false"),
-        ({"encoder_reset": "never"}, "here: encoder_reset is 'never'; choose one of before, after"),
+        ({"bridge": "never"}, "here: bridge is 'never'; choose one of context, last, both, both-tanh"),
         ({"hidden": 0}, "here: hidden is 0; give at least 1"),
         ({"dropout": 1.0}, "here: dropout is 1.0; give at most 0.9"),
     ],

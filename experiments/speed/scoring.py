@@ -124,10 +124,10 @@ def _multiplications(model: TrainedModel, batch: PairBatch) -> int:
     config = model.network.config
     n, m, s, r = config.hidden, config.embedding, config.maxout, config.output_rank
     step = 3 * n * n + 3 * n * m
-    source_nodes, nodes = len(batch.source.words_N), len(batch.source_of_node_A)
+    source_nodes, nodes = len(batch.sources.reading().tree.words_N), len(batch.source_of_node_A)
     once_a_source = n * n + n * n + 3 * n * n + 2 * s * n
     readout = 2 * s * n + 2 * s * m + s * r + r * len(model.target_vocabulary)
-    return source_nodes * step + len(batch.source_end_S) * once_a_source + nodes * (step + readout)
+    return source_nodes * step + len(batch.sources) * once_a_source + nodes * (step + readout)
 
 
 def product_rate(device: Device, size: int = 2048, seconds: float = 1.0) -> float:

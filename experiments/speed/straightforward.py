@@ -11,7 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from phrasescore.nn.bridge import ContextBridge
 from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.readout import MaxoutReadout
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
 
@@ -34,6 +36,12 @@ def score(network: EncoderDecoder, sources: Phrases, targets: Phrases, device: t
     x_BT, y_BT = x_BT.to(device), y_BT.to(device)
     real_source_BT, real_target_BT = real_source_BT.to(device), real_target_BT.to(device)
     encoder, decoder, readout = network.encoder, network.decoder, network.decoder.readout
+    # The authors' model and no other of the family.
+    assert decoder.embedding is not None
+    assert isinstance(decoder.initial, ContextBridge)
+    assert isinstance(readout, MaxoutReadout)
+    assert readout.word is not None
+    assert readout.context is not None
     x_BTg = encoder.unit.project(encoder.embedding(x_BT))
     h_Bn = x_BTg.new_zeros(len(x_BT), encoder.hidden)
     for t in range(x_BT.shape[1]):

@@ -75,7 +75,7 @@ def add_section_options(parser: argparse.ArgumentParser, title: str, section: ty
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
             continue
         allowed = choices(kinds[item.name])
-        metavar = None if allowed else {int: "N", float: "X", Path: "FILE"}[kind]
+        metavar = None if allowed else {int: "N", float: "X", str: "NAME", Path: "FILE"}[kind]
         group.add_argument(flag, type=kind, choices=allowed or None, metavar=metavar, default=None, help=text)
 
 

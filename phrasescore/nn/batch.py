@@ -1,7 +1,7 @@
 """A batch of phrase pairs as the encoder-decoder wants it.
 
-Legend: P pairs, S source phrases, R start nodes of the decoder, A all its nodes, I predicted symbols (words
-and end symbols).
+Legend: P pairs, S source phrases, R start nodes of the decoder, A all its nodes, N those below its start nodes, I
+predicted symbols (words and end symbols).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
+from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
 
@@ -22,16 +23,10 @@ from phrasescore.vocabulary import END
 class PairBatch:
     """What to encode, what to decode from it, and which symbols are predicted where."""
 
-    source: PrefixTree
+    sources: SourceBatch
     """The source phrases with their end symbols."""
-    source_starts: int
-    """Start nodes of the source tree; all hold the initial state."""
-    source_end_S: Tensor
-    """The source node behind the end symbol of each source phrase."""
     target: PrefixTree
     """The target phrases, without end symbols."""
-    target_starts: int
-    """R, the start nodes of the target tree, each before the first word of some target phrases."""
     source_of_node_A: Tensor
     """The source phrase that each decoder node translates, start nodes first."""
     node_I: Tensor
@@ -41,6 +36,11 @@ class PairBatch:
     pair_I: Tensor
     """The pair that each symbol belongs to."""
     pairs: int
+
+    @property
+    def target_starts(self) -> int:
+        """R = S: target phrases start at the node that has the number of their source."""
+        return len(self.sources)
 
     @classmethod
     def sharing(cls, sources: Phrases, source_of_pair: NDArray[np.int64], targets: Phrases) -> PairBatch:
@@ -53,10 +53,8 @@ class PairBatch:
         """
         # Filled up with copies of the last source, for the same reason as the levels of a prefix tree.
         filled = np.pad(np.arange(len(sources)), (0, rounded_up(len(sources)) - len(sources)), "edge")
-        closed = sources.take(filled).with_end(END)
-        source = merge_prefixes(closed, np.zeros(len(closed), np.int64), starts=1)
-        target = merge_prefixes(targets, source_of_pair, starts=len(closed))
-        return cls._assemble(source, 1, closed, target, len(closed), source_of_pair, source_of_pair, targets)
+        target = merge_prefixes(targets, source_of_pair, starts=len(filled))
+        return cls._assemble(SourceBatch.of(sources.take(filled)), target, source_of_pair, targets)
 
     @classmethod
     def apart(cls, sources: Phrases, targets: Phrases) -> PairBatch:
@@ -66,25 +64,13 @@ class PairBatch:
             sources: the source phrase of each pair, without end symbols.
             targets: the target phrase of each pair, without end symbols, longest first.
         """
-        by_source = np.argsort(-sources.lengths, kind="stable")
-        closed = sources.take(by_source).with_end(END)
-        source_of_pair = np.empty(len(sources), np.int64)
-        source_of_pair[by_source] = np.arange(len(sources))
-        pairs = len(targets)
-        target, start_of_pair = keep_apart(targets), np.arange(pairs)
-        return cls._assemble(keep_apart(closed), pairs, closed, target, pairs, start_of_pair, source_of_pair, targets)
+        return cls._assemble(
+            SourceBatch.of(sources, shared=False), keep_apart(targets), np.arange(len(targets)), targets
+        )
 
     @classmethod
     def _assemble(
-        cls,
-        source: PrefixTree,
-        source_starts: int,
-        closed_sources: Phrases,
-        target: PrefixTree,
-        target_starts: int,
-        start_of_pair: NDArray[np.int64],
-        source_of_pair: NDArray[np.int64],
-        targets: Phrases,
+        cls, sources: SourceBatch, target: PrefixTree, source_of_pair: NDArray[np.int64], targets: Phrases
     ) -> PairBatch:
         closed = targets.with_end(END)
         pair_I = np.repeat(np.arange(len(targets)), closed.lengths)
@@ -92,16 +78,13 @@ class PairBatch:
         first = np.zeros(len(closed.ids), np.bool_)
         first[closed.offsets[:-1]] = True
         node_I = np.empty(len(closed.ids), np.int64)
-        node_I[first] = start_of_pair
+        node_I[first] = source_of_pair
         node_I[~first] = target.path_I.numpy()
-        source_of_node_A = np.zeros(target_starts + len(target.words_N), np.int64)
+        source_of_node_A = np.zeros(len(sources) + len(target.words_N), np.int64)
         source_of_node_A[node_I] = source_of_pair[pair_I]
         return cls(
-            source=source,
-            source_starts=source_starts,
-            source_end_S=source.path_I[torch.from_numpy(closed_sources.offsets[1:] - 1)],
+            sources=sources,
             target=target,
-            target_starts=target_starts,
             source_of_node_A=torch.from_numpy(source_of_node_A),
             node_I=torch.from_numpy(node_I),
             symbol_I=torch.from_numpy(closed.ids).long(),
@@ -112,11 +95,8 @@ class PairBatch:
     def to(self, device: torch.device) -> PairBatch:
         """Return the batch on a device."""
         return PairBatch(
-            source=self.source.to(device),
-            source_starts=self.source_starts,
-            source_end_S=self.source_end_S.to(device, non_blocking=True),
+            sources=self.sources.to(device),
             target=self.target.to(device),
-            target_starts=self.target_starts,
             source_of_node_A=self.source_of_node_A.to(device, non_blocking=True),
             node_I=self.node_I.to(device, non_blocking=True),
             symbol_I=self.symbol_I.to(device, non_blocking=True),

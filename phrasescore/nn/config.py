@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from phrasescore.configuration import option
+from phrasescore.configuration import check_values, option
 
-Reset = Literal["before", "after"]
+Directions = Literal["forward", "both", "halves"]
+Bridge = Literal["context", "last", "both", "both-tanh", "first-backward"]
+Readout = Literal["maxout", "state", "state-context", "word-state-context", "attentional"]
+Annotations = Literal["states", "bridged"]
+AttentionOrder = Literal["before", "after"]
 Biases = Literal["none", "authors", "all"]
 """Which layers have biases: none (a literal reading of the equations), those where the authors' code learns
 them, or every layer."""
 Initialisation = Literal["cho2014", "scaled"]
+
+NO_ATTENTION = "none"
 
 
 @dataclass(frozen=True)
@@ -22,16 +29,69 @@ class ModelConfig:
     embedding: int = option(100, "size of a word vector, the rank of the input factor", minimum=1)
     maxout: int = option(500, "outputs of the maxout readout, each the larger of two units", minimum=1)
     output_rank: int = option(100, "rank of the softmax matrix; 0 leaves it whole", minimum=0)
-    encoder_reset: Reset = option("before", "reset gate before the recurrent product (Eq. 8) or after it")
-    decoder_reset: Reset = option("after", "the same in the decoder; the appendix has it after the product")
+    encoder_unit: str = option(
+        "gru-paper", "rnn, gru-paper (Eq. 8: reset before the product), gru (as in torch), gru-appendix, lstm"
+    )
+    decoder_unit: str = option(
+        "gru-appendix", "the same in the decoder; gru-appendix is the paper's: reset after the product, context inside"
+    )
+    encoder_layers: int = option(1, "units stacked in the encoder", minimum=1)
+    decoder_layers: int = option(1, "units stacked in the decoder", minimum=1)
+    directions: Directions = option(
+        "forward", "the encoder reads forward, in both directions, or in both with half of the units each"
+    )
+    reverse_source: bool = option(False, "read the source words from last to first")
     summary: bool = option(True, "c = tanh(V h_N) as in the appendix, not c = h_N as in the authors' code")
+    bridge: Bridge = option(
+        "context",
+        "the decoder's first state: tanh(V' c) (context), the encoder's last state, a linear layer over the last "
+        "states of both directions (both; both-tanh with a tanh), or tanh(W h) of the backward one (first-backward)",
+    )
+    feed_context: bool = option(True, "give c to every step and to the readout, not to the first state only")
+    feed_word: bool = option(True, "give the word before to every step and to the readout")
+    attention: str = option(
+        NO_ATTENTION, "dot, general or concat: c becomes a mean of the encoder's states, another at each step"
+    )
+    attention_order: AttentionOrder = option(
+        "after", "attention from the new state, after the step (Luong), or from the old one, before it (Bahdanau)"
+    )
+    annotations: Annotations = option(
+        "states", "what attention looks at: the encoder's states, or the states through the layer of the bridge"
+    )
+    input_feeding: bool = option(False, "give the attentional vector of the last step to the next one")
+    readout: Readout = option(
+        "maxout",
+        "what the softmax reads: maxout; the state; [state; context]; [word; state; context]; or attentional: "
+        "tanh(W [state; context])",
+    )
+    share_embeddings: bool = option(False, "the same word vectors on both sides, for the same vocabulary on both")
+    share_units: bool = option(False, "the same recurrent weights in the encoder and the decoder")
     biases: Biases = option("authors", "none, those the authors' code learns, or in all layers")
     initialisation: Initialisation = option(
         "cho2014", "Gaussian of 0.01 and orthogonal recurrent matrices (cho2014), or scaled by layer size"
     )
     dropout: float = option(
         0.0,
-        "share of word vectors' elements, of the summary's and of the maxout outputs dropped in training",
+        "share dropped in training of the elements of word vectors, of outputs of stacked units, of the summary and of "
+        "what the softmax reads (but not of a state beside a word)",
         minimum=0,
         maximum=0.9,
     )
+
+
+_UNITS_BY_RESET = {"before": "gru-paper", "after": "gru-appendix"}
+
+
+def read_model_config(values: Mapping[str, Any], place: str) -> ModelConfig:
+    """Return the configuration of a stored network; `place` says where the values come from.
+
+    Version 0.1 had one kind of unit and said where its reset gate is.
+
+    Raises:
+        UserError: an unknown key or a wrong value.
+    """
+    current = dict(values)
+    for side in ("encoder", "decoder"):
+        if current.get(f"{side}_reset") in _UNITS_BY_RESET:
+            current[f"{side}_unit"] = _UNITS_BY_RESET[current.pop(f"{side}_reset")]
+    return ModelConfig(**check_values(ModelConfig, current, place))

@@ -1,6 +1,7 @@
-"""The encoder: a source phrase becomes one vector.
+"""The encoder: a source phrase becomes one vector, and for attention one vector a word.
 
-Legend: S source phrases, N nodes of their prefix tree, n hidden size.
+Legend: S source phrases, I symbols of all of them, N nodes of a prefix tree below its R start nodes, A = R + N, L
+symbols of the longest phrase, m embedding size, n hidden size of one direction, s state size, d annotation size.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from phrasescore.errors import UserError
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import Biases, Reset
+from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.embedding import WordEmbedding
 from phrasescore.nn.recurrence import unroll
-from phrasescore.nn.units import GatedUnit
+from phrasescore.nn.sources import Reading, SourceBatch
+from phrasescore.nn.units import UNITS, RecurrentUnit, output
 
 
 @dataclass(frozen=True)
@@ -23,35 +26,99 @@ class EncodedSource:
 
     summary_Sn: Tensor
     """c, the summary of each source phrase."""
+    last_states: tuple[tuple[Tensor, ...], ...]
+    """The state behind the symbol read last, [S, s], of each layer and in it of each direction."""
+    annotations_SLd: Tensor | None = None
+    """For attention: the output of the top layer at each symbol, both directions side by side."""
+    real_SL: Tensor | None = None
+    """False where a phrase has ended."""
 
 
 class Encoder(nn.Module):
-    """Reads x_1 .. x_N, `<eos>` with a recurrent unit from h_0 = 0; c = tanh(V h_N) (appendix A.1.1)."""
+    """Reads x_1 .. x_N, `<eos>` with recurrent units from h_0 = 0; c = tanh(V h_N) (appendix A.1.1).
 
-    def __init__(
-        self,
-        words: int,
-        embedding: int,
-        hidden: int,
-        *,
-        reset: Reset,
-        summary: bool,
-        biases: Biases,
-        dropout: float = 0.0,
-    ) -> None:
+    In two directions c comes from the last states of both. What depends on a prefix alone is computed once for all
+    phrases with that prefix; layers above a pair of directions see whole phrases, and share nothing.
+    """
+
+    def __init__(self, words: int, config: ModelConfig, *, summary: bool, annotate: bool) -> None:
+        """Build with weights yet to be initialised.
+
+        Args:
+            words: ids of the source vocabulary.
+            config: sizes and forms.
+            summary: whether c has the layer V.
+            annotate: whether attention needs an output at each symbol.
+        """
         super().__init__()
-        self.hidden = hidden
-        self.embedding = WordEmbedding(words, embedding, bias=biases == "authors")
-        self.unit = GatedUnit(embedding, hidden, reset=reset, biases=biases)
-        self.summary = nn.Linear(hidden, hidden, bias=biases == "all") if summary else None
-        self.dropout = nn.Dropout(dropout)
+        ways = 1 if config.directions == "forward" else 2
+        if config.directions == "halves" and config.hidden % 2:
+            raise UserError("directions `halves` needs an even number of hidden units; give --hidden an even number")
+        self.hidden = config.hidden // 2 if config.directions == "halves" else config.hidden
+        """n."""
+        self.layers = config.encoder_layers
+        self.outputs = ways * self.hidden
+        """d."""
+        self.context = config.hidden if summary else self.outputs
+        """Size of c."""
+        self.reverse, self.annotate = config.reverse_source, annotate
+        self.embedding = WordEmbedding(words, config.embedding, bias=config.biases == "authors")
+        build = UNITS[config.encoder_unit]
+        sizes = [config.embedding, *[self.outputs] * (self.layers - 1)]
+        self.unit, *upper = (build(size, self.hidden, 0, config.biases) for size in sizes)
+        self.upper = nn.ModuleList(upper)  # type: ignore[arg-type]
+        self.backward_units = nn.ModuleList()
+        if ways == 2:
+            self.backward_units.extend(build(size, self.hidden, 0, config.biases) for size in sizes)  # type: ignore[misc]
+        self.summary = nn.Linear(self.outputs, config.hidden, bias=config.biases == "all") if summary else None
+        self.dropout = nn.Dropout(config.dropout)
+
+    @property
+    def directions(self) -> list[list[RecurrentUnit]]:
+        """The units of each direction, from the lowest layer to the highest."""
+        forward, backward = [self.unit, *self.upper], list(self.backward_units)
+        return [forward, backward] if backward else [forward]  # type: ignore[list-item]
 
     def forward(self, batch: PairBatch) -> EncodedSource:
-        """Encode the source phrases of a batch."""
-        tree = batch.source
-        x_N3n = self.unit.project(self.dropout(self.embedding(tree.words_N)))
-        h_Rn = self.embedding.words.weight.new_zeros(batch.source_starts, self.hidden)
-        c_Sn = unroll(self.unit, tree, x_N3n, h_Rn).index_select(0, batch.source_end_S)
+        """Encode the source phrases of a batch of pairs."""
+        return self.encode(batch.sources)
+
+    def encode(self, sources: SourceBatch) -> EncodedSource:
+        """Encode source phrases."""
+        last_states: list[tuple[Tensor, ...]] = []
+        readings: list[Reading] = []
+        below_Id: Tensor | None = None
+        for layer, units in enumerate(zip(*self.directions, strict=True)):
+            if layer == 0 or (layer == 1 and len(units) == 2):
+                ways = (False, True)[: len(units)]
+                shared = layer == 0
+                readings = [sources.reading(reverse=self.reverse, backward=way, shared=shared) for way in ways]
+            states = [self._read(*pair, below_Id) for pair in zip(units, readings, strict=True)]
+            last_states.append(
+                tuple(h_As.index_select(0, reading.end_S) for h_As, reading in zip(states, readings, strict=True))
+            )
+            if layer + 1 < self.layers or self.annotate:
+                below_Id = _join(
+                    [
+                        output(unit, h_As).index_select(0, reading.node_I)
+                        for unit, h_As, reading in zip(units, states, readings, strict=True)
+                    ]
+                )
+        c_Sn = _join([output(way[-1], h_Ss) for way, h_Ss in zip(self.directions, last_states[-1], strict=True)])
         if self.summary is not None:
-            c_Sn = torch.tanh(self.summary(c_Sn))
-        return EncodedSource(self.dropout(c_Sn))
+            c_Sn = self.dropout(torch.tanh(self.summary(c_Sn)))
+        if not self.annotate or below_Id is None:
+            return EncodedSource(c_Sn, tuple(last_states))
+        symbol_SL, real_SL = sources.grid()
+        return EncodedSource(c_Sn, tuple(last_states), below_Id[symbol_SL], real_SL)
+
+    def _read(self, unit: RecurrentUnit, reading: Reading, below_Id: Tensor | None) -> Tensor:
+        """Return the states of all nodes of a reading, [A, s]; the lowest layer reads words."""
+        x_N = self.embedding(reading.tree.words_N) if below_Id is None else below_Id.index_select(0, reading.symbol_N)
+        h_Rs = self.embedding.words.weight.new_zeros(reading.starts, unit.state)
+        return unroll(unit, reading.tree, unit.project(self.dropout(x_N)), h_Rs)
+
+
+def _join(parts: list[Tensor]) -> Tensor:
+    """Return the outputs of both directions side by side."""
+    return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]

@@ -1,6 +1,7 @@
 """The RNN encoder-decoder: ln p of target phrases given their source phrases.
 
-Legend: P pairs, I predicted symbols.
+Legend: S source phrases, P pairs, I predicted symbols, B rows of one step, L symbols of the longest source phrase, V
+words.
 """
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from phrasescore.errors import UserError
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig
-from phrasescore.nn.decoder import Decoder
-from phrasescore.nn.encoder import Encoder
+from phrasescore.nn.config import NO_ATTENTION, ModelConfig
+from phrasescore.nn.decoder import Decoder, DecoderState
+from phrasescore.nn.encoder import EncodedSource, Encoder
 from phrasescore.nn.initialisation import initialise
 from phrasescore.nn.softmax import WordSoftmax
+from phrasescore.nn.sources import SourceBatch
 
 
 class EncoderDecoder(nn.Module):
@@ -26,28 +29,26 @@ class EncoderDecoder(nn.Module):
             config: sizes and forms.
             source_words: ids of the source vocabulary, symbols included.
             target_words: ids of the target vocabulary, symbols included.
+
+        Raises:
+            UserError: the forms do not go together.
         """
         super().__init__()
+        if config.share_embeddings and source_words != target_words:
+            raise UserError(
+                f"shared word vectors need one vocabulary for both sides, these have {source_words} and {target_words} "
+                "words; give the same one, or leave --share-embeddings out"
+            )
         self.config = config
+        has_attention = config.attention != NO_ATTENTION
+        is_fed = config.feed_context and not (has_attention and config.attention_order == "before")
         self.encoder = Encoder(
             source_words,
-            config.embedding,
-            config.hidden,
-            reset=config.encoder_reset,
-            summary=config.summary,
-            biases=config.biases,
-            dropout=config.dropout,
+            config,
+            summary=config.summary and (is_fed or config.bridge == "context"),
+            annotate=has_attention,
         )
-        self.decoder = Decoder(
-            target_words,
-            config.embedding,
-            config.hidden,
-            reset=config.decoder_reset,
-            maxout=config.maxout,
-            rank=config.output_rank,
-            biases=config.biases,
-            dropout=config.dropout,
-        )
+        self.decoder = Decoder(target_words, config, self.encoder)
         self.softmax = WordSoftmax(target_words, self.decoder.readout.size, bias=config.biases != "none")
         initialise(self, config.initialisation)
 
@@ -55,12 +56,59 @@ class EncoderDecoder(nn.Module):
         """Set the type in which the softmax multiplies, None for that of the weights."""
         self.softmax.product_dtype = dtype
 
-    def forward(self, batch: PairBatch) -> Tensor:
-        """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I] (Eq. 2 and 4)."""
-        s_Ar = self.decoder(batch, self.encoder(batch))
+    def forward(self, batch: PairBatch, teacher_forcing: float = 1.0) -> Tensor:
+        """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I] (Eq. 2 and 4).
+
+        Args:
+            batch: the pairs.
+            teacher_forcing: the share of steps that go on from the words of the targets. The others go on from the
+                network's own, so that what is returned is ln p(y_t | other words, x): with a share of 0 the
+                free-running loss of the tutorials. Less than 1 wants pairs kept apart.
+        """
+        best_word = self._best_word if teacher_forcing < 1 else None
+        s_Ar = self.decoder(batch, self.encoder(batch), teacher_forcing, best_word)
         return self.softmax.log_prob(s_Ar, batch.node_I, batch.symbol_I)
 
     def pair_scores(self, batch: PairBatch) -> Tensor:
         """Return ln p(target | source) of every pair, its end symbol included, summed in 64 bits, [P]."""
         log_prob_I: Tensor = self(batch).double()
         return log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
+
+    def attention(self, batch: PairBatch) -> Tensor:
+        """Return how much each predicted symbol looks at each source symbol, the end symbol included, [I, L].
+
+        Raises:
+            UserError: the network has no attention.
+        """
+        if self.decoder.attention is None:
+            raise UserError("this network has no attention to show; give one that was trained with --attention")
+        steps = self.decoder.follow(batch, self.encoder(batch))
+        return torch.cat([step.attention_BL for step in steps if step.attention_BL is not None])[batch.node_I]
+
+    def encode(self, sources: SourceBatch) -> EncodedSource:
+        """Encode source phrases, for a search."""
+        return self.encoder.encode(sources)
+
+    def start(self, encoded: EncodedSource) -> DecoderState:
+        """Return the state of a search before its first step, a row for each source phrase."""
+        return self.decoder.start(encoded)
+
+    def step(self, state: DecoderState, words_B: Tensor | None) -> tuple[Tensor, DecoderState, Tensor | None]:
+        """Read a word in each row and say what comes next.
+
+        Args:
+            state: from `start`, or the step before; `state.take` chooses, copies and orders its rows.
+            words_B: the word before, None in the first step.
+
+        Returns:
+            ln p of every word [B, V] in 32 bits or more, the next state, and where attention looked [B, L].
+        """
+        found = self.decoder.step(state, words_B)
+        logits_BV = self.softmax.words(found.readout_Bk)
+        wide = torch.promote_types(logits_BV.dtype, torch.float32)
+        return torch.log_softmax(logits_BV.to(wide), dim=1), found.state, found.attention_BL
+
+    @torch.no_grad()
+    def _best_word(self, s_Br: Tensor) -> Tensor:
+        """Return the most probable word of each row."""
+        return torch.argmax(self.softmax.words(s_Br), dim=1)

@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from phrasescore.nn.config import Initialisation
-from phrasescore.nn.units import GatedUnit
 
 _GAUSSIAN = 0.01
 """Standard deviation of all weights but the recurrent ones (paper, section 4.1.1)."""
@@ -17,7 +16,8 @@ _EMBEDDING_SCALE = 0.1
 def initialise(network: nn.Module, form: Initialisation) -> None:
     """Draw all weights from torch's random numbers; biases start at zero.
 
-    Both forms start the recurrent matrices orthogonal (Saxe et al. 2014), each n x n block on its own.
+    Both forms start the recurrent matrices, linear layers called `recurrent...`, orthogonal (Saxe et al. 2014), each
+    n x n block on its own.
     `cho2014` draws the others from a Gaussian of 0.01; `scaled` keeps the variance of each layer's outputs
     (Glorot and Bengio 2010), which saves the first thousands of updates.
     """
@@ -31,8 +31,7 @@ def initialise(network: nn.Module, form: Initialisation) -> None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=_GAUSSIAN if form == "cho2014" else _EMBEDDING_SCALE)
-    for module in network.modules():
-        if isinstance(module, GatedUnit):
-            for matrix in (module.recurrent_gates.weight, module.recurrent_candidate.weight):
-                for block in matrix.split(module.hidden):
-                    nn.init.orthogonal_(block)
+    for name, module in network.named_modules():
+        if isinstance(module, nn.Linear) and name.rpartition(".")[2].startswith("recurrent"):
+            for block in module.weight.split(module.in_features):
+                nn.init.orthogonal_(block)

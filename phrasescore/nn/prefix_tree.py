@@ -18,6 +18,9 @@ from torch import Tensor
 
 from phrasescore.phrases import Phrases
 
+Rows = slice | Tensor
+"""Some rows of a matrix: the first few, or any by their indices."""
+
 _WORD_BITS = 32
 _LEAST_ROWS = 32
 
@@ -32,11 +35,16 @@ def rounded_up(rows: int) -> int:
     return -(-rows // step) * step
 
 
+def take_rows(matrix: Tensor, rows: Rows) -> Tensor:
+    """Return some rows of a matrix."""
+    return matrix[rows] if isinstance(rows, slice) else matrix.index_select(0, rows)
+
+
 @dataclass(frozen=True)
 class PrefixTree:
     """Nodes by depth. Nodes are numbered from the R start nodes on, level after level."""
 
-    parents: list[slice | Tensor]
+    parents: list[Rows]
     """For each level: which nodes of the level above its nodes hang from, [nodes of the level]."""
     words_N: Tensor
     """The word that leads into each node."""
@@ -62,7 +70,7 @@ def merge_prefixes(sequences: Phrases, start_S: NDArray[np.int64], starts: int) 
     """
     lengths, begins = sequences.lengths, sequences.offsets[:-1]
     path = np.empty(len(sequences.ids), np.int64)
-    parents: list[slice | Tensor] = []
+    parents: list[Rows] = []
     words: list[NDArray[np.int64]] = []
     node_S, first_node = start_S.astype(np.int64), starts
     for depth in range(int(lengths.max(initial=0))):
@@ -92,7 +100,7 @@ def keep_apart(sequences: Phrases) -> PrefixTree:
     if np.any(lengths[1:] > lengths[:-1]):
         raise ValueError("sequences must be sorted by falling length")
     path = np.empty(len(sequences.ids), np.int64)
-    parents: list[slice | Tensor] = []
+    parents: list[Rows] = []
     words: list[NDArray[np.int64]] = []
     first_node = len(sequences)
     for depth in range(int(lengths.max(initial=0))):
@@ -106,7 +114,7 @@ def keep_apart(sequences: Phrases) -> PrefixTree:
     return _tree(parents, words, path)
 
 
-def _tree(parents: list[slice | Tensor], words: list[NDArray[np.int64]], path: NDArray[np.int64]) -> PrefixTree:
+def _tree(parents: list[Rows], words: list[NDArray[np.int64]], path: NDArray[np.int64]) -> PrefixTree:
     sizes = [len(level) for level in words]
     words_N = np.concatenate(words) if words else np.empty(0, np.int64)
     return PrefixTree(parents, torch.from_numpy(words_N), sizes, torch.from_numpy(path))

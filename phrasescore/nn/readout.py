@@ -1,7 +1,11 @@
 """From decoder states to the vector that the output words are compared with.
 
-Legend: A nodes, N = A - R nodes below the R start nodes, m embedding size, n hidden size, d context size,
-s maxout outputs, r output rank.
+Each form is a module for some of e(y_{t-1}), the state h_t and the context c; a size of 0 says that the decoder has
+none, and its term is left out. All may end with a factor: the softmax matrix is G = G_l G_r of some rank, or whole for
+rank 0. G_r stands here, G_l and the softmax in `softmax.py`.
+
+Legend: B rows, N the last of them that have a word before them, m embedding size, n hidden size, d context size,
+q size of the context's term, s outputs, r output rank.
 """
 
 from __future__ import annotations
@@ -9,38 +13,147 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from phrasescore.errors import UserError
 from phrasescore.nn.config import Biases
+from phrasescore.nn.config import Readout as ReadoutForm
 
 
-class MaxoutReadout(nn.Module):
+class Readout(nn.Module):
+    """What the decoder asks of a readout."""
+
+    def __init__(self, outputs: int, *, uses_context: bool, dropout: float) -> None:
+        super().__init__()
+        self.outputs = outputs
+        """s."""
+        self.uses_context = uses_context
+        self.dropout = nn.Dropout(dropout)
+        self.factor: nn.Linear | None = None
+
+    @property
+    def size(self) -> int:
+        """Size of what the softmax reads: the rank, or s."""
+        return self.outputs if self.factor is None else self.factor.out_features
+
+    def project_context(self, c_Bd: Tensor) -> Tensor:
+        """Return what depends on the context alone [B, q]; one row a source phrase if it never changes."""
+        return c_Bd
+
+    def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bq: Tensor | None) -> Tensor:
+        """Return s [B, s].
+
+        Args:
+            h_Bn: the states.
+            e_Nm: e(y_{t-1}) of the last N rows; it is zero for the others.
+            context_Bq: the projected context, None if there is none.
+        """
+        raise NotImplementedError
+
+    def shrink(self, s_Bs: Tensor) -> Tensor:
+        """Return G_r s [B, r], or s for rank 0."""
+        return s_Bs if self.factor is None else self.factor(s_Bs)
+
+
+class MaxoutReadout(Readout):
     """The deep output of the paper (section 4.1.1 and appendix A.1.2).
 
-    s'_t = O_h h'_t + O_y e(y_{t-1}) + O_c c;   s_{t,i} = max(s'_{t,2i-1}, s'_{t,2i});   G = G_l G_r
-    This layer ends with G_r s; G_l and the softmax are in `softmax.py`. Rank 0 leaves G whole.
+    s'_t = O_h h'_t + O_y e(y_{t-1}) + O_c c;   s_{t,i} = max(s'_{t,2i-1}, s'_{t,2i})
     """
 
     def __init__(
-        self, embedding: int, hidden: int, context: int, maxout: int, rank: int, *, biases: Biases, dropout: float = 0.0
+        self, embedding: int, hidden: int, context: int, maxout: int, *, biases: Biases, dropout: float
     ) -> None:
-        super().__init__()
+        super().__init__(maxout, uses_context=context > 0, dropout=dropout)
         self.state = nn.Linear(hidden, 2 * maxout, bias=biases != "none")
-        self.word = nn.Linear(embedding, 2 * maxout, bias=False)
-        self.context = nn.Linear(context, 2 * maxout, bias=False)
-        self.factor = nn.Linear(maxout, rank, bias=False) if rank else None
-        self.dropout = nn.Dropout(dropout)
-        self.size = rank or maxout
+        self.word = nn.Linear(embedding, 2 * maxout, bias=False) if embedding else None
+        self.context = nn.Linear(context, 2 * maxout, bias=False) if context else None
 
-    def forward(self, h_An: Tensor, e_Nm: Tensor, c_Sd: Tensor, source_A: Tensor) -> Tensor:
-        """Return G_r s [A, r] of each node.
+    def project_context(self, c_Bd: Tensor) -> Tensor:
+        """Return O_c c [B, 2s]."""
+        return c_Bd if self.context is None else self.context(c_Bd)
 
-        Args:
-            h_An: the states, start nodes first.
-            e_Nm: e(y_{t-1}) of the nodes below the start nodes, for which it is zero.
-            c_Sd: the context of each source phrase.
-            source_A: the source phrase of each node.
-        """
-        starts = len(h_An) - len(e_Nm)
-        s_A2s = self.state(h_An) + self.context(c_Sd).index_select(0, source_A)
-        s_A2s = s_A2s + nn.functional.pad(self.word(e_Nm), (0, 0, starts, 0))
-        s_As: Tensor = self.dropout(torch.amax(s_A2s.unflatten(1, (-1, 2)), dim=2))
-        return s_As if self.factor is None else self.factor(s_As)
+    def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_B2s: Tensor | None) -> Tensor:
+        """Return the maxima [B, s]."""
+        s_B2s = self.state(h_Bn)
+        if context_B2s is not None:
+            s_B2s = s_B2s + context_B2s
+        if self.word is not None:
+            s_B2s = s_B2s + _below_zeros(self.word(e_Nm), len(h_Bn))
+        s_Bs: Tensor = self.dropout(torch.amax(s_B2s.unflatten(1, (-1, 2)), dim=2))
+        return s_Bs
+
+
+class PlainReadout(Readout):
+    """The state, [state; context] or [word; state; context] as they are; the softmax is a linear layer over them.
+
+    Dropout takes elements of the state, but not beside a word, as in the tutorial: words have lost theirs already.
+    """
+
+    def __init__(self, embedding: int, hidden: int, context: int, *, dropout: float) -> None:
+        super().__init__(embedding + hidden + context, uses_context=context > 0, dropout=dropout)
+        self.uses_word = embedding > 0
+
+    def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bd: Tensor | None) -> Tensor:
+        """Return the parts side by side."""
+        parts = [_below_zeros(e_Nm, len(h_Bn)), h_Bn] if self.uses_word else [self.dropout(h_Bn)]
+        if context_Bd is not None:
+            parts.append(context_Bd)
+        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+
+
+class AttentionalReadout(Readout):
+    """h~_t = tanh(W [h_t; c_t]) (Luong et al. 2015, Eq. 5), which input feeding gives to the next step."""
+
+    def __init__(self, hidden: int, context: int, *, biases: Biases, dropout: float) -> None:
+        super().__init__(hidden, uses_context=True, dropout=dropout)
+        self.state = nn.Linear(hidden, hidden, bias=biases == "all")
+        self.context = nn.Linear(context, hidden, bias=False)
+
+    def project_context(self, c_Bd: Tensor) -> Tensor:
+        """Return the context's part of the product, [B, n]."""
+        context_Bn: Tensor = self.context(c_Bd)
+        return context_Bn
+
+    def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bn: Tensor | None) -> Tensor:
+        """Return h~ [B, n]."""
+        s_Bn: Tensor = self.dropout(torch.tanh(self.state(h_Bn) + context_Bn).to(h_Bn.dtype))
+        return s_Bn
+
+
+def _below_zeros(word_Nx: Tensor, rows: int) -> Tensor:
+    """Return the rows with zeros above them, where there is no word before."""
+    return nn.functional.pad(word_Nx, (0, 0, rows - len(word_Nx), 0))
+
+
+def make_readout(
+    form: ReadoutForm,
+    embedding: int,
+    hidden: int,
+    context: int,
+    *,
+    maxout: int,
+    rank: int,
+    biases: Biases,
+    dropout: float,
+) -> Readout:
+    """Return the readout of a name.
+
+    Raises:
+        UserError: it needs a context and there is none.
+    """
+    if not context and form not in ("maxout", "state"):
+        raise UserError(f"readout `{form}` needs a context; give --attention or --feed-context, or take readout state")
+    readout: Readout
+    if form == "maxout":
+        readout = MaxoutReadout(embedding, hidden, context, maxout, biases=biases, dropout=dropout)
+    elif form == "attentional":
+        readout = AttentionalReadout(hidden, context, biases=biases, dropout=dropout)
+    else:
+        readout = PlainReadout(
+            embedding if form == "word-state-context" else 0,
+            hidden,
+            context if form != "state" else 0,
+            dropout=dropout,
+        )
+    if rank:
+        readout.factor = nn.Linear(readout.outputs, rank, bias=False)
+    return readout

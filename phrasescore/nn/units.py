@@ -1,16 +1,19 @@
 """Recurrent units: how one input changes the state.
 
-Legend: N nodes, B rows of one step, m input size, n hidden size, d context size, g rows of the projections.
+Legend: N nodes, B rows of one step, m input size, n hidden size, s state size, d context size, g rows of the
+projections.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import partial
+from typing import Literal, Protocol, get_args
 
 import torch
 from torch import Tensor, nn
 
-from phrasescore.nn.config import Biases, Reset
+from phrasescore.nn.config import Biases
+from phrasescore.registry import Registry
 
 
 class RecurrentUnit(Protocol):
@@ -20,53 +23,110 @@ class RecurrentUnit(Protocol):
     and `project_context`; `step` does the rest.
     """
 
+    hidden: int
+    """n, the size of the output, which is the first n numbers of the state."""
+    state: int
+    """s, the size of the state, a multiple of n: n, or 2n for a unit with a cell."""
+    rows: int
+    """g."""
+
     def project(self, x_Nm: Tensor) -> Tensor:
         """Return the part of the pre-activations that depends on the inputs, [N, g]."""
 
     def project_context(self, c_Sd: Tensor) -> Tensor:
         """Return the part that depends on the context vector of each source phrase, [S, g]."""
 
-    def step(self, x_Bg: Tensor, h_Bn: Tensor, context_Bg: Tensor | None) -> Tensor:
-        """Return the next state from the projected input, the state, and the projected context."""
+    def step(self, x_Bg: Tensor, h_Bs: Tensor, context_Bg: Tensor | None = None) -> Tensor:
+        """Return the next state [B, s] from the projected input, the state, and the projected context."""
 
 
-class GatedUnit(nn.Module):
-    """The paper's gated hidden unit (section 2.3 and appendix), with its reset gate in either place.
+class UnitBuilder(Protocol):
+    """What is registered: a class of units, or a function that makes one.
 
-    Eq. 5, 6     r = sigma(W_r x + U_r h + C_r c),   z = sigma(W_z x + U_z h + C_z c)
-    Eq. 7        h' = z * h + (1 - z) * h~
-    Eq. 8        h~ = tanh(W x + U (r * h) + C c)          reset "before" the recurrent product
-    Appendix     h~ = tanh(W x + r * (U h + C c))          reset "after": the paper's decoder
-
-    The encoder has no context: c = 0. `torch.nn.GRU` computes the second form, so it cannot stand in for
-    the paper's encoder.
+    In the `torch.nn.Module` that it returns, linear layers called `recurrent...` start orthogonal, n x n block by
+    block; see `initialisation.py` for the others.
     """
 
-    def __init__(self, inputs: int, hidden: int, context: int = 0, *, reset: Reset = "before", biases: Biases) -> None:
+    def __call__(self, inputs: int, hidden: int, context: int, biases: Biases) -> RecurrentUnit:
+        """Make a unit; `inputs` and `context` are 0 where there are none."""
+
+
+UNITS: Registry[UnitBuilder] = Registry("unit")
+register_unit = UNITS.register
+
+
+def output(unit: RecurrentUnit, h_Bs: Tensor) -> Tensor:
+    """Return what a unit shows of its state, [B, n]."""
+    return h_Bs if unit.state == unit.hidden else h_Bs[:, : unit.hidden]
+
+
+class _Unit(nn.Module):
+    """The parts of the pre-activations that all units compute alike: W x and C c, some blocks of n rows."""
+
+    context: nn.Linear | None
+
+    def __init__(self, inputs: int, hidden: int, *, blocks: int, states: int, bias: bool) -> None:
         super().__init__()
-        self.hidden = hidden
-        self.reset = reset
+        self.hidden, self.state, self.rows = hidden, states * hidden, blocks * hidden
+        self.input = _input_layer(inputs, self.rows, bias)
+
+    def project(self, x_Nm: Tensor) -> Tensor:
+        """Return W x [N, g]."""
+        x_Ng: Tensor = self.input(x_Nm)
+        return x_Ng
+
+    def project_context(self, c_Sd: Tensor) -> Tensor:
+        """Return C c [S, g]."""
+        if self.context is None:
+            raise ValueError("this unit was built without a context")
+        c_Sg: Tensor = self.context(c_Sd)
+        return c_Sg
+
+
+def _input_layer(inputs: int, rows: int, bias: bool) -> nn.Linear:
+    """Return a linear layer that may have no inputs; then it gives its bias."""
+    layer = nn.Linear(max(inputs, 1), rows, bias=bias)
+    if not inputs:
+        layer.in_features, layer.weight = 0, nn.Parameter(torch.empty(rows, 0))
+    return layer
+
+
+GatedForm = Literal["gru-paper", "gru-appendix", "gru"]
+
+
+class GatedUnit(_Unit):
+    """The paper's gated hidden unit (section 2.3 and appendix), with its reset gate in one of three places.
+
+    Eq. 5, 6       r = sigma(W_r x + U_r h + C_r c),   z = sigma(W_z x + U_z h + C_z c)
+    Eq. 7          h' = z * h + (1 - z) * h~
+    gru-paper      h~ = tanh(W x + C c + U (r * h))        Eq. 8: before the recurrent product
+    gru-appendix   h~ = tanh(W x + r * (U h + C c))        after it, over the context too: the paper's decoder
+    gru            h~ = tanh(W x + C c + r * (U h))        after it: `torch.nn.GRU` with [x; c] as its input
+
+    Without a context the last two are one. `torch.nn.GRU` cannot stand in for the paper's encoder. With biases,
+    gru has those of `torch.nn.GRU`: one with W x and one with U h.
+    """
+
+    def __init__(
+        self, inputs: int, hidden: int, context: int = 0, biases: Biases = "none", *, form: GatedForm = "gru-paper"
+    ) -> None:
+        is_torch = form == "gru" and biases != "none"
         # Rows of the projections: r, z, candidate.
-        self.input = nn.Linear(inputs, 3 * hidden, bias=biases == "all")
-        self.recurrent_gates = nn.Linear(hidden, 2 * hidden, bias=False)
-        self.recurrent_candidate = nn.Linear(hidden, hidden, bias=False)
-        self.context = nn.Linear(context, 3 * hidden, bias=False) if context else None
+        super().__init__(inputs, hidden, blocks=3, states=1, bias=is_torch or biases == "all")
+        self.form = form
+        self.recurrent_gates = nn.Linear(hidden, 2 * hidden, bias=is_torch)
+        self.recurrent_candidate = nn.Linear(hidden, hidden, bias=is_torch)
+        self.context = nn.Linear(context, self.rows, bias=False) if context else None
         # The authors' code learns a bias for the candidate and none for the gates.
-        self.candidate_bias = nn.Parameter(torch.zeros(hidden)) if biases == "authors" else None
+        is_authors = biases == "authors" and not is_torch
+        self.candidate_bias = nn.Parameter(torch.zeros(hidden)) if is_authors else None
 
     def project(self, x_Nm: Tensor) -> Tensor:
         """Return W_r x, W_z x, W x side by side, [N, 3n]."""
-        bias: Tensor | None = self.input.bias
-        if self.candidate_bias is not None:
-            bias = nn.functional.pad(self.candidate_bias, (2 * self.hidden, 0))
+        if self.candidate_bias is None:
+            return super().project(x_Nm)
+        bias = nn.functional.pad(self.candidate_bias, (2 * self.hidden, 0))
         return nn.functional.linear(x_Nm, self.input.weight, bias)
-
-    def project_context(self, c_Sd: Tensor) -> Tensor:
-        """Return C_r c, C_z c, C c side by side, [S, 3n]."""
-        if self.context is None:
-            raise ValueError("this unit was built without a context")
-        c_S3n: Tensor = self.context(c_Sd)
-        return c_S3n
 
     def gates(self, x_B3n: Tensor, h_Bn: Tensor, context_B3n: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return the reset gate r and the update gate z, each [B, n] (Eq. 5, 6)."""
@@ -83,14 +143,65 @@ class GatedUnit(nn.Module):
         candidate_Bn = x_B3n[:, 2 * n :]
         c_Bn = None if context_B3n is None else context_B3n[:, 2 * n :]
         r_Bn, z_Bn = self.gates(x_B3n, h_Bn, context_B3n)
-        if self.reset == "before":
-            if c_Bn is not None:
-                candidate_Bn = candidate_Bn + c_Bn
+        if c_Bn is not None and self.form != "gru-appendix":
+            candidate_Bn = candidate_Bn + c_Bn
+        if self.form == "gru-paper":
             candidate_Bn = candidate_Bn + self.recurrent_candidate(r_Bn * h_Bn)
         else:
             product_Bn = self.recurrent_candidate(h_Bn)
-            if c_Bn is not None:
+            if c_Bn is not None and self.form == "gru-appendix":
                 product_Bn = product_Bn + c_Bn
             candidate_Bn = torch.addcmul(candidate_Bn, r_Bn, product_Bn)
         candidate_Bn = torch.tanh(candidate_Bn)
         return candidate_Bn + z_Bn * (h_Bn - candidate_Bn)
+
+
+for _form in get_args(GatedForm):
+    register_unit(_form)(partial(GatedUnit, form=_form))
+
+
+class _PlainUnit(_Unit):
+    """A unit whose pre-activations are W x + b + U h + b' + C c and nothing else, as in torch's modules."""
+
+    blocks = 1
+    states = 1
+
+    def __init__(self, inputs: int, hidden: int, context: int = 0, biases: Biases = "none") -> None:
+        bias = biases != "none"
+        super().__init__(inputs, hidden, blocks=self.blocks, states=self.states, bias=bias)
+        self.recurrent = nn.Linear(hidden, self.rows, bias=bias)
+        self.context = nn.Linear(context, self.rows, bias=False) if context else None
+
+    def activations(self, x_Bg: Tensor, h_Bn: Tensor, context_Bg: Tensor | None) -> Tensor:
+        """Return the pre-activations [B, g]."""
+        a_Bg: Tensor = x_Bg + self.recurrent(h_Bn)
+        return a_Bg if context_Bg is None else a_Bg + context_Bg
+
+
+@register_unit("rnn")
+class TanhUnit(_PlainUnit):
+    """h' = tanh(W x + U h + C c), the unit without gates; `torch.nn.RNN`."""
+
+    def step(self, x_Bn: Tensor, h_Bn: Tensor, context_Bn: Tensor | None = None) -> Tensor:
+        """Return h' [B, n]."""
+        # States are as precise as the weights, also where products are 16-bit.
+        return torch.tanh(self.activations(x_Bn, h_Bn, context_Bn)).to(h_Bn.dtype)
+
+
+@register_unit("lstm")
+class LstmUnit(_PlainUnit):
+    """Long short-term memory without peepholes; `torch.nn.LSTM`. The state is h and the cell k side by side.
+
+    i, f, o = sigma(W x + U h + C c), each with its own matrices;   k~ = tanh(W x + U h + C c)
+    k' = f * k + i * k~;   h' = o * tanh(k')
+    """
+
+    blocks = 4
+    states = 2
+
+    def step(self, x_B4n: Tensor, h_B2n: Tensor, context_B4n: Tensor | None = None) -> Tensor:
+        """Return h' and k' [B, 2n]."""
+        h_Bn, k_Bn = h_B2n.chunk(2, dim=1)
+        i_Bn, f_Bn, new_Bn, o_Bn = self.activations(x_B4n, h_Bn, context_B4n).chunk(4, dim=1)
+        k_Bn = torch.sigmoid(f_Bn) * k_Bn + torch.sigmoid(i_Bn) * torch.tanh(new_Bn)
+        return torch.cat((torch.sigmoid(o_Bn) * torch.tanh(k_Bn), k_Bn), dim=1)

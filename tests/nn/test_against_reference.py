@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import Biases, ModelConfig, Reset
+from phrasescore.nn.config import Biases, ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
 from phrasescore.training.presets import PRESETS
@@ -20,6 +20,7 @@ from tests.conftest import TINY
 from tests.reference import next_word_log_probs, pair_log_probs, parameter_count
 
 WORDS = 9
+RESETS = {"gru-paper": "before", "gru-appendix": "after"}
 SOURCES = [[2, 3, 4], [2, 3], [5], [6, 6, 6, 6, 2], [0]]
 TARGETS = [[7, 3], [7], [], [2, 2, 2, 2, 2, 2], [0, 8]]
 
@@ -44,8 +45,8 @@ def reference_scores(network: EncoderDecoder) -> NDArray[np.float64]:
                     weights,
                     source,
                     target,
-                    encoder_reset=config.encoder_reset,
-                    decoder_reset=config.decoder_reset,
+                    encoder_reset=RESETS[config.encoder_unit],
+                    decoder_reset=RESETS[config.decoder_unit],
                     end=END,
                 )
             )
@@ -63,10 +64,9 @@ def scores(network: EncoderDecoder, batch: PairBatch) -> NDArray[np.float64]:
         return network.pair_scores(batch).double().numpy()
 
 
-RESETS: tuple[Reset, ...] = ("before", "after")
 VARIANTS: tuple[tuple[bool, Biases, int], ...] = ((True, "authors", 3), (False, "none", 3), (True, "all", 0))
 SHAPES = [
-    replace(TINY, encoder_reset=encoder, decoder_reset=decoder, summary=summary, biases=biases, output_rank=rank)
+    replace(TINY, encoder_unit=encoder, decoder_unit=decoder, summary=summary, biases=biases, output_rank=rank)
     for encoder, decoder in itertools.product(RESETS, repeat=2)
     for summary, biases, rank in VARIANTS
 ]
@@ -180,19 +180,3 @@ def test_parameter_counts(biases: Biases, summary: bool, sizes: dict[str, int], 
     )
     assert count == formula
     assert expected in (None, count)
-
-
-@pytest.mark.parametrize("reset", ["before", "after"])
-def test_the_reset_gate_stands_where_it_is_told(reset: Reset) -> None:
-    """torch.nn.GRU computes the form with the reset gate after the product, and only that."""
-    from phrasescore.nn.units import GatedUnit
-
-    torch.manual_seed(1)
-    unit = GatedUnit(4, 6, reset=reset, biases="none")
-    twin = torch.nn.GRUCell(4, 6, bias=False)
-    with torch.no_grad():
-        twin.weight_ih.copy_(unit.input.weight)
-        twin.weight_hh.copy_(torch.cat((unit.recurrent_gates.weight, unit.recurrent_candidate.weight)))
-    x, h = torch.randn(5, 4), torch.randn(5, 6)
-    is_equal = torch.allclose(unit.step(unit.project(x), h), twin(x, h), atol=1e-6)
-    assert is_equal == (reset == "after")

@@ -63,5 +63,6 @@ def test_a_batch_predicts_each_word_from_the_node_before_it() -> None:
     assert batch.symbol_I.tolist() == [5, 6, 1, 5, 1, 1, 7, 1]
     assert batch.pair_I.tolist() == [0, 0, 0, 1, 1, 2, 3, 3]
     assert [nodes[i][0] for i in batch.node_I] == batch.source_of_node_A[batch.node_I].tolist()
-    ends = [prefixes(batch.source, 1)[node] for node in batch.source_end_S.tolist()[:2]]
+    reading = batch.sources.reading()
+    ends = [prefixes(reading.tree, 1)[node] for node in reading.end_S.tolist()[:2]]
     assert ends == [(0, 2, 3, 1), (0, 4, 1)]

@@ -1,0 +1,150 @@
+"""Attention: which parts of the source a step of the decoder looks at (Bahdanau et al. 2015, Luong et al. 2015).
+
+    a_t(j) = softmax_j(score(q, h_j)),   c_t = sum_j a_t(j) h_j
+
+over the annotations h_j of the source, one for each word and one for the end symbol. q is a state of the decoder.
+
+Legend: S source phrases, B rows of one step, L symbols of the longest source phrase, n size of the query, d size of an
+annotation, k size of a key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from phrasescore.errors import UserError
+from phrasescore.nn.prefix_tree import Rows, take_rows
+from phrasescore.registry import Registry
+
+_CHUNK = 1 << 24
+"""Numbers of the annotations that are gathered at once."""
+
+
+class Attention(Protocol):
+    """What the decoder asks of a form of attention."""
+
+    def keys(self, annotations_SLd: Tensor) -> Tensor:
+        """Return what the score needs of the annotations, computed once a source phrase, [S, L, k]."""
+
+    def scores(self, query_Bn: Tensor, keys_BLk: Tensor) -> Tensor:
+        """Return score(q, h_j) [B, L]; those of padding are not looked at."""
+
+
+class AttentionBuilder(Protocol):
+    """What is registered: a class, or a function, that returns a `torch.nn.Module` that is an `Attention`."""
+
+    def __call__(self, query: int, annotation: int) -> Attention:
+        """Make one for these sizes."""
+
+
+ATTENTIONS: Registry[AttentionBuilder] = Registry("attention")
+register_attention = ATTENTIONS.register
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What attention looks at."""
+
+    annotations_SLd: Tensor
+    keys_SLk: Tensor
+    real_SL: Tensor
+    """False where a phrase has ended."""
+
+    def take(self, source_B: Rows) -> Memory:
+        """Return the memory of one phrase for each row."""
+        tensors = (self.annotations_SLd, self.keys_SLk, self.real_SL)
+        return Memory(*(take_rows(tensor, source_B) for tensor in tensors))
+
+
+def attend(attention: Attention, query_Bn: Tensor, memory: Memory, source_B: Rows) -> tuple[Tensor, Tensor]:
+    """Return the context c_t [B, d] and the weights a_t [B, L], which are zero on padding.
+
+    Args:
+        attention: the form of the score.
+        query_Bn: the state that looks.
+        memory: what it looks at.
+        source_B: the phrase that each row looks at.
+    """
+    if isinstance(source_B, slice):
+        return _attend(attention, query_Bn, memory.take(source_B))
+    rows = max(1, _CHUNK // memory.annotations_SLd[0].numel())
+    if len(source_B) <= rows:
+        return _attend(attention, query_Bn, memory.take(source_B))
+    parts = [
+        _attend(attention, query, memory.take(sources))
+        for query, sources in zip(query_Bn.split(rows), source_B.split(rows), strict=True)
+    ]
+    contexts, weights = zip(*parts, strict=True)
+    return torch.cat(contexts), torch.cat(weights)
+
+
+def _attend(attention: Attention, query_Bn: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    scores_BL = attention.scores(query_Bn, memory.keys_SLk)
+    # States, and what is summed, are as precise as the weights, also where products are 16-bit.
+    weights_BL = torch.softmax(scores_BL.to(query_Bn.dtype).masked_fill(~memory.real_SL, -torch.inf), dim=1)
+    context_Bd = torch.bmm(weights_BL[:, None].to(memory.annotations_SLd.dtype), memory.annotations_SLd)[:, 0]
+    return context_Bd.to(query_Bn.dtype), weights_BL
+
+
+@register_attention("dot")
+class DotAttention(nn.Module):
+    """score(q, h) = q . h, for annotations as large as the state."""
+
+    def __init__(self, query: int, annotation: int) -> None:
+        super().__init__()
+        if query != annotation:
+            raise UserError(
+                f"attention `dot` compares states of {query} numbers with annotations of {annotation}; take directions "
+                "forward or halves, annotations bridged, or attention general"
+            )
+
+    def keys(self, annotations_SLd: Tensor) -> Tensor:
+        """Return the annotations themselves."""
+        return annotations_SLd
+
+    def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
+        """Return the products [B, L]."""
+        return torch.bmm(keys_BLn, query_Bn[:, :, None].to(keys_BLn.dtype))[:, :, 0]
+
+
+@register_attention("general")
+class GeneralAttention(nn.Module):
+    """score(q, h) = q . W h."""
+
+    def __init__(self, query: int, annotation: int) -> None:
+        super().__init__()
+        self.key = nn.Linear(annotation, query, bias=False)
+
+    def keys(self, annotations_SLd: Tensor) -> Tensor:
+        """Return W h [S, L, n]."""
+        keys_SLn: Tensor = self.key(annotations_SLd)
+        return keys_SLn
+
+    def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
+        """Return the products [B, L]."""
+        return torch.bmm(keys_BLn, query_Bn[:, :, None].to(keys_BLn.dtype))[:, :, 0]
+
+
+@register_attention("concat")
+class ConcatAttention(nn.Module):
+    """score(q, h) = v . tanh(W q + U h), which is v . tanh(W' [q; h]); the inner layer is as large as the state."""
+
+    def __init__(self, query: int, annotation: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query, query, bias=False)
+        self.key = nn.Linear(annotation, query, bias=False)
+        self.score = nn.Linear(query, 1, bias=False)
+
+    def keys(self, annotations_SLd: Tensor) -> Tensor:
+        """Return U h [S, L, n]."""
+        keys_SLn: Tensor = self.key(annotations_SLd)
+        return keys_SLn
+
+    def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
+        """Return v . tanh(W q + U h) [B, L]."""
+        scores_BL1: Tensor = self.score(torch.tanh(self.query(query_Bn)[:, None] + keys_BLn))
+        return scores_BL1[:, :, 0]

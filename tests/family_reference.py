@@ -1,0 +1,210 @@
+"""The whole family of encoder-decoders in float64 NumPy: one vector at a time, for tests only.
+
+Written from the equations of Cho et al. (2014), Bahdanau et al. (2015), Luong et al. (2015), Sutskever et al. (2014)
+and the definition of the LSTM, as `tests/reference.py` is from those of the first, and from nothing in `phrasescore`
+but the names of options and weights.
+"""
+
+import numpy as np
+
+from phrasescore.nn.config import ModelConfig
+from tests.reference import Vector, Weights, bias, embed, sigma
+
+State = tuple[Vector, Vector]
+"""h, and the cell of an LSTM; other units have an empty one."""
+NOTHING = np.zeros(0)
+
+
+def affine(weights: Weights, name: str, x: Vector) -> Vector:
+    """W x + b of the layer `name`; layers without a bias have none."""
+    W = weights[f"{name}.weight"]
+    y: Vector = W @ x + bias(weights, f"{name}.bias", len(W))
+    return y
+
+
+def unit_step(weights: Weights, name: str, kind: str, x: Vector, state: State, c: Vector | None) -> State:
+    """One step of the unit `name` on the input `x`, from a state, with a context or none."""
+    h, cell = state
+    n = len(h)
+    inputs = affine(weights, f"{name}.input", x)
+    context = np.zeros(len(inputs)) if c is None else weights[f"{name}.context.weight"] @ c
+    if kind == "rnn":
+        return np.tanh(inputs + context + affine(weights, f"{name}.recurrent", h)), NOTHING
+    if kind == "lstm":
+        i, f, g, o = np.split(inputs + context + affine(weights, f"{name}.recurrent", h), 4)
+        cell = sigma(f) * cell + sigma(i) * np.tanh(g)
+        return sigma(o) * np.tanh(cell), cell
+    x_r, x_z, x_h = np.split(inputs, 3)
+    x_h = x_h + bias(weights, f"{name}.candidate_bias", n)
+    c_r, c_z, c_h = np.split(context, 3)
+    u_r, u_z = np.split(affine(weights, f"{name}.recurrent_gates", h), 2)
+    r, z = sigma(x_r + c_r + u_r), sigma(x_z + c_z + u_z)
+    if kind == "gru-paper":
+        candidate = np.tanh(x_h + c_h + affine(weights, f"{name}.recurrent_candidate", r * h))
+    elif kind == "gru-appendix":
+        candidate = np.tanh(x_h + r * (affine(weights, f"{name}.recurrent_candidate", h) + c_h))
+    elif kind == "gru":
+        candidate = np.tanh(x_h + c_h + r * affine(weights, f"{name}.recurrent_candidate", h))
+    else:
+        raise ValueError(f"no equation for the unit {kind!r}")
+    return z * h + (1 - z) * candidate, NOTHING
+
+
+def first_state(n: int, kind: str) -> State:
+    """h_0 = 0, and the cell too."""
+    return np.zeros(n), np.zeros(n) if kind == "lstm" else NOTHING
+
+
+def read(weights: Weights, name: str, kind: str, xs: list[Vector], n: int) -> list[State]:
+    """The states after each of some inputs."""
+    state, states = first_state(n, kind), []
+    for x in xs:
+        state = unit_step(weights, name, kind, x, state, None)
+        states.append(state)
+    return states
+
+
+def layer_name(side: str, layer: int) -> str:
+    """Where the weights of a layer are."""
+    return f"{side}.unit" if layer == 0 else f"{side}.upper.{layer - 1}"
+
+
+def encode(
+    weights: Weights, config: ModelConfig, source: list[int], end: int
+) -> tuple[Vector, list[list[State]], list[Vector]]:
+    """The summary c, the last state of each layer and direction, and the annotation of each symbol."""
+    words = [*(reversed(source) if config.reverse_source else source), end]
+    n = config.hidden // 2 if config.directions == "halves" else config.hidden
+    xs = [embed(weights, "encoder", word) for word in words]
+    last: list[list[State]] = []
+    for layer in range(config.encoder_layers):
+        forward = read(weights, layer_name("encoder", layer), config.encoder_unit, xs, n)
+        last.append([forward[-1]])
+        xs_above = [h for h, _ in forward]
+        if config.directions != "forward":
+            name = f"encoder.backward_units.{layer}"
+            backward = read(weights, name, config.encoder_unit, xs[::-1], n)
+            last[-1].append(backward[-1])
+            xs_above = [np.concatenate((h, b)) for h, (b, _) in zip(xs_above, backward[::-1], strict=True)]
+        xs = xs_above
+    c = np.concatenate([h for h, _ in last[-1]])
+    if "encoder.summary.weight" in weights:
+        c = np.tanh(affine(weights, "encoder.summary", c))
+    annotations = xs
+    if config.reverse_source:
+        annotations = [*xs[:-1][::-1], xs[-1]]
+    return c, last, annotations
+
+
+def cross(weights: Weights, config: ModelConfig, c: Vector, last: list[list[State]]) -> list[State]:
+    """h'_0 of each layer of the decoder."""
+    n, depth = config.hidden, config.decoder_layers
+    parts = 2 if config.decoder_unit == "lstm" else 1
+    if config.bridge in ("context", "first-backward"):
+        vector = c if config.bridge == "context" else last[-1][1][0]
+        flat = np.split(np.tanh(affine(weights, "decoder.initial", vector)), depth * parts)
+        return [(flat[i * parts], flat[i * parts + 1] if parts == 2 else NOTHING) for i in range(depth)]
+    states: list[State] = []
+    for layer, ways in enumerate(last[-depth:]):
+        if config.bridge == "last":
+            used = ways if config.directions == "halves" else ways[:1]
+            states.append((np.concatenate([h for h, _ in used]), np.concatenate([cell for _, cell in used])))
+            continue
+        both = [np.concatenate([way[part] for way in ways]) for part in range(parts)]
+        made = [affine(weights, f"decoder.initial.{layer * parts + part}", vector) for part, vector in enumerate(both)]
+        if config.bridge == "both-tanh":
+            made = [np.tanh(vector) for vector in made]
+        states.append((made[0], made[1] if parts == 2 else NOTHING))
+    assert all(len(h) == n for h, _ in states)
+    return states
+
+
+def look(weights: Weights, config: ModelConfig, query: Vector, annotations: list[Vector]) -> tuple[Vector, Vector]:
+    """The context that attention finds, and its weights."""
+    scores: list[float] = []
+    for h in annotations:
+        if config.attention == "dot":
+            scores.append(float(query @ h))
+        elif config.attention == "general":
+            scores.append(float(query @ affine(weights, "decoder.attention.key", h)))
+        else:
+            W = np.hstack((weights["decoder.attention.query.weight"], weights["decoder.attention.key.weight"]))
+            scores.append(float(weights["decoder.attention.score.weight"][0] @ np.tanh(W @ np.concatenate((query, h)))))
+    a = np.exp(np.array(scores) - max(scores))
+    a /= a.sum()
+    return np.sum([weight * h for weight, h in zip(a, annotations, strict=True)], axis=0), a
+
+
+def read_out(weights: Weights, config: ModelConfig, e: Vector, h: Vector, c: Vector) -> Vector:
+    """What the softmax, or the factor before it, reads."""
+    name = "decoder.readout"
+    if config.readout == "maxout":
+        pre = affine(weights, f"{name}.state", h)
+        pre = pre + (weights[f"{name}.word.weight"] @ e if len(e) else 0)
+        pre = pre + (weights[f"{name}.context.weight"] @ c if len(c) else 0)
+        return np.array([max(pre[2 * i], pre[2 * i + 1]) for i in range(len(pre) // 2)])
+    if config.readout == "attentional":
+        W = np.hstack((weights[f"{name}.state.weight"], weights[f"{name}.context.weight"]))
+        h_tilde: Vector = np.tanh(W @ np.concatenate((h, c)) + bias(weights, f"{name}.state.bias", len(W)))
+        return h_tilde
+    return np.concatenate({"state": (h,), "state-context": (h, c), "word-state-context": (e, h, c)}[config.readout])
+
+
+def next_log_probs(
+    weights: Weights, config: ModelConfig, source: list[int], words: list[int], end: int
+) -> tuple[list[Vector], list[Vector]]:
+    """The ln p of every word at each step that follows the given words, and the weights of attention there."""
+    c, last, annotations = encode(weights, config, source, end)
+    states = cross(weights, config, c, last)
+    if config.annotations == "bridged":
+        name = f"decoder.initial.{(config.decoder_layers - 1) * (2 if config.decoder_unit == 'lstm' else 1)}"
+        annotations = [affine(weights, name, h) for h in annotations]
+        annotations = [np.tanh(h) for h in annotations] if config.bridge == "both-tanh" else annotations
+    side = "encoder" if config.share_units else "decoder"
+    table = "encoder" if config.share_embeddings else "decoder"
+    has_attention = config.attention != "none"
+    fixed = c if config.feed_context else NOTHING
+    h_tilde = np.zeros(config.hidden)
+    found: list[Vector] = []
+    looked: list[Vector] = []
+    for word in [None, *words]:
+        read_size = config.embedding if config.feed_word or config.share_units else 0
+        e = np.zeros(read_size)
+        if word is not None and config.feed_word:
+            e = embed(weights, table, word)
+        context = fixed
+        if has_attention and config.attention_order == "before":
+            context, a = look(weights, config, states[-1][0], annotations)
+            looked.append(a)
+        x = e
+        for layer, state in enumerate(states):
+            name = layer_name(side, layer)
+            given = context if layer == 0 and len(context) else None
+            if layer == 0 and config.input_feeding:
+                # [e; h~] through one matrix: the rows of `feed` are those of the unit's inputs.
+                weights_fed = {**weights}
+                weights_fed[f"{name}.input.weight"] = np.hstack(
+                    (weights[f"{name}.input.weight"], weights["decoder.feed.weight"])
+                )
+                states[layer] = unit_step(
+                    weights_fed, name, config.decoder_unit, np.concatenate((x, h_tilde)), state, given
+                )
+            else:
+                states[layer] = unit_step(weights, name, config.decoder_unit, x, state, given)
+            x = states[layer][0]
+        if has_attention and config.attention_order == "after":
+            context, a = look(weights, config, x, annotations)
+            looked.append(a)
+        s = read_out(weights, config, e if config.feed_word else NOTHING, x, context)
+        h_tilde = s if config.input_feeding else h_tilde
+        if "decoder.readout.factor.weight" in weights:
+            s = weights["decoder.readout.factor.weight"] @ s
+        logits = affine(weights, "softmax.words", s)
+        found.append(logits - np.logaddexp.reduce(logits))
+    return found, looked
+
+
+def pair_log_prob(weights: Weights, config: ModelConfig, source: list[int], target: list[int], end: int) -> float:
+    """The ln p(target | source), its end symbol included."""
+    found, _ = next_log_probs(weights, config, source, target, end)
+    return float(sum(log_p[word] for log_p, word in zip(found, [*target, end], strict=True)))

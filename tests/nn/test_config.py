@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from phrasescore.errors import UserError
+from phrasescore.nn.config import ModelConfig, read_model_config
+
+
+def test_networks_of_the_first_version_are_read() -> None:
+    found = read_model_config({"hidden": 7, "encoder_reset": "after", "decoder_reset": "before"}, "config.json")
+    assert found == ModelConfig(hidden=7, encoder_unit="gru-appendix", decoder_unit="gru-paper")
+    assert read_model_config({"encoder_reset": "before", "decoder_reset": "after"}, "config.json") == ModelConfig()
+
+
+def test_what_no_version_wrote_is_refused() -> None:
+    with pytest.raises(UserError, match=r"config\.json: unknown key `encoder_reset`"):
+        read_model_config({"encoder_reset": "never"}, "config.json")

@@ -1,0 +1,301 @@
+"""Every member of the family equals its equations (tests/family_reference.py), in every way it can be computed."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.errors import UserError
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.sources import SourceBatch
+from phrasescore.phrases import Phrases
+from phrasescore.vocabulary import END
+from tests import family_reference
+from tests.conftest import TINY
+from tests.nn.test_against_reference import SOURCES, TARGETS, random_network, scores, shared
+from tests.reference import Weights
+
+BASE = replace(TINY, hidden=6, embedding=5, maxout=4, output_rank=0)
+UNITS = ("rnn", "gru-paper", "gru-appendix", "gru", "lstm")
+SIMPLEST: dict[str, Any] = {"bridge": "last", "feed_context": False, "readout": "state", "summary": False}
+NOTE_000: dict[str, Any] = {
+    "encoder_unit": "gru",
+    "decoder_unit": "gru",
+    "summary": False,
+    "bridge": "last",
+    "readout": "word-state-context",
+}
+BAHDANAU: dict[str, Any] = {
+    "directions": "both",
+    "bridge": "first-backward",
+    "attention": "concat",
+    "attention_order": "before",
+}
+LUONG: dict[str, Any] = {
+    "encoder_unit": "lstm",
+    "decoder_unit": "lstm",
+    "bridge": "last",
+    "feed_context": False,
+    "attention": "general",
+    "readout": "attentional",
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    **{f"unit {unit}": {"encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
+    **{f"{unit} without biases": {"encoder_unit": unit, "decoder_unit": unit, "biases": "none"} for unit in UNITS},
+    **{f"{unit}, the authors' biases": {"decoder_unit": unit, "biases": "authors"} for unit in UNITS},
+    **{f"simplest, {unit}": {**SIMPLEST, "encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
+    **{f"simplest without words, {unit}": {**SIMPLEST, "decoder_unit": unit, "encoder_unit": unit, "feed_word": False}
+       for unit in UNITS},
+    "the lecture's, shared": {**SIMPLEST, "encoder_unit": "rnn", "decoder_unit": "rnn", "feed_word": False,
+                              "share_units": True},
+    "shared units and words": {**SIMPLEST, "encoder_unit": "gru", "decoder_unit": "gru", "encoder_layers": 2,
+                               "decoder_layers": 2, "share_units": True, "share_embeddings": True},
+    "maxout without context": {"feed_context": False},
+    "maxout without words": {"feed_word": False},
+    "maxout of the state alone": {"feed_context": False, "feed_word": False},
+    "stacked": {"encoder_layers": 3, "decoder_layers": 2, "decoder_unit": "lstm"},
+    "reversed": {"reverse_source": True, "encoder_layers": 2},
+    "tutorial": NOTE_000,
+    "tutorial, rank 3": {**NOTE_000, "output_rank": 3},
+    **{
+        f"{bridge}, {directions}, {unit}": {
+            "directions": directions,
+            "bridge": bridge,
+            "encoder_unit": unit,
+            "decoder_unit": unit,
+            "encoder_layers": 3,
+            "decoder_layers": 2,
+        }
+        for bridge, directions, unit in itertools.product(
+            ("context", "last", "both", "both-tanh", "first-backward"), ("both", "halves"), ("gru", "lstm")
+        )
+    },
+    **{
+        f"{attention} {order}": {"attention": attention, "attention_order": order}
+        for attention, order in itertools.product(("dot", "general", "concat"), ("before", "after"))
+    },
+    "Bahdanau": BAHDANAU,
+    "Bahdanau, lstm": {**BAHDANAU, "encoder_unit": "lstm", "decoder_unit": "lstm", "decoder_layers": 2},
+    "Bahdanau reversed": {**BAHDANAU, "reverse_source": True},
+    "Luong": LUONG,
+    "Luong with input feeding": {**LUONG, "input_feeding": True, "encoder_layers": 2, "decoder_layers": 2},
+    "input feeding, halves": {**LUONG, "input_feeding": True, "directions": "halves", "encoder_layers": 2,
+                              "decoder_layers": 2},
+    "input feeding, rank 3, context too": {**LUONG, "input_feeding": True, "feed_context": True, "output_rank": 3},
+    "input feeding before": {**LUONG, "input_feeding": True, "attention_order": "before"},
+    "notes' dot": {"encoder_unit": "gru", "decoder_unit": "gru", "encoder_layers": 2, "directions": "both",
+                   "bridge": "both-tanh", "annotations": "bridged", "attention": "dot", "feed_context": False,
+                   "readout": "state-context"},
+    "notes' concat": {"encoder_unit": "gru", "decoder_unit": "gru", "directions": "both", "bridge": "both-tanh",
+                      "annotations": "bridged", "attention": "concat", "attention_order": "before",
+                      "readout": "state"},
+    "bridged lstm": {"encoder_unit": "lstm", "decoder_unit": "lstm", "directions": "both", "bridge": "both",
+                     "annotations": "bridged", "attention": "dot"},
+}  # fmt: skip
+
+
+def config_of(name: str) -> ModelConfig:
+    return replace(BASE, **VARIANTS[name])
+
+
+def weights_of(network: EncoderDecoder) -> Weights:
+    return {name: tensor.double().numpy() for name, tensor in network.state_dict().items()}
+
+
+def expected_scores(network: EncoderDecoder) -> NDArray[np.float64]:
+    weights = weights_of(network)
+    return np.array(
+        [
+            family_reference.pair_log_prob(weights, network.config, source, target, END)
+            for source, target in zip(SOURCES, TARGETS, strict=True)
+        ]
+    )
+
+
+def apart() -> tuple[PairBatch, list[int]]:
+    """The pairs as a training batch, and which they are."""
+    order = sorted(range(len(TARGETS)), key=lambda pair: -len(TARGETS[pair]))
+    sources, targets = ([lists[pair] for pair in order] for lists in (SOURCES, TARGETS))
+    return PairBatch.apart(Phrases.from_lists(sources), Phrases.from_lists(targets)), order
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.usefixtures("double_precision")
+def test_scores_equal_the_equations(name: str) -> None:
+    network = random_network(config_of(name))
+    expected = expected_scores(network)
+    assert np.abs(scores(network, shared()) - expected).max() < 1e-9
+    batch, order = apart()
+    assert np.abs(scores(network, batch) - expected[order]).max() < 1e-9
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_pair_has_its_score_in_any_company(name: str) -> None:
+    """Alone there is no padding; so masks, and rows that are filled up, change nothing."""
+    network = random_network(config_of(name))
+    together = scores(network, shared())
+    alone = [scores(network, shared([source], [target]))[0] for source, target in zip(SOURCES, TARGETS, strict=True)]
+    assert np.abs(together - alone).max() < 1e-4
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@torch.inference_mode()
+def test_steps_give_the_scores_of_teacher_forcing(name: str) -> None:
+    network = random_network(config_of(name))
+    closed = [[*target, END] for target in TARGETS]
+    state = network.start(network.encode(SourceBatch.of(Phrases.from_lists(SOURCES))))
+    # Rows are mixed up before the first step and after each.
+    rows = list(range(len(SOURCES)))
+    words: torch.Tensor | None = None
+    found = np.zeros(len(SOURCES))
+    for step in range(max(map(len, closed))):
+        keep = [row for row, pair in reversed(list(enumerate(rows))) if len(closed[pair]) > step]
+        rows = [rows[row] for row in keep]
+        state = state.take(torch.tensor(keep))
+        if step:
+            words = torch.tensor([closed[pair][step - 1] for pair in rows])
+        log_prob_BV, state, attention_BL = network.step(state, words)
+        found[rows] += [float(log_p[closed[pair][step]]) for log_p, pair in zip(log_prob_BV, rows, strict=True)]
+        assert torch.allclose(log_prob_BV.exp().sum(1), torch.ones(len(rows)), atol=1e-5)
+        assert (attention_BL is None) == (network.config.attention == "none")
+        rows = [*rows]
+    assert np.abs(found - scores(network, shared())).max() < 1e-5 * 7
+
+
+def test_a_state_may_be_copied() -> None:
+    network = random_network(config_of("Luong with input feeding"))
+    with torch.inference_mode():
+        state = network.start(network.encode(SourceBatch.of(Phrases.from_lists(SOURCES[:2]))))
+        _, state, _ = network.step(state, None)
+        state = state.take(torch.tensor([1, 1, 0])).take(torch.tensor([2, 0, 1]))
+        log_prob_BV, _, _ = network.step(state, torch.tensor([3, 4, 4]))
+    weights = weights_of(network)
+    for row, (source, word) in enumerate([(0, 3), (1, 4), (1, 4)]):
+        found, _ = family_reference.next_log_probs(weights, network.config, SOURCES[source], [word], END)
+        assert np.abs(log_prob_BV[row].numpy() - found[1]).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["Bahdanau", "Bahdanau reversed", "Luong with input feeding", "notes' dot"])
+def test_attention_weights_are_those_of_the_equations(name: str) -> None:
+    network = random_network(config_of(name))
+    for batch, order in (apart(), (shared(), list(range(len(SOURCES))))):
+        with torch.inference_mode():
+            weights_IL = network.attention(batch).numpy()
+        position = 0
+        for pair in order:
+            _, looked = family_reference.next_log_probs(
+                weights_of(network), network.config, SOURCES[pair], TARGETS[pair], END
+            )
+            for expected in looked:
+                assert np.abs(weights_IL[position, : len(expected)] - expected).max() < 1e-5
+                assert (weights_IL[position, len(expected) :] == 0).all()
+                position += 1
+        assert position == len(weights_IL)
+
+
+def test_without_attention_there_is_nothing_to_show() -> None:
+    with pytest.raises(UserError, match="no attention to show"):
+        random_network(BASE).attention(shared())
+
+
+@pytest.mark.parametrize("name", ["simplest, lstm", "Bahdanau", "Luong with input feeding", "notes' dot"])
+@pytest.mark.usefixtures("double_precision")
+def test_gradients_by_finite_differences(name: str) -> None:
+    network = random_network(replace(config_of(name), hidden=2, embedding=2, maxout=2))
+    names, parameters = zip(*network.named_parameters(), strict=True)
+    batch, _ = apart()
+
+    def loss(*values: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = torch.func.functional_call(network, dict(zip(names, values, strict=True)), (batch,))
+        return (found * torch.linspace(0.5, 2.0, len(found))).sum()
+
+    assert torch.autograd.gradcheck(loss, parameters, eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=True)
+
+
+@pytest.mark.parametrize("name", ["tutorial", "Luong with input feeding", "simplest, rnn"])
+@pytest.mark.usefixtures("double_precision")
+def test_free_running_goes_on_from_its_own_words(name: str) -> None:
+    network = random_network(config_of(name))
+    weights = weights_of(network)
+    batch, order = apart()
+    with torch.inference_mode():
+        found_I = network(batch, teacher_forcing=0.0).numpy()
+    expected = []
+    for pair in order:
+        own: list[int] = []
+        for word in [*TARGETS[pair], END]:
+            log_p = family_reference.next_log_probs(weights, network.config, SOURCES[pair], own, END)[0][-1]
+            expected.append(log_p[word])
+            own.append(int(np.argmax(log_p)))
+    assert np.abs(found_I - expected).max() < 1e-9
+
+
+def test_the_share_of_teacher_forcing_is_drawn_step_by_step() -> None:
+    network = random_network(config_of("tutorial"))
+    batch, _ = apart()
+    with torch.inference_mode():
+        forced, free = network(batch), network(batch, teacher_forcing=0.0)
+        torch.manual_seed(1)
+        mixed = network(batch, teacher_forcing=0.5)
+        torch.manual_seed(1)
+        assert torch.equal(network(batch, teacher_forcing=0.5), mixed)
+    assert not torch.allclose(mixed, forced)
+    assert not torch.allclose(mixed, free)
+
+
+def test_pairs_that_share_prefixes_cannot_run_free() -> None:
+    with pytest.raises(ValueError, match="share prefixes"):
+        random_network(BASE)(shared(), teacher_forcing=0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder_unit": "grru"}, "there is no unit `grru`; did you mean `gru`"),
+        ({"attention": "multiplicative"}, "there is no attention `multiplicative`; known are concat, dot, general"),
+        ({"attention": "dot", "directions": "both"}, "annotations of 12; take"),
+        ({"bridge": "both"}, "bridge `both` needs an encoder in two directions"),
+        ({"bridge": "first-backward"}, "bridge `first-backward` needs an encoder in two directions"),
+        ({"bridge": "last", "decoder_layers": 2}, "at least as many layers"),
+        ({"bridge": "last", "decoder_unit": "lstm"}, "as many parts"),
+        ({"readout": "attentional", "feed_context": False}, "readout `attentional` needs a context"),
+        ({"input_feeding": True}, "readout `attentional`"),
+        ({"annotations": "bridged", "attention": "general"}, "give --bridge both or both-tanh"),
+        ({"share_units": True}, "--no-feed-context"),
+        ({"directions": "halves", "hidden": 5}, "an even number"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        EncoderDecoder(replace(BASE, **changes), 9, 9)
+    assert message in str(caught.value)
+
+
+def test_shared_words_need_one_vocabulary() -> None:
+    with pytest.raises(UserError, match="these have 9 and 8 words"):
+        EncoderDecoder(replace(BASE, share_embeddings=True), 9, 8)
+
+
+def test_shared_weights_are_one() -> None:
+    network = random_network(config_of("shared units and words"))
+    names = set(network.state_dict())
+    assert not any(name.startswith(("decoder.unit", "decoder.upper", "decoder.embedding")) for name in names)
+    assert network.decoder.unit is network.encoder.unit
+    assert network.decoder.embedding is network.encoder.embedding
+
+
+def test_sixteen_bit_products_stay_near() -> None:
+    for name in ("Luong with input feeding", "Bahdanau, lstm", "unit rnn", "bridged lstm"):
+        network = random_network(config_of(name))
+        exact = scores(network, shared())
+        with torch.autocast("cpu", torch.bfloat16):
+            found = scores(network, shared())
+        assert np.abs(found - exact).max() < 0.5

@@ -1,0 +1,239 @@
+"""The units and the encoder equal torch's own modules where those compute the same, and files can add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from phrasescore.errors import UserError
+from phrasescore.nn.attention import ATTENTIONS, register_attention
+from phrasescore.nn.config import Biases, ModelConfig
+from phrasescore.nn.encoder import Encoder
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.initialisation import initialise
+from phrasescore.nn.sources import SourceBatch
+from phrasescore.nn.units import UNITS, GatedForm, GatedUnit, LstmUnit, TanhUnit, register_unit
+from phrasescore.phrases import Phrases
+from phrasescore.vocabulary import END
+from tests.conftest import TINY
+from tests.nn.test_against_reference import SOURCES, random_network, scores, shared
+
+TORCH_CELLS = {"rnn": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
+TORCH_STACKS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+
+def torch_weights(unit: nn.Module) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The weights and biases as torch's modules hold them: of [x; c], of h, and a bias with each."""
+    assert isinstance(unit, GatedUnit | TanhUnit | LstmUnit)
+    layers = [unit.recurrent_gates, unit.recurrent_candidate] if isinstance(unit, GatedUnit) else [unit.recurrent]
+    inputs = unit.input.weight if unit.context is None else torch.cat((unit.input.weight, unit.context.weight), dim=1)
+    hidden = torch.cat([layer.weight for layer in layers])
+    return inputs, hidden, unit.input.bias, torch.cat([layer.bias for layer in layers])
+
+
+@pytest.mark.parametrize("context", [0, 3])
+@pytest.mark.parametrize("kind", TORCH_CELLS)
+@torch.no_grad()
+def test_units_equal_torch_s_cells(kind: str, context: int) -> None:
+    """A context is one more input to them."""
+    torch.manual_seed(1)
+    unit = UNITS[kind](4, 6, context, "all")
+    twin = TORCH_CELLS[kind](4 + context, 6)
+    assert isinstance(unit, nn.Module)
+    assert sum(p.numel() for p in unit.parameters()) == sum(p.numel() for p in twin.parameters())
+    for mine, its in zip(torch_weights(unit), twin.parameters(), strict=True):
+        its.copy_(mine)
+    x, h, c = torch.randn(5, 4), torch.randn(5, unit.state), torch.randn(5, context)
+    expected = twin(torch.cat((x, c), dim=1), h.chunk(2, dim=1) if kind == "lstm" else h)
+    expected = torch.cat(expected, dim=1) if kind == "lstm" else expected
+    found = unit.step(unit.project(x), h, unit.project_context(c) if context else None)
+    assert torch.allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["gru-paper", "gru-appendix", "gru"])
+@torch.no_grad()
+def test_the_reset_gate_stands_where_it_is_told(form: GatedForm) -> None:
+    """torch.nn.GRU resets after the product, and only that; a context goes inside only in the appendix."""
+    torch.manual_seed(1)
+    unit = GatedUnit(4, 6, 3, form=form)
+    twin = nn.GRUCell(4, 6, bias=False)
+    twin.weight_ih.copy_(unit.input.weight)
+    twin.weight_hh.copy_(torch.cat((unit.recurrent_gates.weight, unit.recurrent_candidate.weight)))
+    x, h, c = torch.randn(5, 4), torch.randn(5, 6), torch.randn(5, 3)
+    is_equal = torch.allclose(unit.step(unit.project(x), h), twin(x, h), atol=1e-6)
+    assert is_equal == (form != "gru-paper")
+    assert unit.context is not None
+    whole = nn.GRUCell(7, 6, bias=False)
+    whole.weight_ih.copy_(torch.cat((unit.input.weight, unit.context.weight), dim=1))
+    whole.weight_hh.copy_(twin.weight_hh)
+    found = unit.step(unit.project(x), h, unit.project_context(c))
+    assert torch.allclose(found, whole(torch.cat((x, c), dim=1), h), atol=1e-6) == (form == "gru")
+
+
+@pytest.mark.parametrize("kept_apart", [False, True])
+@pytest.mark.parametrize("directions", ["forward", "both"])
+@pytest.mark.parametrize("kind", TORCH_STACKS)
+@torch.no_grad()
+def test_the_encoder_equals_torch_s_on_packed_sequences(kind: str, directions: Any, kept_apart: bool) -> None:
+    torch.manual_seed(2)
+    config = replace(
+        TINY, encoder_unit=kind, directions=directions, encoder_layers=2, hidden=6, biases="all", summary=False
+    )
+    encoder = Encoder(9, config, summary=False, annotate=True)
+    twin = TORCH_STACKS[kind](5, 6, num_layers=2, bidirectional=directions == "both")
+    units = [unit for layer in zip(*encoder.directions, strict=True) for unit in layer]
+    # torch's order: layer by layer, forward and backward in each.
+    its = iter(twin.parameters())
+    for unit in units:
+        assert isinstance(unit, nn.Module)
+        for mine in torch_weights(unit):
+            next(its).copy_(mine)
+    assert next(its, None) is None
+    closed = [[*source, END] for source in SOURCES]
+    padded = nn.utils.rnn.pad_sequence([encoder.embedding.words(torch.tensor(source)) for source in closed])
+    lengths = torch.tensor([len(source) for source in closed])
+    packed = nn.utils.rnn.pack_padded_sequence(padded, lengths, enforce_sorted=False)
+    outputs, last = twin(packed)
+    expected_LSd, _ = nn.utils.rnn.pad_packed_sequence(outputs)
+    found = encoder.encode(SourceBatch.of(Phrases.from_lists(SOURCES), shared=not kept_apart))
+    assert found.annotations_SLd is not None
+    assert found.real_SL is not None
+    assert found.real_SL.sum(1).tolist() == lengths.tolist()
+    expected_SLd = expected_LSd.transpose(0, 1)
+    assert torch.allclose(found.annotations_SLd[found.real_SL], expected_SLd[found.real_SL], atol=1e-6)
+    # h_n of all layers and directions, and c_n of an LSTM.
+    states = [state for layer in found.last_states for state in layer]
+    for part, expected in enumerate(last if kind == "lstm" else (last,)):
+        mine = torch.stack([state[:, 6 * part : 6 * part + 6] for state in states])
+        assert torch.allclose(mine, expected, atol=1e-6)
+
+
+def test_the_tutorial_has_its_number_of_parameters() -> None:
+    """A GRU of 512 with 256 numbers a word, the context at every step, one layer over [word; state; context]."""
+    config = ModelConfig(
+        hidden=512,
+        embedding=256,
+        output_rank=0,
+        encoder_unit="gru",
+        decoder_unit="gru",
+        summary=False,
+        bridge="last",
+        readout="word-state-context",
+        biases="all",
+    )
+    source, target, m, n = 7855, 5893, 256, 512
+    with torch.device("meta"):
+        network = EncoderDecoder(config, source, target)
+    count = sum(parameter.numel() for parameter in network.parameters())
+    encoder = source * m + 3 * n * (m + n + 2)
+    decoder = target * m + 3 * n * (m + n + n + 2)
+    assert count == encoder + decoder + target * (m + n + n + 1) == 14_220_293
+
+
+@pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("biases", ["none", "authors", "all"])
+def test_recurrent_matrices_start_orthogonal(kind: str, biases: Biases) -> None:
+    torch.manual_seed(3)
+    unit = UNITS[kind](4, 6, 0, biases)
+    assert isinstance(unit, nn.Module)
+    initialise(unit, "cho2014")
+    matrices = [p for name, p in unit.named_parameters() if name.startswith("recurrent") and name.endswith("weight")]
+    blocks = [block for matrix in matrices for block in matrix.detach().reshape(-1, 6, 6)]
+    assert len(blocks) == {"rnn": 1, "gru": 3, "lstm": 4}[kind]
+    assert all(torch.allclose(block @ block.t(), torch.eye(6), atol=1e-5) for block in blocks)
+    biases_found = [p for name, p in unit.named_parameters() if name.endswith("bias")]
+    assert bool(biases_found) == (biases != "none")
+    assert all((p == 0).all() for p in biases_found)
+
+
+@pytest.fixture
+def additions() -> Iterator[None]:
+    """A unit and an attention of the user's."""
+
+    @register_unit("leaky")
+    class LeakyUnit(nn.Module):
+        """h' = (h + tanh(W x + U h + C c)) / 2."""
+
+        def __init__(self, inputs: int, hidden: int, context: int, biases: Biases) -> None:
+            super().__init__()
+            self.hidden = self.state = self.rows = hidden
+            self.inner = TanhUnit(inputs, hidden, context, biases)
+
+        def project(self, x_Nm: Tensor) -> Tensor:
+            return self.inner.project(x_Nm)
+
+        def project_context(self, c_Sd: Tensor) -> Tensor:
+            return self.inner.project_context(c_Sd)
+
+        def step(self, x_Bn: Tensor, h_Bn: Tensor, context_Bn: Tensor | None = None) -> Tensor:
+            return (h_Bn + self.inner.step(x_Bn, h_Bn, context_Bn)) / 2
+
+    @register_attention("even")
+    class EvenAttention(nn.Module):
+        """All words alike."""
+
+        def __init__(self, query: int, annotation: int) -> None:
+            super().__init__()
+
+        def keys(self, annotations_SLd: Tensor) -> Tensor:
+            return annotations_SLd
+
+        def scores(self, query_Bn: Tensor, keys_BLk: Tensor) -> Tensor:
+            return keys_BLk.new_zeros(keys_BLk.shape[:2])
+
+    yield
+    UNITS._things.pop("leaky")
+    ATTENTIONS._things.pop("even")
+
+
+@pytest.mark.usefixtures("additions")
+def test_a_user_s_unit_and_attention_are_used() -> None:
+    config = replace(TINY, encoder_unit="leaky", decoder_unit="leaky", attention="even", decoder_layers=2)
+    network = random_network(config)
+    weights_IL = network.attention(shared())
+    assert np.isfinite(scores(network, shared())).all()
+    assert weights_IL[0].tolist() == [0.25, 0.25, 0.25, 0.25, 0, 0]
+    found = scores(network, shared())
+    scores_of_gru = scores(random_network(replace(config, encoder_unit="rnn")), shared())
+    assert not np.allclose(found, scores_of_gru)
+
+
+@pytest.mark.usefixtures("additions")
+def test_a_name_is_given_once() -> None:
+    with pytest.raises(UserError, match="already the unit `leaky`"):
+        register_unit("leaky")(TanhUnit)
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(UserError, match="there is no unit `leaky`; known are gru, gru-appendix, gru-paper, lstm, rnn"):
+        UNITS["leaky"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"share_units": True, "feed_context": False, "encoder_unit": "lstm", "decoder_unit": "lstm"},
+        {"feed_word": False, "feed_context": False, "readout": "state"},
+        {"attention": "concat", "directions": "both", "encoder_layers": 2, "share_embeddings": True},
+    ],
+)
+def test_a_model_folder_holds_any_member(tmp_path: Path, changes: dict[str, Any]) -> None:
+    from phrasescore.model_folder import load_model, save_description, save_weights
+    from phrasescore.vocabulary import Vocabulary
+
+    config = replace(TINY, **changes)
+    network = random_network(config)
+    words = Vocabulary([b"%d" % number for number in range(7)])
+    save_description(tmp_path, config, "target-given-source", words, words, {})
+    save_weights(tmp_path, network)
+    loaded = load_model(tmp_path).network
+    assert loaded.config == config
+    assert (scores(loaded, shared()) == scores(network, shared())).all()
