@@ -295,6 +295,17 @@ class MosesIni:
         ini.set_weights({label: weights})
         self.lines = ini.lines
 
+    def without_feature(self, label: str) -> MosesIni:
+        """Return a copy that lacks a feature and its weights.
+
+        Raises:
+            UserError: there is no such feature.
+        """
+        rows = {self.feature(label).row}
+        rows |= {row for row, value in self._rows("weight") if _words(value)[0] == f"{label}="}
+        kept = [line for row, line in enumerate(self.lines) if row not in rows]
+        return MosesIni(kept, self.name, self.folder)
+
     def with_absolute_paths(self) -> MosesIni:
         """Return a copy that can stand anywhere: Moses takes relative paths from its working directory."""
         ini = self.copy()

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from experiments.speed import language_model, pipeline, scoring, training
+from experiments.speed import decoder, language_model, pipeline, scoring, training
 from phrasescore import __version__
 from phrasescore.device import choose_device, keep_freed_memory
 from phrasescore.files import write_atomically
@@ -23,6 +23,8 @@ _TABLES = (
 )
 """The large table beside the repository, where there is one, or the small one in it."""
 _PARTS = ("scoring", "training", "pipeline", "memory", "language-model")
+_DECODER = "decoder"
+"""Measured where --ini says with what."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -31,7 +33,7 @@ def parse_arguments() -> argparse.Namespace:
     table = next(path for path in _TABLES if path.exists())
     parser.add_argument("--table", type=Path, default=table, help="phrase table (default: %(default)s)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
-    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS, help="what to measure (default: all)")
+    parser.add_argument("--parts", nargs="*", choices=_PARTS, default=_PARTS, help="what to measure (default: all)")
     parser.add_argument("--lines", type=int, default=16_384, help="lines to score (default: %(default)s)")
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each scorer (default: %(default)s)")
     parser.add_argument("--updates", type=int, default=80, help="training updates (default: %(default)s)")
@@ -44,7 +46,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, default=Path("results/speed"), help="folder of the report (default: %(default)s)"
     )
-    return parser.parse_args()
+    group = parser.add_argument_group("decoder", "measured if --ini and --source are given")
+    group.add_argument("--ini", type=Path, help="tuned moses.ini with a CSLM feature")
+    group.add_argument("--source", type=Path, help="prepared sentences")
+    group.add_argument("--sentences", type=int, default=100, help="how many of them (default: %(default)s)")
+    args = parser.parse_args()
+    if (args.ini is None) != (args.source is None):
+        parser.error("--ini and --source go together")
+    return args
 
 
 def machine(device_name: str) -> dict[str, Any]:
@@ -102,6 +111,15 @@ def as_table(report: dict[str, Any]) -> str:
             f"| language model, unnormalised, {found['precision']} | {speed['unnormalised']:,.0f} queries/s, "
             f"{found['times_exact']:.1f} times exact |",
         ]
+    if _DECODER in report:
+        found = report[_DECODER]
+        rows.append(f"| decoder without the language model | {found['without']['first_seconds']:.3f} s a sentence |")
+        rows += [
+            f"| with it, {name} | {found[name]['first_seconds']:.3f} s a sentence, {found[name]['times_without']:.1f} "
+            f"times; {found[name]['first_queries']:,.0f} queries, {found[name]['first_served']:.0%} of them from the "
+            f"cache; again: {found[name]['again_seconds']:.3f} s, {found[name]['again_served']:.0%} |"
+            for name in ("normalised", "unnormalised")
+        ]
     return "\n".join(rows) + "\n"
 
 
@@ -116,8 +134,9 @@ def main() -> None:
         "pipeline": lambda: pipeline.measure_pipeline(args.table),
         "memory": lambda: pipeline.measure_memory(args.table, args.memory_lines),
         "language-model": lambda: language_model.measure(args.device, args.preset, args.repetitions),
+        _DECODER: lambda: decoder.measure(args.ini, args.source, args.sentences),
     }
-    for part in args.parts:
+    for part in [*args.parts, *([_DECODER] if args.ini else [])]:
         report[part] = measurements[part]()
         args.output.mkdir(parents=True, exist_ok=True)
         write_atomically(args.output / "report.json", to_json(report))

@@ -156,6 +156,9 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     added = [line for line in ini.lines if line not in before.lines]
     assert added == ["CSLM name=CSLM0 backoff=/far/lm unnormalised=true path=cslm\n", "CSLM0= 0.25\n"]
     assert [line for line in ini.lines if line not in added] == before.lines
+    assert ini.without_feature("CSLM0").lines == before.lines
+    with pytest.raises(UserError, match="has no feature `CSLM0`"):
+        before.without_feature("CSLM0")
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0")) == tmp_path / "cslm"
     for label, message in (("CSLM0", "a second feature"), ("a_b", "cannot tune")):
