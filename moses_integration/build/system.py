@@ -175,14 +175,28 @@ def build_system(
     language_model = folder / f"lm.{text.target_language}.arpa"
     with step("language model"):
         report["language_model"] = asdict(build_language_model(corpus.target, language_model, settings.order))
+    write_atomically(folder / PREPARATION, json.dumps(asdict(text), indent=2).encode())
+    write_atomically(folder / REPORT, json.dumps(report, indent=2, default=str).encode())
+    return write_initial_ini(folder, language_model.name, settings.order)
+
+
+def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni:
+    """Write the moses.ini of a system folder, with the weights that train-model.perl gives, and return it.
+
+    Args:
+        folder: has the tables, under their usual names.
+        language_model: what the ini names: a file of that folder or an absolute path.
+        order: of the language model.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
     ini = _INI.format(
         table=PHRASE_TABLE,
         reordering=_REORDERING.format(kind=REORDERING_TYPE, path=REORDERING_TABLE),
-        lm=language_model.name,
-        order=settings.order,
+        lm=language_model,
+        order=order,
     )
-    write_atomically(folder / PREPARATION, json.dumps(asdict(text), indent=2).encode())
-    write_atomically(folder / REPORT, json.dumps(report, indent=2, default=str).encode())
     write_atomically(folder / INI, ini.encode())
     return MosesIni.read(folder / INI)
 
