@@ -146,8 +146,8 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             temporary.replace(path)
         except BaseException as error:
             temporary.unlink(missing_ok=True)
+            _forget_buffer(raw)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                _forget_buffer(raw)
                 raise UserError(
                     f"{path}: cannot be written ({error.strerror}); free space or write to another disk, "
                     "nothing was changed"
@@ -165,7 +165,7 @@ def try_to_lock(file: IO[bytes]) -> bool:
 
 
 def _forget_buffer(raw: BinaryIO) -> None:
-    """Drop what a failed write left in the buffer, so that closing does not fail on it again."""
+    """Drop what is left in the buffer, so that closing does not fail: the disk may be full for another file's sake."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, raw.fileno())
     os.close(null)
