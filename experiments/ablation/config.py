@@ -59,6 +59,8 @@ class Config:
     """Options of `phrasescore train`."""
     language_model: tuple[str, ...] = ()
     """Options of `phrasescore lm train`."""
+    sentence_network: tuple[str, ...] = ()
+    """Options of `phrasescore train` for the network that is trained on sentences."""
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
@@ -78,7 +80,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     sections = {"data": DataSection, "build": BuildSection, "tuning": TuningSection}
     for key, section in sections.items():
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
-    for key in ("network", "language_model"):
+    for key in ("network", "language_model", "sentence_network"):
         values[key] = tuple(
             word for name, value in values.get(key, {}).items() for word in (f"--{name.replace('_', '-')}", str(value))
         )

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.ablation.config import Config
 from experiments.ablation.rows import Column, Row
 from experiments.ablation.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
+from moses_integration.list_scorers import ScorerChoice
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, read_lines
@@ -24,41 +26,27 @@ NETWORKS: dict[str, tuple[str, ...]] = {
     "reverse": ("--direction", "source-given-target"),
 }
 """What sets a network apart from the first one, as options of `phrasescore train`."""
-CSLM = "cslm"
+CSLM, S2S = "cslm", "s2s"
 
 
 class Networks:
     """Trains networks for one system, and adds them to it."""
 
-    def __init__(
-        self,
-        folder: Path,
-        system: Json,
-        options: Sequence[str],
-        language_model_options: Sequence[str],
-        texts: Sequence[Path],
-        target_texts: tuple[Path, Path],
-        steps: Steps,
-    ) -> None:
+    def __init__(self, folder: Path, config: Config, system: Json, steps: Steps) -> None:
         """Nothing is trained yet.
 
         Args:
-            folder: of the ablation; `system/` lies in it.
+            folder: of the ablation; `system/` and `prepared/` lie in it.
+            config: with the options of the networks.
             system: what the system was built of, for the steps.
-            options: of `phrasescore train`.
-            language_model_options: of `phrasescore lm train`.
-            texts: prepared source texts that will be decoded; only what they need of the table is scored.
-            target_texts: prepared target text for the language model to learn from, and other to judge it by.
             steps: of the ablation.
         """
-        self._folder, self._system, self._steps = folder, system, steps
-        self._options, self._language_model_options = tuple(options), tuple(language_model_options)
-        self._texts, self._target_texts = texts, target_texts
+        self._folder, self._config, self._system, self._steps = folder, config, system, steps
         self.trained: dict[str, Json] = {}
         """What is known of each network that was asked for."""
 
     def ini_of(self, row: Row) -> tuple[MosesIni, Json]:
-        """Return the moses.ini of a row, not tuned, and what it rests on.
+        """Return the moses.ini of a row without networks that score lists, not tuned, and what it rests on.
 
         Raises:
             UserError: a step fails.
@@ -71,22 +59,44 @@ class Networks:
             name = f"{name}.{column.name}"
             table = self._annotate(table, name, rests_on, column)
             ini.add_columns(ini.phrase_table().label, table, column.width)
-        if "CSLM" in row.parts and "RESCORING" not in row.parts:
+        if "CSLM" in row.parts:
             rests_on["networks"][CSLM] = self.language_model()
             ini.add_feature("CSLM", "CSLM0", {"path": self._folder / CSLM, "backoff": ini.language_model()}, [0.2])
         return ini, rests_on
 
+    def scorers(self, row: Row) -> list[ScorerChoice]:
+        """Return what scores the n-best lists of a row; it is trained if it is not yet."""
+        kinds = {"CSLM": ("lm", CSLM, self.language_model), "S2S": ("sentences", S2S, self._sentence_network)}
+        choices = []
+        for label in row.listed:
+            kind, name, train = kinds[label]
+            train()
+            choices.append(ScorerChoice(label, kind, self._folder / name))
+        return choices
+
     def language_model(self) -> Json:
         """Train the neural language model, if it is not yet, and return what is known of it."""
-        train, validation = map(str, self._target_texts)
-        command = ["lm", "train", train, "-o", str(self._folder / CSLM), "--validation", validation]
-        command += self._language_model_options
+        command = ["lm", "train", self._text("train", "target"), "-o", str(self._folder / CSLM)]
+        command += ["--validation", self._text("dev", "target"), *self._config.language_model]
         return self._trained(CSLM, command)
+
+    def _sentence_network(self) -> Json:
+        command = ["train", "-o", str(self._folder / S2S)]
+        for side in ("source", "target"):
+            command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
+        return self._trained(S2S, [*command, *self._config.sentence_network])
+
+    def _text(self, part: str, side: str) -> str:
+        """Return the prepared text of a part of the data set."""
+        if part == "train":
+            language = self._config.data.source if side == "source" else self._config.data.target
+            return str(self._folder / "system" / "corpus" / f"train.{language}")
+        return str(self._folder / "prepared" / f"{part}.{'source' if side == 'source' else 'reference0'}")
 
     def _train(self, name: str) -> Json:
         system = self._folder / "system"
         command = ["train", str(system / PHRASE_TABLE), "-o", str(self._folder / name)]
-        command += ["--validation", str(system / VALIDATION / PHRASE_TABLE), *self._options, *NETWORKS[name]]
+        command += ["--validation", str(system / VALIDATION / PHRASE_TABLE), *self._config.network, *NETWORKS[name]]
         return self._trained(name, command)
 
     def _trained(self, name: str, command: Sequence[str]) -> Json:
@@ -109,14 +119,15 @@ class Networks:
         annotated.parent.mkdir(exist_ok=True)
         models = [word for network in column.networks for word in ("-m", str(self._folder / network))]
         report = annotated.with_suffix(".json")
+        texts = [self._text(part, "source") for part in ("dev", "test")]
 
         def work() -> Json:
             command = ["annotate", str(table), *models, "-o", str(annotated), *column.options]
-            _run(phrasescore, [*command, "--only-sources-in", *map(str, self._texts), "--report", str(report)])
+            _run(phrasescore, [*command, "--only-sources-in", *texts, "--report", str(report)])
             counts: Json = json.loads(read_bytes(report))
             return counts
 
-        self._steps.run(f"annotate.{name}", [rests_on, list(column.options), list(map(str, self._texts))], work)
+        self._steps.run(f"annotate.{name}", [rests_on, list(column.options), texts], work)
         return annotated
 
 

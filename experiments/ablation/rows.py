@@ -14,6 +14,7 @@ PARTS = {
     "WP": "with RNN: one more column, the count of target words that the network does not know",
     "CSLM": "a neural language model as a feature of the decoder",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
+    "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
 }
 """What a part is; those that change another part need it in the row."""
 _NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "WP": "RNN", "RESCORING": "CSLM"}
@@ -61,9 +62,15 @@ class Row:
         order = ["RNN", "CSLM", *PARTS]
         return "".join(f"+{part}" for part in sorted(self.parts, key=order.index)) or BASELINE
 
-    def without(self, *parts: str) -> Row:
-        """Return the row that lacks these parts."""
-        return Row(self.parts - set(parts))
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The networks that score n-best lists, not what is decoded."""
+        return (*(["CSLM"] if "RESCORING" in self.parts else []), *(["S2S"] if "S2S" in self.parts else []))
+
+    @property
+    def decoded(self) -> Row:
+        """The row whose n-best lists they score; the same row if there are none."""
+        return Row(self.parts - {*self.listed, "RESCORING"})
 
     def columns(self) -> list[Column]:
         """Return what the row appends to the table, in order."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.ablation.config import Config
-from experiments.ablation.networks import CSLM, Networks
+from experiments.ablation.networks import Networks
 from experiments.ablation.report import side_by_side
 from experiments.ablation.rows import Row, extended_by
 from experiments.ablation.steps import Steps
@@ -58,15 +58,7 @@ class Ablation:
         data, config = self._data(), self._config
         built = [data.description, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
-        self._networks = Networks(
-            self._folder,
-            system,
-            config.network,
-            config.language_model,
-            [self._prepared(part, "source") for part in ("dev", "test")],
-            (self._system / "corpus" / f"train.{config.data.target}", self._prepared("dev", "reference0")),
-            self._steps,
-        )
+        self._networks = Networks(self._folder, config, system, self._steps)
         rows = {row.name: self._row(row) for row in config.rows}
         report = {
             "version": __version__,
@@ -140,7 +132,7 @@ class Ablation:
 
     def _row(self, row: Row) -> list[Json]:
         """Return what each seed gave."""
-        if "RESCORING" in row.parts:
+        if row.listed:
             return self._rescored_row(row)
         ini, rests_on = self._networks.ini_of(row)
         settings = asdict(self._config.tuning)
@@ -167,30 +159,29 @@ class Ablation:
         return {**self._scored(row, tuning, tokens), "iterations": [asdict(one) for one in tuning.iterations]}
 
     def _rescored_row(self, row: Row) -> list[Json]:
-        """Return what each seed gave when the language model chooses from the lists of the row without it."""
-        inside = row.without("CSLM", "RESCORING")
+        """Return what each seed gave when networks choose from the lists of the row without them."""
         settings = asdict(self._config.tuning)
-        language_model = self._networks.language_model()
+        choices = self._networks.scorers(row)
+        trained = [self._networks.trained[choice.path.name] for choice in choices]
         return [
             self._steps.run(
                 f"{row.name}.seed{before['seed']}",
-                [before, language_model, settings, RESCORED],
-                lambda before=before: self._rescore(row, inside, before["seed"]),  # type: ignore[misc]
+                [before, trained, settings, RESCORED],
+                lambda before=before: self._rescore(row, choices, before["seed"]),  # type: ignore[misc]
             )
-            for before in self._row(inside)
+            for before in self._row(row.decoded)
         ]
 
-    def _rescore(self, row: Row, inside: Row, seed: int) -> Json:
-        work, tuned = self._work(row, seed), MosesIni.read(self._work(inside, seed) / "moses.ini")
-        choice = ScorerChoice("CSLM", "lm", self._folder / CSLM)
-        scorers = load_scorers([choice], choose_device("auto", "auto"), tuned.language_model())
+    def _rescore(self, row: Row, choices: Sequence[ScorerChoice], seed: int) -> Json:
+        work, tuned = self._work(row, seed), MosesIni.read(self._work(row.decoded, seed) / "moses.ini")
+        scorers = load_scorers(choices, choose_device("auto", "auto"), tuned.language_model())
         lists = {}
         for part in ("dev", "test"):
             source, path = self._prepared(part, "source"), work / f"{part}.nbest"
             self._toolkit.decode(tuned, source, work / f"{part}.before", NbestRequest(path, RESCORED), work)
             lists[part] = add_scores(list(read_nbest(path)), list(read_lines(source)), scorers)
         candidates = from_nbest(lists["dev"], read_references(self._references("dev")))
-        start = starting_weights(lists["dev"][0], tuned.weights(), ["CSLM"])
+        start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))
         [tuning] = tune_on_list(candidates, start, [seed], restarts=self._config.tuning.restarts)
         best = best_of(rerank(lists["test"], tuning.weights), len(list(read_lines(self._prepared("test", "source")))))
         tokens = work / "test.tokens"

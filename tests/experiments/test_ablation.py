@@ -65,6 +65,10 @@ def test_a_row_is_its_parts() -> None:
     assert row.name == "+RNN+CSLM+WP"
     assert Row.parse(BASELINE).name == BASELINE
     assert [(column.name, column.width) for column in row.columns()] == [("rnn-wp", 2)]
+    assert (row.listed, row.decoded) == ((), row)
+    listed = Row.parse("+RNN+CSLM+RESCORING+S2S")
+    assert (listed.listed, listed.decoded.name) == (("CSLM", "S2S"), "+RNN")
+    assert Row.parse("+CSLM+S2S").decoded.name == "+CSLM"
     many = Row.parse("+RNN+REVERSE+ENSEMBLE+PER-WORD").columns()
     assert [(column.name, len(column.networks)) for column in many] == [("ensemble-per-word", 3), ("reverse", 1)]
 
