@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from experiments.ablation.rows import Row
+from experiments.toml import command_options, read_values
 from moses_integration.build.prepare import Casing
 from moses_integration.toolkit import Name
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 
 
 @dataclass(frozen=True)
@@ -69,10 +67,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     Raises:
         UserError: it cannot be read, or has an unknown key or a value of the wrong type.
     """
-    values = _parse_toml(read_bytes(path), str(path))
-    for change in changes:
-        for key, value in _parse_toml(change.encode(), f"--set {change}").items():
-            values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
+    values = read_values(path, changes)
     known = {item.name: item for item in fields(Config)}
     for key in values:
         if key not in known:
@@ -81,9 +76,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     for key, section in sections.items():
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
     for key in ("network", "language_model", "sentence_network"):
-        values[key] = tuple(
-            word for name, value in values.get(key, {}).items() for word in (f"--{name.replace('_', '-')}", str(value))
-        )
+        values[key] = command_options(values.get(key, {}))
     if "seeds" in values:
         values["seeds"] = tuple(values["seeds"])
     if "rows" in values:
@@ -92,10 +85,3 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         except ValueError as error:
             raise UserError(f"{path}: the row {error}; mend its name") from error
     return Config(**values)
-
-
-def _parse_toml(text: bytes, place: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{place}: is not TOML ({error}); mend it") from error

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from experiments.ablation.config import Config
 from experiments.ablation.rows import Column, Row
-from experiments.ablation.steps import Steps
+from experiments.steps import Steps, run_command
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice
-from phrasescore.cli import main as phrasescore
-from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, read_lines
 
 Json = dict[str, Any]
@@ -103,7 +101,7 @@ class Networks:
         folder = self._folder / name
 
         def work() -> Json:
-            _run(phrasescore, command)
+            run_command(command)
             evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
             best = [one for one in evaluations if one["best"]][-1]
             config = json.loads(read_bytes(folder / "config.json"))
@@ -123,14 +121,9 @@ class Networks:
 
         def work() -> Json:
             command = ["annotate", str(table), *models, "-o", str(annotated), *column.options]
-            _run(phrasescore, [*command, "--only-sources-in", *texts, "--report", str(report)])
+            run_command([*command, "--only-sources-in", *texts, "--report", str(report)])
             counts: Json = json.loads(read_bytes(report))
             return counts
 
         self._steps.run(f"annotate.{name}", [rests_on, list(column.options), texts], work)
         return annotated
-
-
-def _run(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> None:
-    if code := command(arguments):
-        raise UserError(f"`{' '.join(arguments)}` ended with exit code {code}; mend what it said and run this again")

@@ -12,8 +12,8 @@ from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
 from experiments.ablation.report import side_by_side
 from experiments.ablation.rows import Row, extended_by
-from experiments.ablation.steps import Steps
 from experiments.data import DataFolder, prepare
+from experiments.steps import Steps
 from moses_integration.build.system import BuildSettings, SystemText, TextSettings, build_system
 from moses_integration.evaluation import compare, score
 from moses_integration.ini import MosesIni

@@ -11,7 +11,7 @@ from experiments.ablation.config import Config, read_config
 from experiments.ablation.report import side_by_side, table, write_report
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.run import Ablation
-from experiments.ablation.steps import Steps
+from experiments.steps import Steps
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 

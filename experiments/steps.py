@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from phrasescore.cli import main as phrasescore
+from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
 from phrasescore.model_folder import to_json
 
@@ -51,3 +53,15 @@ class Steps:
     def seconds(self, name: str) -> float:
         """Return how long a step took when it was done."""
         return float(json.loads((self._folder / f"{name}.json").read_bytes())["seconds"])
+
+
+def run_command(arguments: Sequence[str]) -> None:
+    """Run a command of `phrasescore` in this process.
+
+    Raises:
+        UserError: it fails; what it said stands on standard error.
+    """
+    if code := phrasescore(arguments):
+        raise UserError(
+            f"`phrasescore {' '.join(arguments)}` ended with exit code {code}; mend what it said and run this again"
+        )

@@ -1,0 +1,40 @@
+"""Configurations of experiments: TOML files, with changes from the command line, and options of commands in them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes
+
+
+def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
+    """Read a file; `changes` are lines of TOML such as `build.aligner = "hmm"` that come after it.
+
+    Raises:
+        UserError: it cannot be read or is not TOML.
+    """
+    values = _parse(read_bytes(path), str(path))
+    for change in changes:
+        for key, value in _parse(change.encode(), f"--set {change}").items():
+            values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
+    return values
+
+
+def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return settings as options of a command: `{hidden = 3, summary = false}` is `--hidden 3 --no-summary`."""
+    words: list[str] = []
+    for key, value in values.items():
+        name = key.replace("_", "-")
+        words += [f"--{name}" if value else f"--no-{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
+    return tuple(words)
+
+
+def _parse(text: bytes, place: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{place}: is not TOML ({error}); mend it") from error

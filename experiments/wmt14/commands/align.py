@@ -1,0 +1,62 @@
+"""`align`: word alignment in parts, for an aligner that holds its text in memory.
+
+Each part is aligned by itself, so a word that is rare in all of them is aligned as a rare word. What is done of a run
+that was stopped is not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from moses_integration.build.alignment import METHODS, align
+from moses_integration.build.parallel_text import read_pairs
+from phrasescore.cli.options import positive
+from phrasescore.files import open_output, read_lines
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser("align", help="align words, in parts", description=__doc__)
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="prepared text")
+    parser.add_argument("target", type=Path, metavar="TARGET", help="its translation")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="links, a line a pair")
+    parser.add_argument("--method", choices=METHODS, default="eflomal", help="(default: %(default)s)")
+    parser.add_argument(
+        "--part", type=positive, default=1_000_000, metavar="N", help="pairs of a part (default: %(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    done = list(_align_parts(args.source, args.target, args.output, args.method, args.part))
+    with open_output(args.output) as stream:
+        for part in done:
+            stream.writelines(line + b"\n" for line in read_lines(part))
+    for part in done:
+        part.unlink()
+    return 0
+
+
+def _align_parts(source: Path, target: Path, output: Path, method: str, size: int) -> Iterator[Path]:
+    """Yield the file of each part's links."""
+    pairs = read_pairs(source, target)
+    for number in count(1):
+        part = list(islice(pairs, size))
+        if not part:
+            return
+        links = output.with_name(f"{output.name}.part{number}.of{size}")
+        if not links.exists():
+            print(f"{links.name}: {len(part):,} pairs", file=sys.stderr)
+            with TemporaryDirectory(prefix=".align", dir=output.parent) as folder:
+                texts = [Path(folder) / side for side in ("source", "target")]
+                for text, lines in zip(texts, zip(*part, strict=True), strict=True):
+                    with open_output(text) as stream:
+                        stream.writelines(line + b"\n" for line in lines)
+                align(texts[0], texts[1], links, method)
+        yield links

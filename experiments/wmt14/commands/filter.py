@@ -1,0 +1,75 @@
+"""`filter`: what texts need of a large system: the lines whose source phrase occurs in them, the likeliest of each."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from heapq import nlargest
+from itertools import groupby
+from pathlib import Path
+
+from moses_integration.build.system import INI, PHRASE_TABLE, PREPARATION, REORDERING_TABLE
+from moses_integration.ini import MosesIni
+from phrasescore.cli.options import positive
+from phrasescore.files import open_input, open_output, read_bytes, write_atomically
+from phrasescore.table.sources import phrases_in_texts
+
+LONGEST_PHRASE = 7
+_SEPARATOR = b" ||| "
+_DIRECT = 2
+"""Which score of a table is p(target | source)."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser("filter", help="keep of a system what texts need", description=__doc__)
+    parser.add_argument("system", type=Path, metavar="SYSTEM", help="system folder")
+    parser.add_argument("--texts", nargs="+", type=Path, required=True, metavar="TEXT", help="prepared source texts")
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        required=True,
+        metavar="N",
+        help="translations of a source phrase to keep, the likeliest; the decoder takes 20 by all its features",
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="system folder to write")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    args.output.mkdir(parents=True, exist_ok=True)
+    kept: set[int] = set()
+    with open_input(args.system / PHRASE_TABLE) as table, open_output(args.output / PHRASE_TABLE) as stream:
+        sources = phrases_in_texts(args.texts, LONGEST_PHRASE)
+        for line in likeliest(table.stream, sources, args.limit):
+            kept.add(_pair(line))
+            stream.write(line)
+    with open_input(args.system / REORDERING_TABLE) as table, open_output(args.output / REORDERING_TABLE) as stream:
+        stream.writelines(line for line in table.stream if _pair(line) in kept)
+    print(f"{args.output}: {len(kept):,} phrase pairs")
+    write_atomically(args.output / PREPARATION, read_bytes(args.system / PREPARATION))
+    # The tables have the same names in both folders, and the language model an absolute one.
+    write_atomically(args.output / INI, MosesIni.read(args.system / INI).to_bytes())
+    return 0
+
+
+def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int) -> Iterator[bytes]:
+    """Yield the lines of a table that are for these phrases, of each the likeliest ones, in their order.
+
+    The lines of a phrase must stand together, as they do in a table of Moses.
+    """
+    for source, group in groupby(lines, lambda line: line.partition(_SEPARATOR)[0]):
+        if source in sources:
+            numbered = list(enumerate(group))
+            best = nlargest(limit, numbered, lambda one: _direct(one[1])) if len(numbered) > limit else numbered
+            yield from (line for _, line in sorted(best))
+
+
+def _direct(line: bytes) -> float:
+    return float(line.split(_SEPARATOR, 3)[2].split(b" ")[_DIRECT])
+
+
+def _pair(line: bytes) -> int:
+    """Return a hash of source and target; two pairs of one hash would only leave one line more."""
+    return hash(tuple(line.split(_SEPARATOR, 2)[:2]))

@@ -1,0 +1,94 @@
+"""`run`: do the steps one after the other; what was done before, by the same commands, is passed over."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.steps import Steps
+from experiments.wmt14.commands.plan import as_text
+from experiments.wmt14.config import read_config
+from experiments.wmt14.corpora import CONFIGS, read_corpora
+from experiments.wmt14.estimates import Estimates
+from experiments.wmt14.rates import read_rates
+from experiments.wmt14.step_commands import main as own
+from experiments.wmt14.steps import GROUPS, OWN, Command, Step, make_steps
+from moses_integration.cli import main as smt
+from moses_integration.installed_moses import find_installation
+from phrasescore.cli import main as phrasescore
+from phrasescore.errors import UserError
+
+# In this process, which saves loading PyTorch for each step.
+_PROGRAMS: dict[str, Callable[[Sequence[str]], int]] = {OWN: own, "phrasescore": phrasescore, "phrasescore-smt": smt}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser("run", help="do the steps", description=__doc__)
+    parser.add_argument("folder", type=Path, help="for everything")
+    parser.add_argument(
+        "--stand-in",
+        type=Path,
+        metavar="DATA",
+        help="a folder with train, dev and test, as experiments.data makes it, in the place of the downloads",
+    )
+    parser.add_argument("--config", type=Path, help="(default: configs/full.toml; with --stand-in stand-in.toml)")
+    parser.add_argument("--until", choices=GROUPS, metavar="STEP", help="the last step to do, as `plan` calls it")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    config = read_config(args.config or CONFIGS / ("stand-in.toml" if args.stand_in else "full.toml"))
+    texts = read_corpora()
+    has_moses = find_installation() is not None
+    estimates = Estimates(texts, config, read_rates())
+    steps = make_steps(config, texts, args.folder, estimates, args.stand_in, has_moses)
+    if not has_moses:
+        print("no Moses: the embedded toolkit does all of it, and is compared with nothing", file=sys.stderr)
+    runner = _Runner(args.folder)
+    groups = list(GROUPS)
+    last = groups.index(args.until or groups[-1])
+    for step in steps:
+        if groups.index(step.group) <= last:
+            runner.do(step)
+    return 0
+
+
+class _Runner:
+    """Does steps."""
+
+    def __init__(self, folder: Path) -> None:
+        self._steps = Steps(folder / "steps", lambda text: print(text, file=sys.stderr, flush=True))
+        self._done: list[Any] = []
+
+    def do(self, step: Step) -> None:
+        """Do a step if it or one before it has changed.
+
+        Raises:
+            UserError: a command failed, or left out what it should have written.
+        """
+
+        def work() -> dict[str, int]:
+            for output in step.outputs:
+                output.parent.mkdir(parents=True, exist_ok=True)
+            for command in step.commands:
+                _run(command)
+            missing = [str(output) for output in step.outputs if not output.exists()]
+            if missing:
+                raise UserError(f"{step.name}: {missing[0]} was not written; run its commands by hand to see why")
+            return {str(output): output.stat().st_size for output in step.outputs}
+
+        self._done.append(self._steps.run(step.name, [step.commands, self._done], work))
+
+
+def _run(command: Command) -> None:
+    program, *arguments = command
+    run_here = _PROGRAMS.get(program)
+    code = run_here(arguments) if run_here else subprocess.run(command, check=False).returncode
+    if code:
+        raise UserError(f"`{as_text(command)}` ended with exit code {code}; mend what it said and run this again")

@@ -1,0 +1,112 @@
+"""How the experiment is done: `configs/full.toml`, and `configs/stand-in.toml` for a trial on a small text."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from moses_integration.toolkit import Name
+from phrasescore.configuration import check_values, option, unknown_key
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes
+
+
+@dataclass(frozen=True)
+class SelectionSection:
+    """Data selection; how much of each parallel text is kept stands in corpora.toml."""
+
+    order: int = option(4, "of the models that judge a sentence", minimum=2)
+    lm_words: float = option(418.0, "million words of the language models' text, of all in corpora.toml", minimum=0)
+
+
+@dataclass(frozen=True)
+class LanguageModelSection:
+    """The back-off language model."""
+
+    order: int = option(5, "of the model", minimum=2)
+    memory: str = option("50%", "that lmplz sorts in")
+
+
+@dataclass(frozen=True)
+class AlignmentSection:
+    """Word alignment."""
+
+    method: str = option("eflomal", "see `phrasescore-smt build --aligner`")
+    part: int = option(1_000_000, "pairs that are aligned together", minimum=1)
+    given: str = option("", "a file of links of the training text, by another aligner, in the place of all that")
+
+
+@dataclass(frozen=True)
+class TablesSection:
+    """Phrase and reordering table."""
+
+    toolkit: Name = option("auto", "what extracts and scores")
+    longest_phrase: int = option(7, "words of a phrase", minimum=1)
+    limit: int = option(100, "translations of a source phrase that the filtered table keeps", minimum=1)
+    draw: float = option(1.0, "share of the table that the network is trained on", minimum=0, maximum=1)
+
+
+@dataclass(frozen=True)
+class TuningSection:
+    """How each row is tuned and decoded."""
+
+    toolkit: Name = option("embedded", "of all rows")
+    processes: int = option(2, "that decode; each holds the filtered tables", minimum=1)
+    nbest: int = option(100, "distinct translations of a list", minimum=1)
+    iterations: int = option(10, "decodings at most", minimum=1)
+    restarts: int = option(20, "random starts of each search", minimum=0)
+
+
+@dataclass(frozen=True)
+class Config:
+    """All of it."""
+
+    selection: SelectionSection
+    language_model: LanguageModelSection
+    alignment: AlignmentSection
+    tables: TablesSection
+    tuning: TuningSection
+    seeds: tuple[int, ...]
+    """Of tuning."""
+    network: tuple[str, ...]
+    """Options of `phrasescore train`."""
+    cslm: tuple[str, ...]
+    """Options of `phrasescore lm train`."""
+
+
+_SECTIONS = {
+    "selection": SelectionSection,
+    "language_model": LanguageModelSection,
+    "alignment": AlignmentSection,
+    "tables": TablesSection,
+    "tuning": TuningSection,
+}
+
+
+def read_config(path: Path) -> Config:
+    """Read a configuration.
+
+    Raises:
+        UserError: it cannot be read, or has an unknown key or a value of the wrong type.
+    """
+    try:
+        values: dict[str, Any] = tomllib.loads(read_bytes(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: is not TOML ({error}); mend it") from error
+    known = {item.name: item for item in fields(Config)}
+    for key in values:
+        if key not in known:
+            raise UserError(unknown_key(key, known, str(path)))
+    seeds = values.get("tuning", {}).pop("seeds", [1])
+    sections: dict[str, Any] = {
+        name: kind(**check_values(kind, values.get(name, {}), f"{path}: [{name}]")) for name, kind in _SECTIONS.items()
+    }
+    network, cslm = (as_options(values.get(name, {})) for name in ("network", "cslm"))
+    return Config(**sections, seeds=tuple(seeds), network=network, cslm=cslm)
+
+
+def as_options(values: dict[str, Any]) -> tuple[str, ...]:
+    """Return settings as options of a command: `max_updates = 5` as `--max-updates 5`."""
+    return tuple(word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value)))

@@ -1,0 +1,332 @@
+"""The full-size experiment: selection, estimates, plan, and its steps on a stand-in."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.wmt14.__main__ import main
+from experiments.wmt14.archives import read_member
+from experiments.wmt14.commands.filter import likeliest
+from experiments.wmt14.config import Config, read_config
+from experiments.wmt14.corpora import CONFIGS, Text, read_corpora
+from experiments.wmt14.estimates import Cost, Estimates
+from experiments.wmt14.rates import read_rates
+from experiments.wmt14.selection import Domain, choose, sample, threshold, write_scores
+from experiments.wmt14.stand_in import make_archives
+from experiments.wmt14.steps import GROUPS, ROWS, Step, make_steps
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines
+from tests.conftest import MINI
+
+README = Path(__file__).parents[2] / "experiments" / "wmt14" / "README.md"
+
+
+@pytest.fixture(autouse=True)
+def _no_moses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MOSES_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+# Selection
+
+
+def corpus(tmp_path: Path) -> dict[str, Path]:
+    """News in 40 of 200 pairs of a corpus, and a small text of other news; everything else is about cooking."""
+    draw = random.Random(3)
+    news = (["minister", "vote", "treaty", "budget"], ["ministre", "vote", "traite", "budget"])
+    food = (["salt", "butter", "oven", "soup"], ["sel", "beurre", "four", "soupe"])
+
+    def pair(words: tuple[list[str], list[str]]) -> tuple[str, str]:
+        chosen = [draw.randrange(4) for _ in range(draw.randint(3, 7))]
+        return " ".join(["the", *(words[0][i] for i in chosen)]), " ".join(["le", *(words[1][i] for i in chosen)])
+
+    small = [pair(news) for _ in range(50)]
+    large = [pair(food) for _ in range(160)] + [pair(news) for _ in range(40)]
+    draw.shuffle(large)
+    return {
+        f"{name}.{language}": write(tmp_path / f"{name}.{language}", [lines[side] for lines in pairs])
+        for name, pairs in (("small", small), ("large", large))
+        for side, language in enumerate(("en", "fr"))
+    }
+
+
+@pytest.mark.parametrize("sides", [("fr",), ("en", "fr")], ids=["Moore-Lewis", "Axelrod"])
+def test_sentences_like_the_small_text_are_kept(
+    tmp_path: Path, sides: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = corpus(tmp_path)
+    outputs = [tmp_path / f"kept.{side}" for side in sides]
+    news_words = sum(len(line.split()) for line in _read(files["large.fr"]) if set(line.split()) & {"ministre", "vote"})
+    command = ["select", "--in-domain", *(str(files[f"small.{side}"]) for side in sides)]
+    command += ["--corpus", *(str(files[f"large.{side}"]) for side in sides), "--order", "2"]
+    command += ["--words", str(news_words), "-o", *map(str, outputs), "--report", str(tmp_path / "report.json")]
+    assert main(command) == 0
+    kept = _read(outputs[-1])
+    assert sum(len(line.split()) for line in kept) <= news_words
+    assert len(kept) >= 30
+    assert not any({"sel", "beurre", "four", "soupe"} & set(line.split()) for line in kept)
+    whole = _read(files["large.fr"])
+    places = [whole.index(line) for line in kept]
+    assert len(kept) == len(_read(outputs[0]))
+    assert "of 200 sentences" in capsys.readouterr().out
+    # In their order: each line is the next one of its text in the corpus.
+    rest = iter(whole)
+    assert all(line in rest for line in kept), places
+
+
+def _read(path: Path) -> list[str]:
+    return [line.decode() for line in read_lines(path)]
+
+
+def test_a_difference_is_that_of_the_cross_entropies(tmp_path: Path) -> None:
+    small, general = [b"a b", b"a b", b"b a"], [b"c d", b"a d", b"c a"]
+    domain = Domain.learn(small, general, 2, tmp_path)
+    # The same to both models: words that the small text does not have twice are one word.
+    assert domain.difference(b"a q b") == domain.difference(b"a r b")
+    assert domain.difference(b"a b") < 0 < domain.difference(b"c d")
+    import kenlm
+
+    models = [kenlm.Model(str(tmp_path / f"{name}.arpa")) for name in ("small", "general")]
+    expected = (models[1].score("a <other>") - models[0].score("a <other>")) * np.log(10) / 3
+    assert domain.difference(b"a q") == pytest.approx(expected)
+
+
+def test_the_threshold_is_exact(tmp_path: Path) -> None:
+    """Against sorting; scores of both signs, with ties at the edge."""
+    generator = np.random.default_rng(5)
+    differences = np.round(generator.normal(size=2000), 2).astype(np.float32)
+    words = generator.integers(0, 40, 2000)
+    records = np.zeros(2000, [("difference", "<f4"), ("words", "<u2")])
+    records["difference"], records["words"] = differences, words
+    path = tmp_path / "scores"
+    path.write_bytes(records.tobytes())
+    for budget in (0, 1, 500, 20_000, int(words.sum()) - 1, int(words.sum()), 10**9):
+        highest = threshold(path, budget)
+        kept = words[differences <= highest].sum()
+        above = differences[differences > highest]
+        assert kept <= budget
+        if len(above):
+            assert kept + words[differences == above.min()].sum() > budget
+
+
+def test_a_sample_is_of_its_size_and_of_all_parts(tmp_path: Path) -> None:
+    parts = [(write(tmp_path / name, [f"{name}{i}" for i in range(50)]),) for name in "ab"]
+    drawn = [line for (line,) in sample(parts, 40, 1)]
+    assert len(set(drawn)) == 40
+    assert {line[:1] for line in drawn} == {b"a", b"b"}
+    assert drawn == [line for (line,) in sample(parts, 40, 1)]
+    assert len(sample(parts, 1000, 1)) == 100
+
+
+def test_scores_of_another_corpus_are_refused(tmp_path: Path) -> None:
+    files = corpus(tmp_path)
+    small = list(read_lines(files["small.fr"]))
+    domain = Domain.learn(small, list(read_lines(files["large.fr"])), 2, tmp_path)
+    write_scores([(files["small.fr"],)], [domain], tmp_path / "scores")
+    with pytest.raises(UserError, match="fewer scores"):
+        choose([(files["large.fr"],)], tmp_path / "scores", 0.0, [tmp_path / "out"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_texts_of_different_sides_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {name: str(path) for name, path in corpus(tmp_path).items()}
+    command = ["select", "--in-domain", files["small.fr"], "--corpus", files["large.en"], files["large.fr"]]
+    assert main([*command, "--words", "5", "-o", str(tmp_path / "out")]) == 1
+    assert "number of sides" in capsys.readouterr().err
+
+
+# Archives
+
+
+def test_archives_of_the_stand_in_hold_the_text(tmp_path: Path) -> None:
+    texts = read_corpora()
+    make_archives(MINI, texts, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {text.file for text in texts}
+    targets = [line for text in texts if text.role == "parallel" for line in _member(tmp_path, text)]
+    assert targets == list(read_lines(MINI / "train.fr"))
+    news = [line for text in texts if text.role == "monolingual" for line in read_lines(tmp_path / text.file)]
+    assert news == targets
+    dev = [line for text in texts if text.role == "dev" for line in _member(tmp_path, text)]
+    assert len(dev) > 20
+    assert dev == list(read_lines(MINI / "dev.fr"))[: len(dev)]
+
+
+def _member(folder: Path, text: Text) -> list[bytes]:
+    assert text.target
+    return list(read_member(folder / text.file, text.target))
+
+
+def test_a_missing_member_and_a_broken_archive_are_named(tmp_path: Path) -> None:
+    make_archives(MINI, read_corpora(), tmp_path)
+    with pytest.raises(UserError, match=r"has no un/undoc\.de"):
+        list(read_member(tmp_path / "training-parallel-un.tgz", "un/undoc.de"))
+    broken = tmp_path / "broken.tgz"
+    broken.write_bytes((tmp_path / "training-parallel-un.tgz").read_bytes()[:300])
+    with pytest.raises(UserError, match="download it again"):
+        list(read_member(broken, "un/undoc.2000.fr-en.en"))
+
+
+def test_an_archive_of_another_digest_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = write(tmp_path / "a.tgz", ["x"])
+    assert main(["unpack", str(archive), "--member", "a", "-o", str(tmp_path / "a"), "--md5", "0" * 32]) == 1
+    assert "download it again" in capsys.readouterr().err
+
+
+# Plan
+
+
+@pytest.fixture
+def full() -> Config:
+    return read_config(CONFIGS / "full.toml")
+
+
+def steps_of(config: Config, has_moses: bool = True) -> list[Step]:
+    texts = read_corpora()
+    estimates = Estimates(texts, config, read_rates())
+    return make_steps(config, texts, Path("work"), estimates, None, has_moses)
+
+
+def test_the_sizes_are_the_paper_s(full: Config) -> None:
+    estimates = Estimates(read_corpora(), full, read_rates())
+    assert estimates.train_words == pytest.approx(348, abs=0.5)
+    assert 2000 < estimates.target_words < 2100
+    assert {"cho2014"} == {options[options.index("--preset") + 1] for options in (full.network, full.cslm)}
+
+
+def test_every_step_has_inputs_that_exist_by_then(full: Config) -> None:
+    steps = steps_of(full)
+    assert list(dict.fromkeys(step.group for step in steps)) == list(GROUPS)
+    assert len({step.name for step in steps}) == len(steps)
+    made: set[str] = set()
+    for step in steps:
+        written = {word for output in step.outputs for word in (str(output), str(output.parent))}
+        reports = {f"{stem}.json" for word in written for stem in (word, Path(word).with_suffix(""))}
+        made |= written | reports
+        for command in step.commands:
+            unknown = [word for word in command if word.startswith("work/") and word not in made]
+            assert not unknown, step.name
+
+
+@pytest.mark.parametrize("factor", [1.5, 10.0])
+def test_costs_grow_with_the_text(full: Config, factor: float) -> None:
+    texts = read_corpora()
+    larger = [
+        dataclasses.replace(text, lines=text.lines * factor, words=text.words * factor, keep=text.keep * factor)
+        for text in texts
+    ]
+    more = dataclasses.replace(
+        full, selection=dataclasses.replace(full.selection, lm_words=full.selection.lm_words * factor)
+    )
+    before = make_steps(full, texts, Path("work"), Estimates(texts, full, read_rates()), None, True)
+    after = make_steps(more, larger, Path("work"), Estimates(larger, more, read_rates()), None, True)
+    for first, second in zip(before, after, strict=True):
+        for item in dataclasses.fields(Cost):
+            if item.name != "cores":
+                assert getattr(second.cost, item.name) >= 0.999999 * getattr(first.cost, item.name), first.name
+    assert sum(step.cost.core_hours for step in after) > sum(step.cost.core_hours for step in before)
+
+
+def test_links_of_another_aligner_can_be_given(full: Config) -> None:
+    config = dataclasses.replace(full, alignment=dataclasses.replace(full.alignment, given="giza/links"))
+    [step] = [step for step in steps_of(config) if step.name == "align"]
+    assert step.commands[0][1:3] == ("join", "giza/links")
+
+
+def test_more_cores_take_no_longer() -> None:
+    assert Cost(8.0, cores=None).hours(16) == 0.5
+    assert Cost(8.0, cores=2).hours(16) == 4
+    assert Cost(8.0).hours(16) == 8
+
+
+def test_the_page_has_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan"]) == 0
+    plan = capsys.readouterr().out
+    assert plan in README.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[selektion]\norder = 3", "did you mean `selection`"),
+        ("[tables]\nlimt = 3", "did you mean `limit`"),
+        ("[", "TOML"),
+    ],
+)
+def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_config(write(tmp_path / "a.toml", [text]))
+
+
+# Steps
+
+
+def test_the_likeliest_translations_are_kept_in_order() -> None:
+    lines = [
+        b"a ||| x ||| 1 1 0.1 1\n",
+        b"a ||| y ||| 1 1 0.5 1\n",
+        b"a ||| z ||| 1 1 0.3 1\n",
+        b"b ||| x ||| 1 1 1 1\n",
+    ]
+    assert list(likeliest(iter(lines), frozenset([b"a"]), 2)) == [lines[1], lines[2]]
+    assert list(likeliest(iter(lines), frozenset([b"a", b"b"]), 9)) == lines
+
+
+def test_the_steps_to_the_filtered_tables_run_and_are_done_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, folder = tmp_path / "data", tmp_path / "work"
+    data.mkdir()
+    for part, size in (("train", 1000), ("dev", 40), ("test", 20)):
+        for language in ("en", "fr"):
+            lines = _read(MINI / f"{part}.{language}")[:size]
+            write(data / f"{part}.{language}", lines)
+    command = ["run", str(folder), "--stand-in", str(data), "--until", "filter"]
+    assert main(command) == 0
+    for language in ("en", "fr"):
+        # Only escaped, for the mini corpus is tokenised.
+        dev = [line.replace("'", "&apos;") for line in _read(data / f"dev.{language}")]
+        assert [line.replace(" ", "") for line in _read(folder / "corpus" / f"dev.{language}")] == [
+            line.replace(" ", "") for line in dev
+        ]
+    pairs = len(_read(folder / "corpus" / "train.en"))
+    assert pairs == len(_read(folder / "corpus" / "train.fr")) == len(_read(folder / "corpus" / "train.align"))
+    assert 200 < pairs < 400
+    parts = json.loads((folder / "corpus" / "lm.fr.json").read_bytes())["parts"]
+    # The parallel texts, and the monolingual ones, which are the same here; cleaning drops nothing.
+    assert sum(part["sentences"] for part in parts) == 2000
+    words = sum(part["words"] for part in parts)
+    assert 0.98 < sum(part["kept_words"] for part in parts) / (words * 418 / 2069.5) <= 1.001
+    assert 0 < len(_read(folder / "filtered" / "phrase-table.gz")) < len(_read(folder / "system" / "phrase-table.gz"))
+    capsys.readouterr()
+    assert main(command) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert all(line.endswith("done before") for line in said if not line.startswith("no Moses"))
+
+
+def test_a_step_that_fails_names_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(tmp_path / "work"), "--stand-in", str(tmp_path / "nowhere")]) == 1
+    assert "stand-in" in capsys.readouterr().err
+
+
+def test_bleu_of_rows_and_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference = write(
+        tmp_path / "reference", ["the cat sat on the mat", "a dog ran in the park", "we saw it all again"]
+    )
+    for row, lines in zip(ROWS[:2], (["the cat", "a dog ran", "we"], _read(reference)), strict=True):
+        for seed in (1, 2):
+            write(tmp_path / f"{row}.{seed}", lines)
+    command = ["bleu", str(tmp_path), "--rows", *ROWS[:2], "--seeds", "1", "2", "--reference", str(reference)]
+    assert main([*command, "-o", str(tmp_path / "bleu.json")]) == 0
+    assert "| +RNN | 100.00 ± 0.00 |" in capsys.readouterr().out
+    assert (tmp_path / "bleu.json").exists()
