@@ -1,6 +1,6 @@
 """A trained network as a folder: configuration, weights, vocabularies. No pickle, nothing executable.
 
-config.json            kind, architecture, direction, sizes, versions, hashes of the vocabularies
+config.json            kind, architecture, direction, sizes, versions, plugins, hashes of the vocabularies
 weights.safetensors    the weights with the lowest loss on the validation table, or on held-out pairs
 vocab.source.txt       words of the network's input, one a line, the line number is the id
 vocab.target.txt       words of its output
@@ -27,6 +27,8 @@ from phrasescore.files import read_bytes, write_atomically
 from phrasescore.nn.config import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
+from phrasescore.plugins import loaded_plugins
+from phrasescore.registry import NotRegisteredError
 from phrasescore.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -85,6 +87,9 @@ def describe_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
 def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
     """Write config.json for a network of some kind."""
     versions = {"phrasescore": __version__, "torch": torch.__version__}
+    plugins = [{"path": path, "sha256": digest} for path, digest in loaded_plugins().items()]
+    if plugins:
+        facts = {**facts, "plugins": plugins}
     write_atomically(folder / CONFIG, to_json({"format": FORMAT, "kind": kind, **facts, "versions": versions}))
 
 
@@ -103,7 +108,15 @@ def load_model(folder: Path) -> TrainedModel:
     source = load_vocabulary(folder / SOURCE_VOCABULARY, description["source_vocabulary"])
     target = load_vocabulary(folder / TARGET_VOCABULARY, description["target_vocabulary"])
     config = read_model_config(description["model"], str(folder / CONFIG))
-    network = EncoderDecoder(config, len(source), len(target))
+    try:
+        network = EncoderDecoder(config, len(source), len(target))
+    except NotRegisteredError as error:
+        plugins = [plugin["path"] for plugin in description.get("plugins", [])]
+        if not plugins:
+            raise
+        options = " ".join(f"--plugin {path}" for path in plugins)
+        problem = str(error).split(";")[0]
+        raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
     digest = read_weights(folder, network)
     return TrainedModel(network.eval(), source, target, description["direction"], digest)
 

@@ -67,8 +67,8 @@ class PhrasePairs:
         return PhrasePairs(self.source.take(indices), self.target.take(indices), self.weight[indices])
 
 
-class _Side:
-    """One side of the pairs while the table is read: ids by first appearance, words counted."""
+class Side:
+    """One side of the pairs while they are read: ids by first appearance, words counted."""
 
     def __init__(self, folder: Path) -> None:
         # A file without a name: its space is freed with the last map of it, however the process ends.
@@ -127,19 +127,19 @@ def mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True)
-class TableData:
-    """A phrase table ready for training."""
+class PairData:
+    """A phrase table, or parallel text, ready for training."""
 
     pairs: PhrasePairs
     """The pair of every line."""
     distinct: NDArray[np.int64]
-    """The lines that are the first with their pair."""
+    """The lines that are the first with their pair; of parallel text all of them."""
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     digest: str
     """Changes with the pairs and their order."""
     summary: dict[str, Any]
-    """Lines, distinct pairs, coverage of the vocabularies, for the report."""
+    """Lines, pairs, coverage of the vocabularies, for the report."""
 
 
 def read_table(
@@ -148,7 +148,7 @@ def read_table(
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
     progress: Callable[[int, float | None], None] = lambda lines, share: None,
-) -> TableData:
+) -> PairData:
     """Read a phrase table as ids.
 
     "Source" and "target" mean the network's input and output: with the direction `source-given-target` they
@@ -164,17 +164,17 @@ def read_table(
     Raises:
         UserError: the table is unreadable, faulty or empty.
     """
-    with closing(_Side(folder)) as source_side, closing(_Side(folder)) as target_side:
+    with closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
         return _read_sides(table, (source_side, target_side), config, vocabularies, progress)
 
 
 def _read_sides(
     table: str | Path,
-    sides: tuple[_Side, _Side],
+    sides: tuple[Side, Side],
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None,
     progress: Callable[[int, float | None], None],
-) -> TableData:
+) -> PairData:
     hashes: list[NDArray[np.uint64]] = []
     joint_counts: list[NDArray[np.float32]] = []
     digest = hashlib.sha256()
@@ -198,7 +198,7 @@ def _read_sides(
     if not lines:
         raise UserError(f"{table}: holds no phrase pairs; give a phrase table of at least one line")
     if vocabularies is None:
-        vocabularies = _choose_vocabularies(sides, config)
+        vocabularies = choose_vocabularies(sides, config)
     coverage = [v.coverage(side.word_counts()) for v, side in zip(vocabularies, sides, strict=True)]
     source, target = (side.finish(v) for side, v in zip(sides, vocabularies, strict=True))
     for side in sides:
@@ -221,7 +221,7 @@ def _read_sides(
         "source_coverage": coverage[0],
         "target_coverage": coverage[1],
     }
-    return TableData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest.hexdigest(), summary)
+    return PairData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest.hexdigest(), summary)
 
 
 def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
@@ -229,11 +229,14 @@ def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
     return sides if direction == "target-given-source" else (sides[1], sides[0])
 
 
-def _choose_vocabularies(sides: tuple[_Side, _Side], config: DataConfig) -> tuple[Vocabulary, Vocabulary]:
+def choose_vocabularies(
+    sides: tuple[Side, Side], config: DataConfig, min_count: int = 0
+) -> tuple[Vocabulary, Vocabulary]:
+    """Return the vocabularies of the network's input and output: the most frequent words of what was read."""
     corpora = orient((config.source_corpus, config.target_corpus), config.direction)
     sizes = orient((config.source_vocabulary, config.target_vocabulary), config.direction)
     source, target = (
-        Vocabulary.most_frequent(count_words([corpus]) if corpus else side.word_counts(), size)
+        Vocabulary.most_frequent(count_words([corpus]) if corpus else side.word_counts(), size, min_count)
         for side, corpus, size in zip(sides, corpora, sizes, strict=True)
     )
     return source, target

@@ -12,6 +12,10 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+class NotRegisteredError(UserError):
+    """There is nothing of this name."""
+
+
 class Registry(Generic[T]):
     """A dictionary of named things of one kind, filled by a decorator."""
 
@@ -39,8 +43,8 @@ class Registry(Generic[T]):
         """Return what is registered under a name.
 
         Raises:
-            UserError: nothing is; the nearest name is suggested.
+            NotRegisteredError: nothing is; the nearest name is suggested.
         """
         if name not in self._things:
-            raise UserError(f"there is no {self.kind} `{name}`; {suggestion(name, self._things)}")
+            raise NotRegisteredError(f"there is no {self.kind} `{name}`; {suggestion(name, self._things)}")
         return self._things[name]

@@ -44,9 +44,10 @@ class Vocabulary:
             self._ids[symbol] = UNKNOWN
 
     @classmethod
-    def most_frequent(cls, counts: Counter[bytes], size: int) -> Vocabulary:
-        """Keep the `size` most frequent words; equal counts are ordered by their bytes."""
-        candidates = [word for word in counts if word and word not in _SYMBOLS and is_text(word)]
+    def most_frequent(cls, counts: Counter[bytes], size: int, min_count: int = 0) -> Vocabulary:
+        """Keep the `size` most frequent words with some least count; equal counts are ordered by their bytes."""
+        frequent = [word for word, count in counts.items() if count >= min_count]
+        candidates = [word for word in frequent if word and word not in _SYMBOLS and is_text(word)]
         candidates.sort(key=lambda word: (-counts[word], word))
         return cls(candidates[:size])
 

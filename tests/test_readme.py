@@ -15,7 +15,7 @@ from phrasescore.training.presets import PRESETS
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
-@pytest.mark.parametrize("command", ["train", "annotate", "score", "check", "inspect"])
+@pytest.mark.parametrize("command", ["train", "translate", "annotate", "score", "check", "inspect"])
 def test_options_in_the_readme_exist(command: str) -> None:
     section = README.split(f"### {command}\n")[1].split("\n##")[0]
     named = set(re.findall(r"--[a-z][a-z-]*", section))

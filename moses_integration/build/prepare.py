@@ -20,17 +20,12 @@ from typing import Literal
 from moses_integration.build.truecaser import Truecaser, capitalise
 from moses_integration.processes import available_cores, worker_pool
 from phrasescore.files import open_output, read_lines
+from phrasescore.tokenisation import tokenise, with_single_blanks
 
 Casing = Literal["lower", "true", "keep"]
 
 # A second's work for one process; to start another takes half a second.
 _LINES_A_TASK = 10_000
-
-# What some program takes for the end of a word or of a line (Unicode's Cc, Zs, Zl and Zp), the zero width space and
-# the byte order mark.
-_BLANKS = re.compile("[\0-\x20\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]+")
-# tokenizer.perl splits the last full stop even from an abbreviation; sacremoses does not.
-_LAST_STOP = re.compile(r"(?<=[^ .])\.$")
 
 # escape-special-chars.perl
 _ESCAPES = {
@@ -69,7 +64,7 @@ class Preparation:
         if (truecaser is not None) != (self.casing == "true"):
             raise ValueError(f"casing `{self.casing}` {'without' if truecaser is None else 'with'} a truecaser")
         texts: Iterator[str] = map(_decode, lines)
-        texts = _tokenised(texts, self.language) if self.tokenise else map(_with_single_blanks, texts)
+        texts = _tokenised(texts, self.language) if self.tokenise else map(with_single_blanks, texts)
         if self.escape:
             texts = map(escape, texts)
         if truecaser is not None:
@@ -141,11 +136,6 @@ def _write(output: Path, lines: Iterable[bytes]) -> None:
         stream.writelines(line + b"\n" for line in lines)
 
 
-def _with_single_blanks(text: str) -> str:
-    """Put one blank for each run of blanks, control characters and line ends of any kind, and none at the ends."""
-    return _BLANKS.sub(" ", text).strip(" ")
-
-
 def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
     """Tokenise lines, in several processes when there are many."""
     tasks = iter(lambda: list(islice(texts, _LINES_A_TASK)), [])
@@ -153,34 +143,17 @@ def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
     cores = available_cores()
     if len(first) < _LINES_A_TASK or cores == 1:
         for task in chain([first], tasks):
-            yield from _tokenise(task, language)
+            yield from tokenise(task, language)
         return
     results: deque[Future[list[str]]] = deque()
     with worker_pool(cores) as pool:
         for task in chain([first], tasks):
-            results.append(pool.submit(_tokenise, task, language))
+            results.append(pool.submit(tokenise, task, language))
             # Bounded, for texts longer than the memory.
             if len(results) > 2 * cores:
                 yield from results.popleft().result()
         while results:
             yield from results.popleft().result()
-
-
-def _tokenise(texts: list[str], language: str) -> list[str]:
-    """Normalise the punctuation of each line and split it from the words."""
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
-    tokeniser = MosesTokenizer(language)
-    # Compiled once: `normalize` looks its fifty expressions up again for each line, which takes nearly twice the time.
-    normalisations = [(re.compile(pattern), new) for pattern, new in MosesPunctNormalizer(language).substitutions]
-    tokenised = []
-    for text in texts:
-        # Before the no-break spaces go: some of these rules ask for them.
-        for pattern, new in normalisations:
-            text = pattern.sub(new, text)
-        text = tokeniser.tokenize(_with_single_blanks(text), return_str=True, escape=False)
-        tokenised.append(_LAST_STOP.sub(" .", text))
-    return tokenised
 
 
 def _detokenised(texts: Iterator[str], language: str) -> Iterator[str]:

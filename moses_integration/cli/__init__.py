@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from moses_integration.cli import add_column, add_lm, build, decode, ems_hook, evaluate, rescore, tune
 from phrasescore.cli.console import run_command
-from phrasescore.cli.options import make_command_parser
+from phrasescore.cli.options import make_command_parser, run_with_plugins
 
 _COMMANDS = (build, add_column, add_lm, tune, decode, rescore, evaluate, ems_hook)
 
@@ -22,4 +22,4 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     args = make_parser().parse_args(argv)
-    return run_command(f"phrasescore-smt {args.command}", lambda: int(args.run(args)))
+    return run_command(f"phrasescore-smt {args.command}", lambda: run_with_plugins(args))

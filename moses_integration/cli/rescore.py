@@ -20,7 +20,7 @@ from moses_integration.cli.options import (
 )
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
-from phrasescore.cli.options import add_device_options, add_quiet_option, path_or_standard_stream
+from phrasescore.cli.options import add_device_options, add_plugin_option, add_quiet_option, path_or_standard_stream
 from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_processes_option(parser)
     add_text_options(parser)
     add_device_options(parser)
+    add_plugin_option(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 from rich.text import Text
 
 from phrasescore.analysis.gates import Activations, Gates, grouped, sorted_units
-from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
+from phrasescore.pictures import load_pyplot, write_figure
 
 _BARS, _DIGITS = "▁▂▃▄▅▆▇█", "0123456789"
 _LOW, _HIGH = (59, 76, 192), (221, 132, 82)
@@ -50,13 +48,7 @@ def draw(gates: Gates, path: Path) -> None:
     Raises:
         UserError: Matplotlib is not installed, does not know the suffix, or the file cannot be written.
     """
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise UserError("--gates: needs Matplotlib; pip install matplotlib") from error
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = load_pyplot("--gates")
     symbols = [symbol.decode("utf-8", "replace") for symbol in gates.symbols]
     figure, axes = plt.subplots(2, 1, figsize=(9, 1.8 + 0.6 * len(symbols)), layout="constrained")
     panels = (
@@ -72,11 +64,4 @@ def draw(gates: Gates, path: Path) -> None:
         axis.set_title(title)
         axis.grid(visible=False)
     figure.colorbar(image, ax=axes, fraction=0.05)
-    picture = io.BytesIO()
-    try:
-        figure.savefig(picture, dpi=150, format=path.suffix.removeprefix(".") or "png")
-    except ValueError as error:
-        raise UserError(f"{path}: is no picture Matplotlib can write; end its name in .png, .svg or .pdf") from error
-    finally:
-        plt.close(figure)
-    write_atomically(path, picture.getvalue())
+    write_figure(figure, path)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from phrasescore.cli import annotate, check, inspect, lm, score, train
+from phrasescore.cli import annotate, check, inspect, lm, score, train, translate
 from phrasescore.cli.console import run_command
-from phrasescore.cli.options import make_command_parser
+from phrasescore.cli.options import make_command_parser, run_with_plugins
 
-_COMMANDS = (train, annotate, score, check, inspect, lm)
+_COMMANDS = (train, annotate, score, translate, check, inspect, lm)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -25,4 +25,4 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     args = make_parser().parse_args(argv)
-    return run_command(f"phrasescore {args.command}", lambda: int(args.run(args)))
+    return run_command(f"phrasescore {args.command}", lambda: run_with_plugins(args))

@@ -89,8 +89,30 @@ def path_or_standard_stream(text: str) -> str | Path:
     return text if text == STANDARD_STREAM else Path(text)
 
 
+def add_plugin_option(parser: argparse.ArgumentParser) -> None:
+    """Add --plugin, on which `run_with_plugins` acts."""
+    parser.add_argument(
+        "--plugin",
+        type=Path,
+        action="append",
+        dest="plugins",
+        metavar="FILE.py",
+        help="run a Python file of yours first, which adds units, attentions or optimisers; may be given several times",
+    )
+
+
+def run_with_plugins(args: argparse.Namespace) -> int:
+    """Import the plugins on the command line, then run the command that was chosen; return its exit code."""
+    if getattr(args, "plugins", None):
+        from phrasescore.plugins import load_plugins
+
+        load_plugins(args.plugins)
+    return int(args.run(args))
+
+
 def add_model_option(parser: argparse.ArgumentParser) -> None:
-    """Add --model."""
+    """Add --model, and --plugin for those that a model needs."""
+    add_plugin_option(parser)
     parser.add_argument(
         "-m",
         "--model",
@@ -116,6 +138,15 @@ def add_direction_option(parser: argparse._ActionsContainer) -> None:
 
 def load_scorer(args: argparse.Namespace) -> Scorer:
     """Return the scoring engine for the model, direction, device and precision on the command line."""
+    return load_networks(args, args.direction)
+
+
+def load_networks(args: argparse.Namespace, direction: Direction | None = None) -> Scorer:
+    """Return the networks on the command line on their device, checked to be of a direction, or all of the same.
+
+    Raises:
+        UserError: one is of another direction, or knows other words than the first.
+    """
     from phrasescore.device import choose_device, keep_freed_memory
     from phrasescore.model_folder import load_model
     from phrasescore.scoring.engine import Scorer
@@ -124,10 +155,15 @@ def load_scorer(args: argparse.Namespace) -> Scorer:
     device = choose_device(args.device, args.precision)
     first, *others = models = [load_model(folder) for folder in args.models]
     for folder, model in zip(args.models, models, strict=True):
-        if args.direction != model.direction:
+        if direction is not None and direction != model.direction:
             raise UserError(
                 f"{folder}: was trained for {model.direction}; give --direction {model.direction}, or a network "
-                f"trained for {args.direction}"
+                f"trained for {direction}"
+            )
+        if model.direction != first.direction:
+            raise UserError(
+                f"{folder}: was trained for {model.direction}, {args.models[0]} for {first.direction}; average "
+                "networks of one direction only"
             )
         if model.vocabulary_digests != first.vocabulary_digests:
             raise UserError(

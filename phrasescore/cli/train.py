@@ -1,48 +1,62 @@
-"""`phrasescore train`: learn an encoder-decoder from a phrase table."""
+"""`phrasescore train`: learn an encoder-decoder from a phrase table or from sentences."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter, stop_on_signals
 from phrasescore.cli.options import (
     add_device_options,
     add_quiet_option,
     add_section_options,
+    given_options,
     path_or_standard_stream,
 )
 from phrasescore.cli.training import add_training_options, read_settings, run_trainer
 from phrasescore.configuration import Section
+from phrasescore.errors import UserError
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
+from phrasescore.sentences import SentenceConfig
 from phrasescore.training.config import TrainingConfig
-from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
+from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS, SENTENCE_PRESETS
 
 if TYPE_CHECKING:
-    from phrasescore.pairs import TableData
+    from phrasescore.device import Device
+    from phrasescore.pairs import PairData
+    from phrasescore.training.loop import Trainer
     from phrasescore.training.run import Settings
 
-_SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
+_SECTIONS: dict[str, type[Section]] = {
+    "model": ModelConfig,
+    "data": DataConfig,
+    "sentences": SentenceConfig,
+    "training": TrainingConfig,
+}
+_PRESETS = PRESETS | SENTENCE_PRESETS
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "train",
-        help="learn an encoder-decoder from a phrase table",
-        description="Learn an encoder-decoder from the phrase pairs of a Moses phrase table. The same command "
-        "given again resumes a run that was stopped. Settings come from the preset, then the TOML file "
-        "(sections [model], [data], [training], the keys are the option names with underscores), then the "
-        "command line.",
+        help="learn an encoder-decoder from a phrase table or from sentences",
+        description="Learn an encoder-decoder from the phrase pairs of a Moses phrase table, or from parallel text. "
+        "The same command given again resumes a run that was stopped. Settings come from the preset, then the TOML "
+        "file (sections [model], [data], [sentences], [training], the keys are the option names with underscores), "
+        "then the command line.",
     )
-    parser.add_argument("table", type=path_or_standard_stream, help="phrase table, - for standard input")
+    parser.add_argument(
+        "table", type=path_or_standard_stream, nargs="?", help="phrase table, - for standard input; or --source"
+    )
     parser.add_argument(
         "--preset",
-        choices=PRESETS,
-        help="cho2014: the paper's settings; base: an hour on a GPU; small: 15 minutes on two CPU cores "
-        f"(default: {DEFAULT_PRESET})",
+        choices=_PRESETS,
+        help="cho2014: the paper's settings; base: an hour on a GPU; small: 15 minutes on two CPU cores; attention: "
+        f"for sentences, a GRU with attention (default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET})",
     )
     parser.add_argument(
         "--validation",
@@ -51,21 +65,31 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="phrase table from other sentences; its loss then decides, not that of held-out pairs, which weights are "
         "kept and when to stop",
     )
+    text = parser.add_argument_group("parallel text, in the place of a table")
+    text.add_argument("--source", type=Path, metavar="TEXT", help="source sentences, one a line, tokenised")
+    text.add_argument("--target", type=Path, metavar="TEXT", help="their translations")
+    text.add_argument(
+        "--validation-source",
+        type=Path,
+        metavar="TEXT",
+        help="other source sentences, whose perplexity decides which weights are kept and when to stop; without them "
+        "some of the sentences are held out for that",
+    )
+    text.add_argument("--validation-target", type=Path, metavar="TEXT", help="their translations")
     add_training_options(parser)
     add_device_options(parser)
-    add_section_options(parser, "model", ModelConfig)
-    add_section_options(parser, "data", DataConfig)
-    add_section_options(parser, "training", TrainingConfig)
+    for name, section in _SECTIONS.items():
+        add_section_options(parser, name, section)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
+    _check_usage(args)
     settings = _settings(args)
     reporter = Reporter(quiet=args.quiet)
     from phrasescore.device import choose_device, keep_freed_memory
-    from phrasescore.training.run import prepare
 
     keep_freed_memory()
     device = choose_device(args.device, args.precision)
@@ -78,31 +102,77 @@ def run(args: argparse.Namespace) -> int:
                     raise KeyboardInterrupt
 
             try:
-                trainer, table = prepare(
-                    args.table, args.output, settings, device, args.validation, args.restart, on_lines
-                )
+                trainer, data = _prepare(args, settings, device, on_lines)
             except KeyboardInterrupt:
                 return stop.exit_code
-        _introduce(reporter, table)
+        _introduce(reporter, data)
         return run_trainer(trainer, reporter, stop)
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+    """Check that there is a table or a text, and nothing that belongs to the other.
+
+    Raises:
+        UserError: there is not.
+    """
+    if (args.table is None) == (args.source is None):
+        raise UserError("give either a phrase table or --source and --target")
+    if (args.source is None) != (args.target is None):
+        raise UserError("--source and --target: are the two sides of one text; give both or neither")
+    if (args.validation_source is None) != (args.validation_target is None):
+        raise UserError("--validation-source and --validation-target: are the two sides of one text; give both")
+    if args.source is not None and args.validation is not None:
+        raise UserError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
+    if args.table is not None:
+        wrong = [name for name in ("validation_source", *given_options(args, SentenceConfig)) if getattr(args, name)]
+        if wrong:
+            raise UserError(f"--{wrong[0].replace('_', '-')}: is for parallel text; leave it out or give --source")
 
 
 def _settings(args: argparse.Namespace) -> Settings:
     """Return the settings of a run."""
     from phrasescore.training.run import Settings
 
-    values = read_settings(args, _SECTIONS, PRESETS[args.preset or DEFAULT_PRESET])
-    return Settings(ModelConfig(**values["model"]), DataConfig(**values["data"]), TrainingConfig(**values["training"]))
+    default = DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET
+    values = read_settings(args, _SECTIONS, _PRESETS[args.preset or default])
+    return Settings(
+        ModelConfig(**values["model"]),
+        DataConfig(**values["data"]),
+        TrainingConfig(**values["training"]),
+        None if args.source is None else SentenceConfig(**values["sentences"]),
+    )
 
 
-def _introduce(reporter: Reporter, table: TableData) -> None:
-    facts = table.summary
+def _prepare(
+    args: argparse.Namespace, settings: Settings, device: Device, on_lines: Callable[[int, float | None], None]
+) -> tuple[Trainer[Any], PairData]:
+    from phrasescore.sentences import ParallelText
+    from phrasescore.training.run import prepare, prepare_sentences
+
+    if args.source is None:
+        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines)
+    text, other = ParallelText(args.source, args.target), None
+    if args.validation_source is not None:
+        other = ParallelText(args.validation_source, args.validation_target)
+    return prepare_sentences(text, args.output, settings, device, other, args.restart, on_lines)
+
+
+def _introduce(reporter: Reporter, data: PairData) -> None:
+    facts = data.summary
+    is_table = "distinct_pairs" in facts
+    pairs = f"{facts['distinct_pairs']:,} distinct pairs" if is_table else f"{facts['sentence_pairs']:,} sentence pairs"
     reporter.say(
-        f"{facts['lines']:,} lines, {facts['distinct_pairs']:,} distinct pairs; vocabularies of "
-        f"{len(table.source_vocabulary):,} and {len(table.target_vocabulary):,} cover "
+        f"{facts['lines']:,} lines, {pairs}; vocabularies of "
+        f"{len(data.source_vocabulary):,} and {len(data.target_vocabulary):,} cover "
         f"{facts['source_coverage']:.2%} and {facts['target_coverage']:.2%} of the words"
     )
-    reporter.say(
-        "losses are nats per pair: held-out pairs are random pairs of the same table, pieces of sentences it was "
-        "made from, and show how well the table is fitted; --validation shows pairs of other sentences"
-    )
+    if is_table:
+        reporter.say(
+            "losses are nats per pair: held-out pairs are random pairs of the same table, pieces of sentences it was "
+            "made from, and show how well the table is fitted; --validation shows pairs of other sentences"
+        )
+    else:
+        reporter.say(
+            "losses are nats per word, ends of sentences included; perplexity is that of references, free-running it "
+            "goes on from the network's own words, as some tutorials measure it"
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from phrasescore.cli.console import Reporter, StopRequest
-from phrasescore.cli.options import given_options
+from phrasescore.cli.options import add_plugin_option, given_options
 from phrasescore.configuration import Section, check_values, read_toml
 from phrasescore.training.config import BUDGET
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every training has: model folder, settings file, starting over."""
+    """Add what every training has: model folder, settings file, starting over, plugins."""
+    add_plugin_option(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
     parser.add_argument("--restart", action="store_true", help="start over in a folder that holds a run")

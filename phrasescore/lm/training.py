@@ -24,6 +24,7 @@ from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
+from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.run import begin, fixed_values, make_run_folder
 from phrasescore.training.task import Examples
 from phrasescore.vocabulary import Vocabulary
@@ -148,11 +149,13 @@ def prepare(
     Raises:
         UserError: a text has no words, or the folder holds something else or a run with other settings.
     """
+    OPTIMISERS[settings.training.optimiser]
+    if settings.training.teacher_forcing < 1:
+        raise UserError("--teacher-forcing: is for encoder-decoders; a language model reads the words of its text")
     make_run_folder(folder, restart)
     lines = _read_text(text)
     counts = Counter(word for line in lines for word in line.split(b" ") if word)
-    frequent = Counter({word: count for word, count in counts.items() if count >= settings.text.min_count})
-    vocabulary = Vocabulary.most_frequent(frequent, settings.text.vocabulary)
+    vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
     order, seed = settings.model.order, settings.training.seed
     shuffled = np.random.default_rng([seed, 0]).permutation(len(lines))
     held_out = 0 if validation is not None else int(len(lines) * settings.text.held_out)

@@ -104,9 +104,10 @@ class EncoderDecoder(nn.Module):
             ln p of every word [B, V] in 32 bits or more, the next state, and where attention looked [B, L].
         """
         found = self.decoder.step(state, words_B)
-        logits_BV = self.softmax.words(found.readout_Bk)
-        wide = torch.promote_types(logits_BV.dtype, torch.float32)
-        return torch.log_softmax(logits_BV.to(wide), dim=1), found.state, found.attention_BL
+        # Logits of 16 bit would be too coarse for the competition of a search.
+        with torch.autocast(found.readout_Bk.device.type, enabled=False):
+            logits_BV = self.softmax.words(found.readout_Bk.to(self.softmax.words.weight.dtype))
+        return torch.log_softmax(logits_BV, dim=1), found.state, found.attention_BL
 
     @torch.no_grad()
     def _best_word(self, s_Br: Tensor) -> Tensor:

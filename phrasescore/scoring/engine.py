@@ -26,6 +26,8 @@ from phrasescore.vocabulary import UNKNOWN
 T = TypeVar("T", bound=np.generic)
 
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 16384}
+_SYMBOLS_A_PAIR = 12
+"""Symbols of a batch for each pair it may have. Phrase pairs have fewer; of longer pairs a batch has fewer."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +126,25 @@ class Scorer:
 
     def batches(self, pairs: EncodedPairs) -> Iterator[PairBatch]:
         """Yield the pairs in batches of neighbours."""
-        for start in range(0, len(pairs), self.batch_pairs):
-            source_of_pair = pairs.source_of_pair[start : start + self.batch_pairs]
+        start = 0
+        while start < len(pairs):
+            source_of_pair = pairs.source_of_pair[start : start + self._batch_size(pairs, start)]
             first, last = source_of_pair[0], source_of_pair[-1]
             yield PairBatch.sharing(
                 pairs.sources.take(np.arange(first, last + 1)),
                 source_of_pair - first,
                 pairs.targets.take(np.arange(start, start + len(source_of_pair))),
             )
+            start += len(source_of_pair)
+
+    def _batch_size(self, pairs: EncodedPairs, start: int) -> int:
+        """Return how many pairs from one on make a batch: what memory holds of phrases, or of whole sentences."""
+        source_P = pairs.source_of_pair[start : start + self.batch_pairs]
+        targets = np.cumsum(pairs.targets.lengths[start : start + self.batch_pairs] + 1)
+        # Attention wants the sources side by side, each as long as the longest.
+        longest = np.maximum.accumulate(pairs.sources.lengths[source_P] + 1)
+        symbols = targets + (source_P - source_P[0] + 1) * longest
+        return max(1, int(np.searchsorted(symbols, _SYMBOLS_A_PAIR * self.batch_pairs, side="right")))
 
     @torch.inference_mode()
     def score_batch(self, batch: PairBatch) -> NDArray[np.float64]:

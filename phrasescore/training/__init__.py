@@ -1,1 +1,1 @@
-"""Learning an encoder-decoder from phrase pairs: loop, optimisers, schedule, checkpoints, metrics."""
+"""Learning an encoder-decoder from phrase pairs or sentences: loop, optimisers, schedule, checkpoints, metrics."""

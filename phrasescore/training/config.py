@@ -7,7 +7,6 @@ from typing import Literal
 
 from phrasescore.configuration import option
 
-Optimiser = Literal["adam", "adadelta"]
 Schedule = Literal["constant", "linear", "cosine"]
 BUDGET = {"epochs", "max_updates", "max_minutes"}
 
@@ -16,12 +15,19 @@ BUDGET = {"epochs", "max_updates", "max_minutes"}
 class TrainingConfig:
     """Optimiser, schedule, budget."""
 
-    optimiser: Optimiser = option("adam", "adam, or adadelta as in the paper (rho 0.95, epsilon 1e-6)")
+    optimiser: str = option("adam", "adam, or adadelta as in the paper (rho 0.95, epsilon 1e-6)")
     learning_rate: float = option(1e-3, "learning rate after the warm-up; Adadelta takes 1", minimum=0)
     schedule: Schedule = option("cosine", "how the learning rate falls over the budget")
     warmup_updates: int = option(200, "updates over which the learning rate rises from zero", minimum=0)
     final_rate: float = option(0.02, "learning rate at the end, as a share of the highest", minimum=0)
     batch_size: int = option(512, "examples an update: phrase pairs, or words of a text", minimum=1)
+    teacher_forcing: float = option(
+        1.0,
+        "share of the steps in training that go on from the words of the target; the others go on from the word most "
+        "probable to the network, all sentences of a batch alike (encoder-decoders only)",
+        minimum=0,
+        maximum=1,
+    )
     clip: float = option(1.0, "largest norm of the gradient of the mean loss per example", minimum=0)
     epochs: int | None = option(None, "passes over the training data after which to stop", minimum=1)
     max_updates: int | None = option(None, "updates after which to stop", minimum=1)

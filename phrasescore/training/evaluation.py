@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,8 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs, batches_in_order
 
-_BATCH = 1024
+_BATCH, _SYMBOLS = 1024, 1 << 15
+"""The most pairs at once, and their symbols were all as long as the longest."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +33,60 @@ class PairLoss:
         return f"{self.per_pair:.3f} per pair, {self.per_word:.3f} per word"
 
 
-@torch.inference_mode()
+@dataclass(frozen=True)
+class SentenceLoss:
+    """Negative log-likelihood in nats, of words and end symbols, in two ways."""
+
+    teacher_forced_per_word: float
+    """-ln p(y_t | y_<t, x) with the words before of the reference: what perplexity means."""
+    teacher_forced_perplexity: float
+    free_running_per_word: float
+    """With the words before that the network says itself, whatever they are: the figure of some tutorials."""
+    free_running_perplexity: float
+    bleu: float | None = None
+    """BLEU of greedy translations, if asked for."""
+
+    @property
+    def per_example(self) -> float:
+        """What is to fall."""
+        return self.teacher_forced_per_word
+
+    def __str__(self) -> str:
+        bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
+        return (
+            f"perplexity {self.teacher_forced_perplexity:.2f} (free-running {self.free_running_perplexity:.2f}){bleu}"
+        )
+
+
 def mean_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> PairLoss:
     """Return the mean loss over all pairs, each counted once."""
+    total, symbols = _total_loss(network, pairs, device)
+    return PairLoss(total / len(pairs), total / symbols)
+
+
+def sentence_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> SentenceLoss:
+    """Return the mean loss per word over all pairs."""
+    forced, symbols = _total_loss(network, pairs, device)
+    free, _ = _total_loss(network, pairs, device, teacher_forcing=0.0)
+    per_word = forced / symbols, free / symbols
+    return SentenceLoss(per_word[0], math.exp(per_word[0]), per_word[1], math.exp(per_word[1]))
+
+
+@torch.inference_mode()
+def _total_loss(
+    network: EncoderDecoder, pairs: PhrasePairs, device: Device, teacher_forcing: float = 1.0
+) -> tuple[float, int]:
+    """Return the loss summed over all pairs, and their symbols."""
     total, symbols = 0.0, 0
+    lengths_P = pairs.source.lengths + pairs.target.lengths + 2
     network.eval()
     with device.products():
         for lines in batches_in_order(pairs, _BATCH):
-            some = pairs.take(lines)
-            batch = PairBatch.apart(some.source, some.target).to(device.torch_device)
-            total -= float(network(batch).double().sum())
-            symbols += len(batch.symbol_I)
+            rows = max(1, _SYMBOLS // int(lengths_P[lines].max()))
+            for start in range(0, len(lines), rows):
+                some = pairs.take(lines[start : start + rows])
+                batch = PairBatch.apart(some.source, some.target).to(device.torch_device)
+                total -= float(network(batch, teacher_forcing).double().sum())
+                symbols += len(batch.symbol_I)
     network.train()
-    return PairLoss(total / len(pairs), total / symbols)
+    return total, symbols

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
 
+from phrasescore.registry import Registry
 from phrasescore.training.config import TrainingConfig
+
+OptimiserBuilder = Callable[[list[nn.Parameter], TrainingConfig], torch.optim.Optimizer]
+"""Makes an optimiser of some weights. Its state must be numbers and tensors, for it is saved to resume from."""
+
+OPTIMISERS: Registry[OptimiserBuilder] = Registry("optimiser")
+register_optimiser = OPTIMISERS.register
 
 
 def make_optimiser(network: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
     """Return the optimiser of the configuration.
 
-    Adadelta is the paper's (rho 0.95, epsilon 1e-6, rate 1); PyTorch's defaults differ.
+    Raises:
+        UserError: there is none of that name.
     """
-    parameters = list(network.parameters())
-    if config.optimiser == "adadelta":
-        return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=0.95, eps=1e-6)
+    return OPTIMISERS[config.optimiser](list(network.parameters()), config)
+
+
+@register_optimiser("adam")
+def _adam(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
     return torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
+
+
+@register_optimiser("adadelta")
+def _adadelta(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
+    """Return the paper's (rho 0.95, epsilon 1e-6, rate 1); PyTorch's defaults differ."""
+    return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=0.95, eps=1e-6)
 
 
 def rate_factor(config: TrainingConfig, update: int, progress: float) -> float:

@@ -1,10 +1,10 @@
-"""Named settings: the paper's, and two of our own; the README says which were measured and what they reach."""
+"""Named settings: the paper's, and some of our own; the README says which were measured and what they reach."""
 
 from __future__ import annotations
 
 from typing import Any
 
-DEFAULT_PRESET = "small"
+DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET = "small", "attention"
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # Cho et al. 2014, section 4.1.1 and the authors' settings; the model section's defaults are the paper's.
     "cho2014": {
@@ -49,5 +49,29 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "evaluate_every": 500,
             "max_minutes": 15.0,
         },
+    },
+}
+SENTENCE_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    # Luong et al. 2015 with a gated unit, in small: global attention, general score, halves of a bidirectional encoder.
+    "attention": {
+        "model": {
+            "hidden": 256,
+            "embedding": 256,
+            "output_rank": 0,
+            "encoder_unit": "gru",
+            "decoder_unit": "gru",
+            "directions": "halves",
+            "bridge": "last",
+            "summary": False,
+            "feed_context": False,
+            "attention": "general",
+            "readout": "attentional",
+            "biases": "all",
+            "initialisation": "scaled",
+            "dropout": 0.3,
+        },
+        "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
+        "sentences": {"min_count": 2, "max_words": 80},
+        "training": {"batch_size": 64, "learning_rate": 1e-3, "evaluate_every": 0, "epochs": 12},
     },
 }

@@ -1,4 +1,4 @@
-"""From a phrase table to a trainer that is ready to go: vocabularies, pairs, network, earlier state."""
+"""From a table or parallel text to a trainer that is ready to go: vocabularies, pairs, network, earlier state."""
 
 from __future__ import annotations
 
@@ -15,17 +15,26 @@ from phrasescore.configuration import Section
 from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_description
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.attention import ATTENTIONS
+from phrasescore.nn.config import NO_ATTENTION, ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.pairs import DataConfig, PhrasePairs, TableData, read_table, split_held_out
+from phrasescore.nn.units import UNITS
+from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table, split_held_out
+from phrasescore.plugins import loaded_plugins
+from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
+from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.loop import CHECKPOINT, Trainer
+from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.sentences import SentenceTask
 from phrasescore.training.task import Task
 
 AnyTask = TypeVar("AnyTask", bound=Task)
+AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask)
+ReadingProgress = Callable[[int, float | None], None]
 
-_MAY_CHANGE = BUDGET | {"patience"}
+_MAY_CHANGE = BUDGET | {"patience", "bleu_sentences"}
 """What may be different when a run is resumed."""
 
 
@@ -36,10 +45,25 @@ class Settings:
     model: ModelConfig
     data: DataConfig
     training: TrainingConfig
+    sentences: SentenceConfig | None = None
+    """Of parallel text; None for a phrase table."""
 
     def fixed(self) -> dict[str, Any]:
         """Return what must be the same when a run is resumed, as JSON values."""
-        return fixed_values(self.model, self.data, self.training)
+        sentences = [] if self.sentences is None else [self.sentences]
+        return fixed_values(self.model, self.data, self.training, *sentences)
+
+    def check_names(self) -> None:
+        """Check that what is chosen by name exists.
+
+        Raises:
+            UserError: something does not; the nearest name is suggested.
+        """
+        UNITS[self.model.encoder_unit]
+        UNITS[self.model.decoder_unit]
+        if self.model.attention != NO_ATTENTION:
+            ATTENTIONS[self.model.attention]
+        OPTIMISERS[self.training.optimiser]
 
 
 def fixed_values(*sections: Section) -> dict[str, Any]:
@@ -56,9 +80,9 @@ def prepare(
     device: Device,
     validation: Path | None = None,
     restart: bool = False,
-    progress: Callable[[int, float | None], None] = lambda lines, share: None,
-) -> tuple[Trainer[PhrasePairTask], TableData]:
-    """Read the data and set up a trainer, at its start or where an earlier run in the folder stopped.
+    progress: ReadingProgress = lambda lines, share: None,
+) -> tuple[Trainer[PhrasePairTask], PairData]:
+    """Read a phrase table and set up a trainer, at its start or where an earlier run in the folder stopped.
 
     Args:
         table: the phrase table.
@@ -72,30 +96,118 @@ def prepare(
     Raises:
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
+    settings.check_names()
     make_run_folder(folder, restart)
     data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
     lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
     if not len(lines):
         raise UserError(f"{table}: leaves no pairs to train on; hold out less or give a larger table")
-    vocabularies = data.source_vocabulary, data.target_vocabulary
     other = None
     if validation is not None:
+        vocabularies = data.source_vocabulary, data.target_vocabulary
         other = _some_pairs(
             read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress), settings
         )
-    torch.manual_seed(settings.training.seed)
-    network = EncoderDecoder(settings.model, *map(len, vocabularies)).to(device.torch_device)
-    network.multiply_in(device.product_dtype)
+    network = _new_network(settings, data, device)
     task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
-    run = {**settings.fixed(), "table": data.digest, "vocabularies": [words.digest() for words in vocabularies]}
-    trainer = Trainer(folder, task, settings.training, device, run)
+    return _set_up(task, folder, settings, data, {"table": str(table)}, {"table": data.digest}, restart), data
+
+
+def prepare_sentences(
+    text: ParallelText,
+    folder: Path,
+    settings: Settings,
+    device: Device,
+    validation: ParallelText | None = None,
+    restart: bool = False,
+    progress: ReadingProgress = lambda lines, share: None,
+) -> tuple[Trainer[SentenceTask], PairData]:
+    """Read parallel text and set up a trainer, at its start or where an earlier run in the folder stopped.
+
+    Args:
+        text: the sentences to learn from; if there are none to validate with, some are held out.
+        folder: the model folder; it is made if it does not exist.
+        settings: architecture, data, training.
+        device: where and how precisely to compute.
+        validation: other sentences, to measure perplexity and BLEU on.
+        restart: start over even if the folder holds a run.
+        progress: called with the lines and the share of the text read so far.
+
+    Raises:
+        UserError: the text is faulty, or the folder holds something else or a run with other settings.
+    """
+    settings.check_names()
+    config = settings.sentences or SentenceConfig()
+    if config.bleu_sentences:
+        if validation is None:
+            raise UserError(
+                "--bleu-sentences: are sentences to validate with; give --validation-source and --validation-target"
+            )
+        load_corpus_bleu()
+    if settings.data.weight_by_count:
+        raise UserError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
+    make_run_folder(folder, restart)
+    state = folder / TRAINING_STATE
+    data = read_sentences(text, state, settings.data, config, progress=progress)
+    lines, held_out = data.distinct, data.distinct[:0]
+    if validation is None:
+        lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
+    if not len(lines):
+        raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
+    other, bleu = None, None
+    if validation is not None:
+        vocabularies = data.source_vocabulary, data.target_vocabulary
+        other = read_sentences(validation, state, settings.data, config, vocabularies, progress).pairs
+        if config.bleu_sentences:
+            sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
+            bleu = BleuSample(data.source_vocabulary.encode(sources), references, data.target_vocabulary)
+    network = _new_network(settings, data, device)
+    kept = data.pairs.take(held_out)
+    task = SentenceTask(network, settings.training, device, data.pairs, lines, kept, other, bleu)
+    files = {"source": str(text.source), "target": str(text.target), **asdict(config)}
+    facts = {"sentences": data.digest, "held_out_sentences": len(held_out)}
+    return _set_up(task, folder, settings, data, files, facts, restart), data
+
+
+def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
+    torch.manual_seed(settings.training.seed)
+    network = EncoderDecoder(settings.model, len(data.source_vocabulary), len(data.target_vocabulary))
+    network.multiply_in(device.product_dtype)
+    return network.to(device.torch_device)
+
+
+def _set_up(
+    task: AnyPairTask,
+    folder: Path,
+    settings: Settings,
+    data: PairData,
+    files: dict[str, Any],
+    facts: dict[str, Any],
+    restart: bool,
+) -> Trainer[AnyPairTask]:
+    """Return a trainer at its start or where an earlier run stopped.
+
+    Args:
+        task: what to train.
+        folder: the model folder.
+        settings: architecture, data, training.
+        data: what was read.
+        files: what the model folder is to say of where it was read.
+        facts: what of the data must be the same when the run is resumed.
+        restart: start over even if the folder holds a run.
+    """
+    vocabularies = data.source_vocabulary, data.target_vocabulary
+    run = {**settings.fixed(), **facts, "vocabularies": [words.digest() for words in vocabularies]}
+    if plugins := loaded_plugins():
+        run["plugins"] = sorted(plugins.values())
+    trainer = Trainer(folder, task, settings.training, task.device, run)
 
     def describe() -> None:
-        provenance = {"table": str(table), **data.summary, **asdict(settings.training), "device": str(device)}
+        provenance = {**files, **data.summary, **asdict(settings.training), "device": str(task.device)}
         save_description(folder, settings.model, settings.data.direction, *vocabularies, provenance)
 
     begin(trainer, describe, restart)
-    return trainer, data
+    return trainer
 
 
 def begin(trainer: Trainer[AnyTask], describe: Callable[[], None], restart: bool) -> None:
@@ -117,7 +229,7 @@ def begin(trainer: Trainer[AnyTask], describe: Callable[[], None], restart: bool
         trainer.save_checkpoint()
 
 
-def _some_pairs(table: TableData, settings: Settings) -> PhrasePairs:
+def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:
     """Return as many distinct pairs of a table as may be held out, drawn by the seed."""
     shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(table.distinct)
     return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))

@@ -79,7 +79,7 @@ def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tm
         options = [*TINY_OPTIONS.split(), "--max-updates", "2", "--seed", str(ord(name[0])), "-q"]
         options += ["--target-vocabulary", words]
         assert run("train", small_table, "-o", tmp_path / name, *options).returncode == 0
-    models = [["-m", tmp_path / name] for name in ("a", "b", "other")]
+    models: list[list[str | Path]] = [["-m", tmp_path / name] for name in ("a", "b", "other")]
     pair = b"the\tle\n"
     scores = [float(run("score", *model, stdin=pair).stdout) for model in models[:2]]
     together = run("score", *models[0], *models[1], stdin=pair)

@@ -74,7 +74,7 @@ def test_a_pass_has_every_ngram_once(tmp_path: Path, cpu: Device) -> None:
 def test_the_held_out_perplexity_decides_when_to_stop(tmp_path: Path, cpu: Device) -> None:
     training = replace(SETTINGS.training, epochs=100, learning_rate=0.3, schedule="constant", patience=2)
     progress = train(tmp_path / "run", cpu, replace(SETTINGS, training=training), validation=OTHER).progress
-    assert progress.finished == "the held-out loss no longer falls"
+    assert progress.finished == "the measured loss no longer falls"
     records = metrics(tmp_path / "run")
     assert [record["best"] for record in records[-2:]] == [False, False]
     assert records[-3]["update"] == progress.best_update

@@ -9,7 +9,7 @@ import pytest
 from phrasescore.errors import UserError
 from phrasescore.pairs import (
     DataConfig,
-    TableData,
+    PairData,
     batches_in_order,
     batches_of_pass,
     hash_phrases,
@@ -22,12 +22,12 @@ from tests.conftest import MINI
 LINES = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines()
 
 
-def read_lines(tmp_path: Path, *lines: bytes, config: DataConfig | None = None) -> TableData:
+def read_lines(tmp_path: Path, *lines: bytes, config: DataConfig | None = None) -> PairData:
     (tmp_path / "table").write_bytes(b"".join(line + b"\n" for line in lines))
     return read_table(tmp_path / "table", tmp_path, config or DataConfig())
 
 
-def texts(data: TableData) -> list[tuple[bytes, bytes]]:
+def texts(data: PairData) -> list[tuple[bytes, bytes]]:
     """The pairs of all lines, spelt out."""
     sides = []
     for vocabulary, phrases in (

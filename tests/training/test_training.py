@@ -21,7 +21,7 @@ from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.training.checkpoint import Progress
-from phrasescore.training.config import Optimiser, TrainingConfig
+from phrasescore.training.config import TrainingConfig
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser, rate_factor
@@ -52,7 +52,7 @@ def metrics(folder: Path) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize(("optimiser", "dropout"), [("adam", 0.0), ("adadelta", 0.0), ("adam", 0.5)])
 def test_a_resumed_run_equals_one_never_stopped(
-    small_table: Path, tmp_path: Path, tiny_settings: Settings, optimiser: Optimiser, dropout: float
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, optimiser: str, dropout: float
 ) -> None:
     training = replace(tiny_settings.training, optimiser=optimiser)
     settings = replace(tiny_settings, training=training, model=replace(tiny_settings.model, dropout=dropout))
@@ -137,7 +137,7 @@ def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Pat
     def spoil() -> bool:
         if trainer.progress.update == 15:
             with torch.no_grad():
-                trainer.task.network.decoder.initial.weight.fill_(float("nan"))
+                trainer.task.network.softmax.words.weight.fill_(float("nan"))
         return False
 
     trainer.watcher = Watcher(should_stop=spoil)
@@ -151,7 +151,7 @@ def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
 ) -> None:
     """The last update before an evaluation goes wrong: its loss was still a number."""
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
-    parameter = trainer.task.network.decoder.initial.weight
+    parameter = trainer.task.network.softmax.words.weight
     parameter.register_hook(  # type: ignore[no-untyped-call]
         lambda gradient: gradient * float("nan") if trainer.progress.update == 19 else gradient
     )

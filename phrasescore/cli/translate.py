@@ -1,0 +1,166 @@
+"""`phrasescore translate`: translations of sentences or phrases by a trained network."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from phrasescore.cli.options import (
+    add_device_options,
+    add_model_option,
+    add_section_options,
+    given_options,
+    load_networks,
+    path_or_standard_stream,
+    positive,
+)
+from phrasescore.configuration import check_values
+from phrasescore.errors import UserError
+from phrasescore.files import STANDARD_STREAM, open_output, read_lines
+from phrasescore.search.config import SearchConfig
+
+if TYPE_CHECKING:
+    from phrasescore.search.translator import Translation, Translator
+
+_BATCHES_AT_ONCE = 32
+_PICTURES = 4
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "translate",
+        help="translate sentences or phrases",
+        description="Translate tokenised text, one sentence or phrase a line, and print a translation a line; an empty "
+        "line stays one. On a terminal it answers each line at once. The text is in the language that the network "
+        "reads: for one trained for source-given-target that of the table's targets.",
+    )
+    parser.add_argument(
+        "text", type=path_or_standard_stream, nargs="?", default="-", help="input (default: standard input)"
+    )
+    add_model_option(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path_or_standard_stream,
+        default="-",
+        metavar="FILE",
+        help="file to write, compressed by its suffix; - for standard output (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print an object a line: the source and its translations, best first, each with its score, ln p(target | "
+        "source), the value it competed by, how often it was drawn, and where attention looked before each word and "
+        "the end symbol, if the network has attention",
+    )
+    parser.add_argument(
+        "--attention",
+        type=Path,
+        metavar="FILE",
+        help=f"draw where attention looked, of the first {_PICTURES} sentences, into a .png, .svg or .pdf file",
+    )
+    parser.add_argument(
+        "--tokenise", metavar="LANGUAGE", help="tokenise the input first, by sacremoses' rules for a language, as en"
+    )
+    parser.add_argument(
+        "--batch-size", type=positive, default=64, metavar="N", help="sentences at once (default: %(default)s)"
+    )
+    add_section_options(parser, "search", SearchConfig)
+    add_device_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Translate; return the exit code."""
+    config = SearchConfig(**check_values(SearchConfig, given_options(args, SearchConfig), "command line"))
+    if config.n_best > 1 and not args.json:
+        raise UserError("--n-best: gives several translations a sentence, which need --json")
+    from phrasescore.search.translator import Translator
+
+    translator = Translator(load_networks(args), config, args.batch_size)
+    if args.attention and not translator.has_attention:
+        raise UserError("--attention: this network has no attention to draw; leave --attention out")
+    if args.text == STANDARD_STREAM and sys.stdin.isatty():
+        return _converse(args, translator)
+    pictures: list[tuple[bytes, Translation]] = []
+    with open_output(args.output) as output:
+        for sentences, translations in _translate(args, translator):
+            output.writelines(_lines(args, sentences, translations))
+            output.flush()
+            firsts = [(sentence, some[0]) for sentence, some in zip(sentences, translations, strict=True) if some]
+            pictures += firsts[: _PICTURES - len(pictures)]
+    if args.attention:
+        _draw(args, pictures)
+    return 0
+
+
+def _translate(
+    args: argparse.Namespace, translator: Translator
+) -> Iterator[tuple[list[bytes], list[list[Translation]]]]:
+    """Yield the input in chunks, with its translations."""
+    lines = read_lines(args.text)
+    first = 0
+    while sentences := list(islice(lines, _BATCHES_AT_ONCE * args.batch_size)):
+        sentences = _prepared(args, sentences)
+        yield sentences, translator.translate(sentences, first)
+        first += len(sentences)
+
+
+def _converse(args: argparse.Namespace, translator: Translator) -> int:
+    """Answer each line that is typed."""
+    print("one sentence a line, Ctrl-D to end", file=sys.stderr)
+    for number, line in enumerate(sys.stdin.buffer):
+        sentences = _prepared(args, [line.rstrip(b"\r\n")])
+        translations = translator.translate(sentences, number)
+        sys.stdout.buffer.writelines(_lines(args, sentences, translations))
+        sys.stdout.buffer.flush()
+        if args.attention and translations[0]:
+            _draw(args, [(sentences[0], translations[0][0])])
+    return 0
+
+
+def _prepared(args: argparse.Namespace, sentences: list[bytes]) -> list[bytes]:
+    from phrasescore.tokenisation import tokenise_lines
+
+    return tokenise_lines(sentences, args.tokenise) if args.tokenise else sentences
+
+
+def _lines(args: argparse.Namespace, sentences: list[bytes], translations: list[list[Translation]]) -> Iterator[bytes]:
+    for sentence, some in zip(sentences, translations, strict=True):
+        if args.json:
+            record = {"source": _text(sentence), "translations": [_record(args, one) for one in some]}
+            yield json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        else:
+            yield (some[0].text if some else b"") + b"\n"
+
+
+def _record(args: argparse.Namespace, one: Translation) -> dict[str, Any]:
+    record: dict[str, Any] = {"text": _text(one.text), "score": one.log_prob, "value": one.value}
+    if args.sample:
+        record["times"] = one.times
+    if one.attention_TL is not None:
+        record["attention"] = [[round(share, 4) for share in row] for row in one.attention_TL.tolist()]
+    return record
+
+
+def _text(words: bytes) -> str:
+    return words.decode("utf-8", "replace")
+
+
+def _draw(args: argparse.Namespace, pictures: list[tuple[bytes, Translation]]) -> None:
+    from phrasescore.search.picture import Alignment, draw_alignments
+
+    alignments = [
+        Alignment([word for word in sentence.split(b" ") if word], one.words, one.attention_TL)
+        for sentence, one in pictures
+        if one.attention_TL is not None
+    ]
+    if not alignments:
+        raise UserError("--attention: there is no sentence to draw; give one with words")
+    draw_alignments(alignments, args.attention)

@@ -1,0 +1,53 @@
+"""Files of the user's that add units, attentions and optimisers to the registries.
+
+A plugin is Python that is run because the user names it on the command line. Nothing in a model folder is ever run: a
+folder only says which plugins it was trained with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes
+
+_loaded: dict[Path, str] = {}
+
+
+def load_plugins(paths: Iterable[Path]) -> None:
+    """Import some files, each once.
+
+    Raises:
+        UserError: one cannot be read or fails; names it registers may be taken.
+    """
+    for path in paths:
+        resolved = path.resolve()
+        if resolved not in _loaded:
+            digest = hashlib.sha256(read_bytes(path)).hexdigest()
+            _import(path, resolved)
+            _loaded[resolved] = digest
+
+
+def loaded_plugins() -> dict[str, str]:
+    """Return the SHA-256 of each plugin of this process by its path, in the order of their loading."""
+    return {str(path): digest for path, digest in _loaded.items()}
+
+
+def _import(path: Path, resolved: Path) -> None:
+    name = f"phrasescore_plugin_{path.stem}_{len(_loaded)}"
+    spec = importlib.util.spec_from_file_location(name, resolved)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path}: is not a Python file; give one that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        if isinstance(error, UserError):
+            raise UserError(f"{path}: {error}") from error
+        raise UserError(f"{path}: fails with {type(error).__name__}: {error}; mend it") from error

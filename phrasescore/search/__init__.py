@@ -1,0 +1,1 @@
+"""Finding translations: greedy search, beam search, sampling."""

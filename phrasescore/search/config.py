@@ -1,0 +1,62 @@
+"""How translations are searched, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.configuration import option
+from phrasescore.errors import UserError
+
+LengthPenalty = Literal["none", "per-word", "wu"]
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Which translations are looked for and which of them is the best."""
+
+    beam: int = option(5, "translations followed at once; 1 is greedy search", minimum=1)
+    n_best: int = option(1, "translations of each sentence, at most --beam, or samples to draw", minimum=1)
+    length_penalty: LengthPenalty = option(
+        "per-word",
+        "finished translations compete by ln p (none), by ln p per word and end symbol (per-word), or by ln p / "
+        "((5 + symbols) / 6)^alpha (wu)",
+    )
+    alpha: float = option(0.6, "exponent of the length penalty wu", minimum=0)
+    coverage: float = option(
+        0.0,
+        "weight of the coverage penalty: the sum over the source words of ln min(1, attention they got) is added to "
+        "what translations compete by",
+        minimum=0,
+    )
+    max_ratio: float = option(2.0, "a translation has at most so many words for each source word ...", minimum=0)
+    max_extra: int = option(10, "... and so many more; the end symbol follows then", minimum=0)
+    replace_unknown: bool = option(False, "put the source word that attention looks at most in the place of each <unk>")
+    sample: bool = option(False, "draw translations from the network instead of searching for the best")
+    temperature: float = option(
+        1.0, "with --sample: draw from p^(1/T), so that less than 1 prefers probable words", minimum=0.001
+    )
+    seed: int = option(1, "with --sample: seed; each sentence has random numbers of its own", minimum=0)
+
+    def check(self, *, has_attention: bool) -> None:
+        """Check that the options go together, and with the network.
+
+        Raises:
+            UserError: they do not.
+        """
+        if self.n_best > self.beam and not self.sample:
+            raise UserError(f"--n-best {self.n_best}: is more than the beam holds; give --beam {self.n_best}")
+        for name in ("coverage", "replace_unknown"):
+            if getattr(self, name) and not has_attention:
+                raise UserError(
+                    f"--{name.replace('_', '-')}: needs attention, which this network does not have; leave it out or "
+                    "give a network trained with --attention"
+                )
+
+    def longest(self, source_words: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many words translations may have, for sources of so many words."""
+        by_source: NDArray[np.int64] = (self.max_ratio * source_words).astype(np.int64)
+        return by_source + self.max_extra

@@ -1,0 +1,50 @@
+"""Alignments as pictures: where attention looked before each target word.
+
+Legend: T target symbols (words and the end symbol), L source symbols (likewise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from phrasescore.pictures import load_pyplot, write_figure
+from phrasescore.search.walk import Looks
+
+_END = "⏎"
+_INCHES_A_WORD, _INCHES_AROUND = 0.32, 1.8
+
+
+class Alignment(NamedTuple):
+    """A sentence, its translation, and what attention made of them."""
+
+    source: Sequence[bytes]
+    target: Sequence[bytes]
+    attention_TL: Looks
+
+
+def draw_alignments(alignments: Sequence[Alignment], path: Path) -> None:
+    """Draw alignments below each other, in the format of the path's suffix; the darker, the more attention.
+
+    Raises:
+        UserError: Matplotlib is not installed, does not know the suffix, or the file cannot be written.
+    """
+    plt = load_pyplot("--attention")
+    heights = [_INCHES_AROUND + _INCHES_A_WORD * len(one.attention_TL) for one in alignments]
+    width = _INCHES_AROUND + _INCHES_A_WORD * max(one.attention_TL.shape[1] for one in alignments)
+    figure, axes = plt.subplots(
+        len(alignments), 1, figsize=(width, sum(heights)), height_ratios=heights, squeeze=False, layout="constrained"
+    )
+    for axis, one in zip(axes[:, 0], alignments, strict=True):
+        axis.imshow(one.attention_TL, cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
+        axis.set_xticks(range(one.attention_TL.shape[1]), _symbols(one.source), rotation=90)
+        axis.set_yticks(range(one.attention_TL.shape[0]), _symbols(one.target))
+        axis.xaxis.tick_top()
+        axis.grid(visible=False)
+    write_figure(figure, path)
+
+
+def _symbols(words: Sequence[bytes]) -> list[str]:
+    # Matplotlib takes text between dollar signs for formulas.
+    return [word.decode("utf-8", "replace").replace("$", r"\$") for word in words] + [_END]

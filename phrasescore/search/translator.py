@@ -1,0 +1,101 @@
+"""Text in, translations out.
+
+Legend: T target symbols (words and the end symbol), L source symbols (likewise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from phrasescore.nn.config import NO_ATTENTION
+from phrasescore.phrases import Phrases
+from phrasescore.scoring.engine import Scorer
+from phrasescore.search.beam import beam_search
+from phrasescore.search.config import SearchConfig
+from phrasescore.search.greedy import greedy_search
+from phrasescore.search.sampling import Drawn, draw_translations
+from phrasescore.search.walk import Looks, Numbers
+from phrasescore.vocabulary import UNKNOWN
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation of a sentence."""
+
+    words: tuple[bytes, ...]
+    log_prob: float
+    """ln p(target | source), end symbol included; where words were replaced, that of the words the network said."""
+    value: float
+    """What it competed by."""
+    times: int
+    """How often it was drawn; 1 if it was searched."""
+    attention_TL: Looks | None
+    """Where attention looked before each word and the end symbol, None without it."""
+
+    @property
+    def text(self) -> bytes:
+        """The words with blanks between them."""
+        return b" ".join(self.words)
+
+
+class Translator:
+    """Translates tokenised sentences or phrases, in batches of similar length."""
+
+    def __init__(self, scorer: Scorer, config: SearchConfig, batch_size: int = 64) -> None:
+        """Prepare a search with a scorer's networks.
+
+        Args:
+            scorer: the networks on their device.
+            config: how to search.
+            batch_size: sentences translated at once.
+
+        Raises:
+            UserError: the search wants what the networks do not have.
+        """
+        self.has_attention = all(network.config.attention != NO_ATTENTION for network in scorer.networks)
+        config.check(has_attention=self.has_attention)
+        self._scorer, self._config, self._batch_size = scorer, config, batch_size
+
+    def translate(self, sentences: Sequence[bytes], first: int = 0) -> list[list[Translation]]:
+        """Return the translations of each sentence, best first; a sentence without words has none.
+
+        Args:
+            sentences: tokenised source sentences.
+            first: the number of the first, from which samples have their random numbers.
+        """
+        split = [[word for word in sentence.split(b" ") if word] for sentence in sentences]
+        ids = self._scorer.model.source_vocabulary.encode([b" ".join(words) for words in split])
+        order = np.argsort(-ids.lengths, kind="stable")
+        order = order[ids.lengths[order] > 0]
+        found: list[list[Translation]] = [[] for _ in sentences]
+        for start in range(0, len(order), self._batch_size):
+            numbers = order[start : start + self._batch_size]
+            searched = self._search(numbers + first, ids.take(numbers))
+            for number, some in zip(numbers.tolist(), searched, strict=True):
+                found[number] = [self._spell(one, split[number]) for one in some]
+        return found
+
+    def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Drawn]]:
+        networks, device, config = self._scorer.networks, self._scorer.device, self._config
+        if config.sample:
+            randoms = [np.random.default_rng([config.seed, number]) for number in numbers.tolist()]
+            return draw_translations(networks, device, sources, config, randoms)
+        if config.beam == 1:
+            return [[Drawn(one, 1)] for one in greedy_search(networks, device, sources, config)]
+        searched = beam_search(networks, device, sources, config)
+        return [[Drawn(one, 1) for one in some[: config.n_best]] for some in searched]
+
+    def _spell(self, drawn: Drawn, source: list[bytes]) -> Translation:
+        one = drawn.hypothesis
+        vocabulary = self._scorer.model.target_vocabulary.words
+        words = [vocabulary[word] for word in one.words]
+        if self._config.replace_unknown and one.attention_TL is not None:
+            looked_at = one.attention_TL[:, :-1].argmax(axis=1).tolist()
+            words = [
+                source[place] if word == UNKNOWN else spelt
+                for word, spelt, place in zip(one.words, words, looked_at, strict=False)
+            ]
+        return Translation(tuple(words), one.log_prob, one.value, drawn.times, one.attention_TL)

@@ -1,0 +1,144 @@
+"""Parallel text as training data: two files, one sentence a line, in the same order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from pathlib import Path
+
+import numpy as np
+
+from phrasescore.configuration import option
+from phrasescore.errors import UserError
+from phrasescore.files import open_input
+from phrasescore.pairs import DataConfig, PairData, PhrasePairs, Side, choose_vocabularies, mix, orient
+from phrasescore.tokenisation import tokenise_lines
+from phrasescore.vocabulary import Vocabulary
+
+_LINES_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class SentenceConfig:
+    """What is read from parallel text, and how many translations of other sentences are compared with theirs."""
+
+    min_count: int = option(1, "least count of a word that the network knows", minimum=1)
+    max_words: int | None = option(None, "pairs with more words on either side are not trained on", minimum=1)
+    tokenise_source: str | None = option(None, "tokenise the source text by sacremoses' rules for this language")
+    tokenise_target: str | None = option(None, "tokenise the target text likewise")
+    bleu_sentences: int = option(
+        0, "validation sentences whose greedy translations give BLEU at each evaluation", minimum=0
+    )
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """Two files whose lines are translations of each other."""
+
+    source: Path
+    target: Path
+
+    def __str__(self) -> str:
+        return f"{self.source} and {self.target}"
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Some pairs of lines, tokenised."""
+
+    source: list[bytes]
+    target: list[bytes]
+    share_read: float | None
+    """The share of the source file read so far."""
+
+
+def read_sentences(
+    text: ParallelText,
+    folder: Path,
+    data: DataConfig,
+    config: SentenceConfig,
+    vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
+    progress: Callable[[int, float | None], None] = lambda lines, share: None,
+) -> PairData:
+    """Read parallel text as ids. Pairs with an empty side are left out, and to train on the longest ones.
+
+    Args:
+        text: the two files; tokenised, unless the configuration says how to.
+        folder: where the ids go, in files without a name; it must exist.
+        data: vocabulary sizes, direction.
+        config: least counts, longest sentences, tokenisation.
+        vocabularies: source and target vocabulary of the network, for text to measure on; None to choose them here.
+        progress: called with the lines and the share of the text read so far.
+
+    Raises:
+        UserError: a file is unreadable, they differ in their number of lines, or no pair is left.
+    """
+    longest = config.max_words if vocabularies is None else None
+    digest = hashlib.sha256()
+    lines, kept = 0, 0
+    with closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
+        sides = orient((source_side, target_side), data.direction)
+        for chunk in _chunks(text, config):
+            lines += len(chunk.source)
+            pairs = [pair for pair in zip(chunk.source, chunk.target, strict=True) if _is_wanted(pair, longest)]
+            kept += len(pairs)
+            weight = np.ones(len(pairs), np.float32)
+            hashes = [
+                side.add([pair[i] for pair in pairs], weight) for i, side in enumerate((source_side, target_side))
+            ]
+            digest.update((mix(hashes[0] + np.uint64(1)) ^ hashes[1]).tobytes())
+            progress(lines, chunk.share_read)
+        if not kept:
+            raise UserError(f"{text}: leave no pairs of sentences to use; give longer texts or a larger --max-words")
+        known = vocabularies or choose_vocabularies(sides, data, config.min_count)
+        coverage = [v.coverage(side.word_counts()) for v, side in zip(known, sides, strict=True)]
+        source, target = (side.finish(v) for v, side in zip(known, sides, strict=True))
+        for side in sides:
+            digest.update(b"\n".join(side.ids))
+        summary = {
+            "lines": lines,
+            "sentence_pairs": kept,
+            "source_words": len(sides[0].ids),
+            "target_words": len(sides[1].ids),
+            "source_coverage": coverage[0],
+            "target_coverage": coverage[1],
+        }
+    pairs_of_ids = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept))
+    return PairData(pairs_of_ids, np.arange(kept), *known, digest.hexdigest(), summary)
+
+
+def first_sentences(
+    text: ParallelText, number: int, data: DataConfig, config: SentenceConfig
+) -> tuple[list[bytes], list[bytes]]:
+    """Return the first pairs of parallel text that have words, as the network's input and output."""
+    pairs = (pair for chunk in _chunks(text, config) for pair in zip(chunk.source, chunk.target, strict=True))
+    first = list(islice((pair for pair in pairs if _is_wanted(pair, None)), number))
+    return orient(([source for source, _ in first], [target for _, target in first]), data.direction)
+
+
+def _is_wanted(pair: tuple[bytes, bytes], longest: int | None) -> bool:
+    lengths = [sum(map(bool, line.split(b" "))) for line in pair]
+    return min(lengths) > 0 and (longest is None or max(lengths) <= longest)
+
+
+def _chunks(text: ParallelText, config: SentenceConfig) -> Iterator[_Chunk]:
+    """Yield the lines of both files."""
+    lines = 0
+    with open_input(text.source) as source, open_input(text.target) as target:
+        pairs = zip_longest(source.stream, target.stream)
+        while chunk := list(islice(pairs, _LINES_AT_ONCE)):
+            for pair in chunk:
+                lines += 1
+                if None in pair:
+                    shorter, longer = (text.source, text.target) if pair[0] is None else (text.target, text.source)
+                    raise UserError(
+                        f"{shorter}: ends before line {lines} of {longer}; give two files of the same sentences"
+                    )
+            sides = [[line.rstrip(b"\r\n") for line in side] for side in zip(*chunk, strict=True)]
+            for side, language in enumerate((config.tokenise_source, config.tokenise_target)):
+                if language:
+                    sides[side] = tokenise_lines(sides[side], language)
+            yield _Chunk(sides[0], sides[1], source.share_read())

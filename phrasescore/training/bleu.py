@@ -1,0 +1,64 @@
+"""BLEU of greedy translations, to follow a training by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phrasescore.device import Device
+from phrasescore.errors import UserError
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.phrases import Phrases
+from phrasescore.search.config import SearchConfig
+from phrasescore.search.greedy import greedy_search
+from phrasescore.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEUScore
+
+_BATCH = 128
+
+
+def load_corpus_bleu() -> Callable[..., BLEUScore]:
+    """Return sacreBLEU's function.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        from sacrebleu import corpus_bleu
+    except ImportError as error:
+        raise UserError("--bleu-sentences: needs sacreBLEU; pip install sacrebleu") from error
+    return corpus_bleu
+
+
+@dataclass(frozen=True)
+class BleuSample:
+    """Sentences with their translations, tokenised."""
+
+    sources: Phrases
+    references: list[bytes]
+    vocabulary: Vocabulary
+    """That of the network's output."""
+
+    def score(self, network: EncoderDecoder, device: Device) -> float:
+        """Return BLEU, 0 to 100, of greedy translations, words as blanks separate them.
+
+        Raises:
+            UserError: sacreBLEU is not installed.
+        """
+        corpus_bleu = load_corpus_bleu()
+        network.eval()
+        found = []
+        for start in range(0, len(self.references), _BATCH):
+            batch = self.sources.take(np.arange(start, min(start + _BATCH, len(self.references))))
+            found += greedy_search([network], device, batch, SearchConfig(beam=1))
+        network.train()
+        words = self.vocabulary.words
+        translations = [b" ".join(words[word] for word in one.words).decode("utf-8") for one in found]
+        references = [line.decode("utf-8", "replace") for line in self.references]
+        # Without `force` it warns of text that looks tokenised, which this is.
+        return float(corpus_bleu(translations, [references], tokenize="none", force=True).score)

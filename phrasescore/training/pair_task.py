@@ -1,0 +1,52 @@
+"""What training on phrase pairs and on sentences have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from phrasescore.device import Device
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import PhrasePairs, batches_of_pass
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.task import Examples
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """An encoder-decoder and its pairs. Examples are lines of a table or of parallel text."""
+
+    network: EncoderDecoder
+    config: TrainingConfig
+    device: Device
+    pairs: PhrasePairs
+    """The pair of every line."""
+    lines: Examples
+    """The lines to learn from."""
+    held_out: PhrasePairs
+    """Random pairs among the others."""
+    validation: PhrasePairs | None
+    """Pairs of other sentences, if there are any."""
+
+    @property
+    def batches_per_pass(self) -> int:
+        """How many batches `batches` yields."""
+        return math.ceil(len(self.lines) / self.config.batch_size)
+
+    def batches(self, number: int) -> Iterator[Examples]:
+        """Yield the lines of each batch of a pass."""
+        return batches_of_pass(self.pairs, self.lines, self.config.batch_size, self.config.seed, number)
+
+    def log_probs(self, examples: Examples) -> Tensor:
+        """Return ln p of every symbol of some pairs, times the weight of its pair, with its gradient."""
+        pairs = self.pairs.take(examples)
+        device = self.device.torch_device
+        batch = PairBatch.apart(pairs.source, pairs.target).to(device)
+        log_prob_I: Tensor = self.network(batch, self.config.teacher_forcing)
+        weight_P = torch.from_numpy(pairs.weight).to(device)
+        return log_prob_I * weight_P[batch.pair_I]

@@ -1,0 +1,39 @@
+"""Training an encoder-decoder on sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch import Tensor
+
+from phrasescore.training.bleu import BleuSample
+from phrasescore.training.evaluation import SentenceLoss, sentence_loss
+from phrasescore.training.pair_task import PairTask
+from phrasescore.training.task import Examples
+
+
+@dataclass(frozen=True)
+class SentenceTask(PairTask):
+    """Maximises the mean ln p of a target word. Its examples are lines of parallel text."""
+
+    unit: ClassVar[str] = "sentence"
+
+    bleu: BleuSample | None = None
+    """Validation sentences to translate."""
+
+    def loss(self, examples: Examples) -> Tensor:
+        """Return the mean negative log-likelihood of the words and end symbols of some sentences."""
+        log_prob_I = self.log_probs(examples)
+        return -log_prob_I.sum() / len(log_prob_I)
+
+    def held_out_loss(self) -> SentenceLoss | None:
+        """Return the loss on the held-out sentences."""
+        return sentence_loss(self.network, self.held_out, self.device) if len(self.held_out) else None
+
+    def validation_loss(self) -> SentenceLoss | None:
+        """Return the loss on the validation sentences, and BLEU of translations of some of them."""
+        if not self.validation:
+            return None
+        loss = sentence_loss(self.network, self.validation, self.device)
+        return replace(loss, bleu=self.bleu.score(self.network, self.device)) if self.bleu else loss

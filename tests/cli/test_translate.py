@@ -1,0 +1,223 @@
+"""`phrasescore translate`, and `train` on sentences, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phrasescore.cli import main
+from tests.conftest import DATA
+from tests.copying import OPTIONS
+
+PHRASES = DATA / "stored-model"
+SENTENCES = ["a b c", "", "h g f e d", "a", "  b  b ", "c a Zoe b"]
+
+
+class Run:
+    """Runs the command in this process."""
+
+    def __init__(self, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._capfd = folder, capfd
+
+    def __call__(self, *arguments: str | Path, text: str = "\n".join([*SENTENCES, ""])) -> list[str]:
+        """Translate a text; return the lines that were printed."""
+        (self.folder / "text").write_text(text)
+        output = self.folder / "out"
+        extra = ["-o", output, "--device", "cpu", "--precision", "fp32"]
+        assert main(list(map(str, ["translate", self.folder / "text", *extra, *arguments]))) == 0
+        return output.read_text().splitlines()
+
+    def error(self, *arguments: str | Path) -> str:
+        """Run any command that fails; return its one sentence."""
+        self._capfd.readouterr()
+        assert main(list(map(str, arguments))) == 1
+        lines = self._capfd.readouterr().err.splitlines()
+        assert len(lines) == 1
+        return lines[0]
+
+
+@pytest.fixture
+def translate(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    return Run(tmp_path, capfd)
+
+
+def records(lines: list[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines]
+
+
+def pair_scores(
+    folder: Path, model: Path, pairs: list[tuple[str, str]], capfd: pytest.CaptureFixture[str]
+) -> list[float]:
+    (folder / "pairs").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    capfd.readouterr()
+    assert main(["score", str(folder / "pairs"), "-m", str(model), "--device", "cpu", "--precision", "fp32"]) == 0
+    return [float(line) for line in capfd.readouterr().out.split()]
+
+
+def test_a_network_trained_on_sentences_copies_them(translate: Run, copier: Path) -> None:
+    last = json.loads((copier / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["validation"]["teacher_forced_perplexity"] < 1.2
+    assert last["validation"]["free_running_perplexity"] < 1.3
+    assert last["validation"]["bleu"] > 70
+    assert last["held_out"] is None
+    copies = ["a b c", "", "h g f e d", "a", "b b", "c a <unk> b"]
+    for beam in ("1", "4"):
+        assert translate("-m", copier, "--beam", beam) == copies
+        assert translate("-m", copier, "--beam", beam, "--batch-size", "1") == copies
+
+
+def test_the_score_of_a_translation_is_that_of_the_pair(
+    translate: Run, copier: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for model, text in ((copier, "a b c\nh g f e d\na a a a a a b\n"), (PHRASES, "the black house\nof the\nand\n")):
+        pairs, scores = [], []
+        for options in (["--n-best", "4"], ["--n-best", "3", "--sample"], ["--beam", "1"]):
+            for record in records(translate("-m", model, "--json", *options, text=text)):
+                # Text that spells a symbol is an unknown word, as the network means it.
+                pairs += [(record["source"], one["text"]) for one in record["translations"]]
+                scores += [one["score"] for one in record["translations"]]
+        assert len(pairs) >= 15
+        assert pair_scores(translate.folder, model, pairs, capfd) == pytest.approx(scores, abs=1e-4)
+
+
+def test_translations_compete_by_what_is_asked_for(translate: Run, copier: Path) -> None:
+    for penalty, divisor in (("none", lambda n: 1.0), ("per-word", float), ("wu", lambda n: ((5 + n) / 6) ** 0.9)):
+        options = ["--length-penalty", penalty, "--alpha", "0.9", "--n-best", "5"]
+        for record in records(translate("-m", copier, "--json", *options)):
+            values = [one["value"] for one in record["translations"]]
+            assert values == sorted(values, reverse=True)
+            for one in record["translations"]:
+                symbols = len(one["text"].split()) + 1
+                assert one["value"] == pytest.approx(one["score"] / divisor(symbols))
+                assert len(one["attention"]) == symbols
+                assert all(len(row) == len(record["source"].split()) + 1 for row in one["attention"])
+                assert [sum(row) for row in one["attention"]] == pytest.approx([1.0] * symbols, abs=0.01)
+    assert [len(record["translations"]) for record in records(translate("-m", copier, "--json"))] == [1, 0, 1, 1, 1, 1]
+
+
+def test_unknown_words_are_replaced_by_the_words_looked_at(translate: Run, copier: Path) -> None:
+    for beam in ("1", "4"):
+        found = translate("-m", copier, "--replace-unknown", "--beam", beam)
+        assert found == ["a b c", "", "h g f e d", "a", "b b", "c a Zoe b"]
+
+
+def test_samples(translate: Run, copier: Path) -> None:
+    hot: list[str | Path] = ["--sample", "--temperature", "3", "--json", "--n-best", "20", "-m", copier]
+    first = translate(*hot)
+    assert translate(*hot) == first
+    assert translate(*hot, "--seed", "2") != first
+    alone = records(translate(*hot, "--batch-size", "1"))
+    for record, other in zip(records(first), alone, strict=True):
+        assert [(one["text"], one["times"]) for one in record["translations"]] == [
+            (one["text"], one["times"]) for one in other["translations"]
+        ]
+    for record in records(first):
+        if record["source"]:
+            assert sum(one["times"] for one in record["translations"]) == 20
+            assert len(record["translations"]) > 1
+    assert translate("--sample", "--temperature", "0.01", "-m", copier) == translate("--beam", "1", "-m", copier)
+
+
+def test_several_networks(translate: Run, copier: Path) -> None:
+    assert translate("-m", copier, "-m", copier) == translate("-m", copier)
+    assert "knows other words" in translate.error("translate", "-m", copier, "-m", PHRASES)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_the_picture(translate: Run, copier: Path, suffix: str) -> None:
+    picture = translate.folder / f"alignment{suffix}"
+    translate("-m", copier, "--attention", picture)
+    assert picture.read_bytes().startswith(b"\x89PNG" if suffix == ".png" else b"<?xml")
+    no_format = translate.error(
+        "translate", translate.folder / "text", "-m", copier, "--attention", picture.with_suffix(".x")
+    )
+    assert "is no picture Matplotlib can write" in no_format
+
+
+def test_text_that_is_not_tokenised(translate: Run, copier: Path) -> None:
+    assert translate("-m", copier, "--replace-unknown", "--tokenise", "en", text="a b.\n") == ["a b ."]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--n-best", "3"], "--n-best: gives several translations a sentence, which need --json"),
+        (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
+        (["--coverage", "0.2"], "--coverage: needs attention"),
+        (["--replace-unknown"], "--replace-unknown: needs attention"),
+        (["--attention", "x.png"], "--attention: this network has no attention to draw"),
+        (["--beam", "0"], "beam is 0; give at least 1"),
+        (["--temperature", "0"], "temperature is 0.0; give at least 0.001"),
+        (["--max-ratio", "-1"], "max_ratio is -1.0; give at least 0"),
+        (["nowhere.txt"], "nowhere.txt: cannot be read"),
+        (["--plugin", "nowhere.py"], "nowhere.py: cannot be read"),
+    ],
+)
+def test_errors_are_one_sentence(translate: Run, options: list[str], message: str) -> None:
+    assert message in translate.error("translate", "-m", PHRASES, *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give either a phrase table or --source and --target"),
+        (["TABLE", "--source", "A", "--target", "A"], "give either a phrase table or --source and --target"),
+        (["--source", "A"], "are the two sides of one text"),
+        (["--source", "A", "--target", "B"], "B: ends before line 3 of "),
+        (["--source", "A", "--target", "A", "--validation-source", "A"], "give both"),
+        (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for sentences give"),
+        (["--source", "A", "--target", "A", "--weight-by-count"], "is for phrase tables"),
+        (["--source", "A", "--target", "A", "--bleu-sentences", "5"], "give --validation-source"),
+        (["--source", "A", "--target", "A", "--held-out", "1"], "leave no sentences to train on"),
+        (["--source", "A", "--target", "A", "--max-words", "1"], "leave no pairs of sentences"),
+        (["--source", "A", "--target", "A", "--decoder-unit", "gruu"], "there is no unit `gruu`; did you mean `gru`?"),
+        (["--source", "A", "--target", "A", "--optimiser", "adamm"], "there is no optimiser `adamm`; did you mean"),
+        (["--source", "A", "--target", "A", "--teacher-forcing", "1.5"], "give at most 1"),
+        (["TABLE", "--min-count", "2"], "--min-count: is for parallel text"),
+    ],
+)
+def test_errors_of_training_on_sentences(translate: Run, options: list[str], message: str) -> None:
+    (translate.folder / "A").write_text("a b\nc d\ne f\n")
+    (translate.folder / "B").write_text("a b\nc d\n")
+    options = [str(translate.folder / option) if option in "AB" else option for option in options]
+    assert message in translate.error("train", *options, "-o", translate.folder / "model", *OPTIONS)
+
+
+def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-W", "error", "-m", "phrasescore", "translate", "-m", str(copier), "--device", "cpu"]
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+    os.close(theirs)
+    assert process.stdout is not None
+    # The second line is typed when the first was answered.
+    for line in ("a b", "c"):
+        os.write(ours, f"{line}\n".encode())
+        assert process.stdout.readline().decode() == f"{line}\n"
+    os.write(ours, b"\x04")
+    _, messages = process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"one sentence a line" in messages
+
+
+def test_help_needs_no_torch() -> None:
+    code = "import sys; sys.modules['torch'] = None; from phrasescore.cli import main; main(['translate', '--help'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"--length-penalty {none,per-word,wu}" in done.stdout
+
+
+def test_standard_input(translate: Run, copier: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "phrasescore", "translate", "-m", str(copier), "--device", "cpu"]
+    done = subprocess.run(command, input=b"a b\n\nc", capture_output=True, timeout=60, check=True)
+    assert done.stdout == b"a b\n\nc\n"
+    assert done.stderr == b""

@@ -1,0 +1,35 @@
+"""All translations of toy sizes, scored as pairs: what every search is compared with."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.phrases import Phrases
+from phrasescore.vocabulary import END
+
+Words = tuple[int, ...]
+
+
+def all_translations(
+    network: EncoderDecoder, words: int, source: list[int], longest: int
+) -> list[tuple[Words, float, NDArray[np.float32] | None]]:
+    """Every target of at most so many words with ln p and its attention [T, L], most probable first."""
+    ids = [word for word in range(words) if word != END]
+    targets = [list(some) for length in range(longest + 1) for some in itertools.product(ids, repeat=length)]
+    batch = PairBatch.sharing(
+        Phrases.from_lists([source]), np.zeros(len(targets), np.int64), Phrases.from_lists(targets)
+    )
+    with torch.inference_mode():
+        scores = network.pair_scores(batch).tolist()
+        looks = network.attention(batch).numpy() if network.config.attention != "none" else None
+    ends = np.cumsum([len(target) + 1 for target in targets])
+    found = []
+    for target, score, end in zip(targets, scores, ends, strict=True):
+        found.append((tuple(target), score, None if looks is None else looks[end - len(target) - 1 : end]))
+    return sorted(found, key=lambda one: -one[1])

@@ -1,0 +1,182 @@
+"""Searches against an exhaustive one, against each other, and against the scores of pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from phrasescore.device import choose_device
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.phrases import Phrases
+from phrasescore.search.beam import beam_search
+from phrasescore.search.config import SearchConfig
+from phrasescore.search.greedy import greedy_search
+from phrasescore.search.hypothesis import Hypothesis
+from phrasescore.search.sampling import draw_translations
+from phrasescore.vocabulary import END
+from tests.nn.test_against_reference import SOURCES, WORDS, random_network
+from tests.nn.test_family import config_of
+from tests.search.exhaustive import all_translations
+
+CPU = choose_device("cpu", "fp32")
+FAMILY = ("tutorial", "Bahdanau", "Luong with input feeding", "lstm without biases", "reversed")
+LONGEST = 3
+SENTENCES = [source for source in SOURCES if source] + [[4, 5, 6, 7, 8, 2, 3], [8]]
+
+
+def network_of(name: str) -> EncoderDecoder:
+    """A network that says different things of different sources."""
+    network = random_network(config_of(name)).eval()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            parameter.mul_(0.05 if name == "softmax.words.bias" else 2.5)
+    return network
+
+
+def config(**changes: Any) -> SearchConfig:
+    return SearchConfig(**{"max_ratio": 0.0, "max_extra": LONGEST, "length_penalty": "none", **changes})
+
+
+def phrases(sources: Sequence[Sequence[int]]) -> Phrases:
+    return Phrases.from_lists(sources)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("penalty", ["none", "per-word", "wu"])
+def test_a_beam_as_wide_as_the_space_is_exhaustive(name: str, penalty: str) -> None:
+    network = network_of(name)
+    has_attention = network.config.attention != "none"
+    search = config(beam=700, length_penalty=penalty, alpha=0.8, coverage=0.3 * has_attention)
+    sources = SENTENCES[:3]
+    for source, found in zip(sources, beam_search([network], CPU, phrases(sources), search), strict=True):
+        values = {}
+        for words, log_prob, looks in all_translations(network, WORDS, source, LONGEST):
+            divisor = {"none": 1.0, "per-word": len(words) + 1, "wu": ((6 + len(words)) / 6) ** 0.8}[penalty]
+            values[words] = log_prob / divisor
+            if looks is not None:
+                given = [min(1.0, looks[:, place].sum()) for place in range(len(source))]
+                values[words] += 0.3 * sum(math.log(share) for share in given)
+        assert len(found) == len(values) == sum(8**length for length in range(LONGEST + 1))
+        assert {one.words for one in found} == set(values)
+        assert [one.value for one in found] == pytest.approx(sorted(values.values(), reverse=True), abs=1e-4)
+        assert found[0].words == max(values, key=lambda words: values[words])
+
+
+@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("penalty", ["none", "per-word"])
+def test_a_beam_of_one_is_greedy(name: str, penalty: str) -> None:
+    network = network_of(name)
+    search = config(beam=1, length_penalty=penalty, max_extra=12)
+    greedy = greedy_search([network], CPU, phrases(SENTENCES), search)
+    searched = beam_search([network], CPU, phrases(SENTENCES), search)
+    for one, others in zip(greedy, searched, strict=True):
+        assert [other.words for other in others] == [one.words]
+        assert_same(one, others[0])
+    assert len({one.words for one in greedy}) > 1
+
+
+def assert_same(one: Hypothesis, other: Hypothesis) -> None:
+    assert one.words == other.words
+    assert one.log_prob == pytest.approx(other.log_prob, abs=1e-5)
+    assert one.value == pytest.approx(other.value, abs=1e-5)
+    assert (one.attention_TL is None) == (other.attention_TL is None)
+    if one.attention_TL is not None and other.attention_TL is not None:
+        assert one.attention_TL.shape == other.attention_TL.shape
+        assert np.abs(one.attention_TL - other.attention_TL).max() < 1e-5
+
+
+def test_greedy_takes_the_most_probable_word_each_time() -> None:
+    network = network_of("Bahdanau")
+    everything = {words: p for words, p, _ in all_translations(network, WORDS, SENTENCES[0], LONGEST)}
+    found = greedy_search([network], CPU, phrases(SENTENCES[:1]), config())[0]
+    # The mass of a beginning is that of all it can become, were the space not cut; so compare ends only.
+    assert found.log_prob == pytest.approx(everything[found.words], abs=1e-4)
+    wide = beam_search([network], CPU, phrases(SENTENCES[:1]), config(beam=50))[0][0]
+    assert wide.log_prob >= found.log_prob
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_a_batch_is_as_its_sentences_alone(name: str) -> None:
+    network = network_of(name)
+    for beam in (2, 5):
+        search = SearchConfig(beam=beam, n_best=beam, max_ratio=1.0, max_extra=4)
+        together = beam_search([network], CPU, phrases(SENTENCES), search)
+        for source, found in zip(SENTENCES, together, strict=True):
+            alone = beam_search([network], CPU, phrases([source]), search)[0]
+            assert len(alone) == len(found) > 0
+            for one, other in zip(alone, found, strict=True):
+                assert_same(one, other)
+    together = [greedy_search([network], CPU, phrases(SENTENCES), search)]
+    for source, one in zip(SENTENCES, together[0], strict=True):
+        assert_same(one, greedy_search([network], CPU, phrases([source]), search)[0])
+
+
+def test_the_longest_translation_depends_on_its_source() -> None:
+    network = network_of("tutorial")
+    with torch.no_grad():
+        network.softmax.words.bias[END] = -50.0
+    search = SearchConfig(beam=3, max_ratio=1.5, max_extra=1)
+    for found in (
+        [some[0] for some in beam_search([network], CPU, phrases(SENTENCES), search)],
+        greedy_search([network], CPU, phrases(SENTENCES), search),
+    ):
+        assert [len(one.words) for one in found] == [int(1.5 * len(source)) + 1 for source in SENTENCES]
+    nothing = greedy_search([network], CPU, phrases(SENTENCES), config(max_extra=0))
+    assert [one.words for one in nothing] == [()] * len(SENTENCES)
+
+
+def test_several_networks_score_as_the_mean_of_theirs() -> None:
+    networks = [network_of("tutorial"), network_of("Bahdanau")]
+    tables = [
+        {words: p for words, p, _ in all_translations(network, WORDS, SENTENCES[0], LONGEST)} for network in networks
+    ]
+    mean = {words: (p + tables[1][words]) / 2 for words, p in tables[0].items()}
+    found = beam_search(networks, CPU, phrases(SENTENCES[:1]), config(beam=700))[0]
+    assert [one.log_prob for one in found] == pytest.approx(sorted(mean.values(), reverse=True), abs=1e-4)
+    assert found[0].attention_TL is None
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_samples_are_as_frequent_as_they_are_probable(temperature: float) -> None:
+    network, number = network_of("Luong with input feeding"), 20_000
+    search = config(sample=True, n_best=number, temperature=temperature, max_extra=1)
+    first = network.step(network.start(network.encode(batch_of(SENTENCES[0]))), None)[0][0].detach().double().numpy()
+    expected = np.exp(first / temperature)
+    expected /= expected.sum()
+    drawn = draw_translations([network], CPU, phrases(SENTENCES[:1]), search, [np.random.default_rng(1)])[0]
+    assert sum(one.times for one in drawn) == number
+    assert len({one.hypothesis.words for one in drawn}) == len(drawn)
+    for one in drawn:
+        word = one.hypothesis.words[0] if one.hypothesis.words else END
+        p = float(expected[word])
+        assert abs(one.times - number * p) < 5 * math.sqrt(number * p * (1 - p)) + 1
+    scores = {words: p for words, p, _ in all_translations(network, WORDS, SENTENCES[0], 1)}
+    for one in drawn:
+        # Whatever the temperature, the score is the network's.
+        assert one.hypothesis.log_prob == pytest.approx(scores[one.hypothesis.words], abs=1e-4)
+
+
+def batch_of(source: list[int]) -> Any:
+    from phrasescore.nn.sources import SourceBatch
+
+    return SourceBatch.of(phrases([source]))
+
+
+def test_samples_do_not_depend_on_the_company() -> None:
+    network = network_of("Bahdanau")
+    search = SearchConfig(sample=True, n_best=5, max_extra=6)
+
+    def drawn(sources: list[list[int]], seeds: list[int]) -> list[list[tuple[tuple[int, ...], int]]]:
+        randoms = [np.random.default_rng(seed) for seed in seeds]
+        found = draw_translations([network], CPU, phrases(sources), search, randoms)
+        return [[(one.hypothesis.words, one.times) for one in some] for some in found]
+
+    together = drawn(SENTENCES, list(range(len(SENTENCES))))
+    for seed, (source, found) in enumerate(zip(SENTENCES, together, strict=True)):
+        assert drawn([source], [seed]) == [found]
+    assert drawn([SENTENCES[0]], [99]) != [together[0]]

@@ -1,0 +1,83 @@
+"""Files of the user's, by the example in docs/plugins.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from phrasescore.cli import main
+from tests.cli.test_cli import ENVIRONMENT
+
+DOCUMENT = (Path(__file__).parents[1] / "docs/plugins.md").read_text()
+SIZES = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --warmup-updates 0 --device cpu"
+
+
+def run(*commands: list[str]) -> None:
+    """Run commands, in a process of their own, whose registries nobody else has."""
+    code = f"from phrasescore.cli import main\nfor command in {list(commands)}: assert main(command) == 0, command"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    (commands,) = re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL)
+    plugin, model = tmp_path / "my_parts.py", tmp_path / "rnn"
+    plugin.write_text(code)
+    train, annotate = (
+        line.replace("phrase-table.gz", str(small_table))
+        .replace("my_parts.py", str(plugin))
+        .replace("rnn/", str(model))
+        for line in commands.replace("\\\n", " ").splitlines()
+    )
+    options = [*train.split()[1:], *SIZES.split(), "--evaluate-every", "30", "-q", "--max-updates"]
+    output = tmp_path / "out.gz"
+    apply = annotate.replace("phrase-table.rnn.gz", str(output)).split()[1:]
+    # The second training goes on from the first.
+    run([*options, "30"], [*options, "60"], [*apply, "--device", "cpu", "-q"])
+    losses = [json.loads(line)["held_out"]["per_pair"] for line in (model / "metrics.jsonl").read_text().splitlines()]
+    assert losses[1] < losses[0]
+    description = json.loads((model / "config.json").read_text())
+    assert description["model"]["encoder_unit"] == "minimal"
+    assert [one["path"] for one in description["plugins"]] == [str(plugin)]
+    assert output.exists()
+    # Without the plugin; nothing in the folder is run.
+    assert main(["score", "-m", str(model)]) == 1
+    message = capfd.readouterr().err.strip()
+    assert message == (
+        f"phrasescore score: {model}: there is no unit `minimal`; it was trained with a plugin, give --plugin {plugin} "
+        "here too"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import nowhere_to_be_found", "plugin.py: fails with ModuleNotFoundError: No module named"),
+        ("def (", "plugin.py: fails with SyntaxError"),
+        (
+            "from phrasescore.nn.units import register_unit\nregister_unit('gru')(1)",
+            "plugin.py: there is already the unit",
+        ),
+    ],
+)
+def test_plugins_that_fail_are_one_sentence(
+    tmp_path: Path, code: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plugin.py").write_text(code)
+    assert main(["score", "-m", "model", "--plugin", str(tmp_path / "plugin.py")]) == 1
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
+
+
+def test_a_plugin_is_a_python_file(small_table: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "-m", "model", "--plugin", str(small_table)]) == 1
+    assert "is not a Python file; give one that ends in .py" in capfd.readouterr().err

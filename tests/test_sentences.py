@@ -1,0 +1,88 @@
+"""Parallel text as ids."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from phrasescore.errors import UserError
+from phrasescore.pairs import DataConfig, PairData
+from phrasescore.phrases import Phrases
+from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
+from phrasescore.vocabulary import Vocabulary
+
+SOURCE = "b a b\n\na  c\r\nd d d d\nb"
+TARGET = "x y\nx\nz\nx x\ny x\n"
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> ParallelText:
+    """Five lines, one of them with an empty side."""
+    (tmp_path / "source").write_text(SOURCE)
+    (tmp_path / "target.gz").write_bytes(gzip.compress(TARGET.encode()))
+    return ParallelText(tmp_path / "source", tmp_path / "target.gz")
+
+
+def spelt(vocabulary: Vocabulary, phrases: Phrases) -> list[str]:
+    bounds = zip(phrases.offsets, phrases.offsets[1:], strict=False)
+    return [b" ".join(vocabulary.words[word] for word in phrases.ids[a:b]).decode() for a, b in bounds]
+
+
+def sides(data: PairData) -> tuple[list[str], list[str]]:
+    return spelt(data.source_vocabulary, data.pairs.source), spelt(data.target_vocabulary, data.pairs.target)
+
+
+def test_lines_become_pairs(text: ParallelText, tmp_path: Path) -> None:
+    data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
+    assert sides(data) == (["b a b", "a c", "d d d d", "b"], ["x y", "z", "x x", "y x"])
+    assert data.source_vocabulary.known_words == (b"d", b"b", b"a", b"c")
+    assert data.target_vocabulary.known_words == (b"x", b"y", b"z")
+    assert data.distinct.tolist() == [0, 1, 2, 3]
+    assert data.pairs.weight.tolist() == [1.0] * 4
+    assert (data.summary["lines"], data.summary["sentence_pairs"]) == (5, 4)
+    assert data.summary["source_coverage"] == 1.0
+
+
+def test_rare_words_and_long_sentences_are_left_out(text: ParallelText, tmp_path: Path) -> None:
+    data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(min_count=2, max_words=3))
+    assert sides(data) == (["b a b", "a <unk>", "b"], ["x y", "<unk>", "y x"])
+    # Text to measure on is whole, and has the words that are known already.
+    known = data.source_vocabulary, data.target_vocabulary
+    other = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(min_count=2, max_words=3), known)
+    assert sides(other)[0] == ["b a b", "a <unk>", "<unk> <unk> <unk> <unk>", "b"]
+    assert other.digest != data.digest
+
+
+def test_the_other_direction(text: ParallelText, tmp_path: Path) -> None:
+    data = read_sentences(text, tmp_path, DataConfig(direction="source-given-target"), SentenceConfig())
+    assert sides(data)[0] == ["x y", "z", "x x", "y x"]
+    config = DataConfig(direction="source-given-target")
+    assert first_sentences(text, 2, config, SentenceConfig()) == ([b"x y", b"z"], [b"b a b", b"a  c"])
+
+
+def test_text_is_tokenised_where_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_text("L'ami est là.\n")
+    (tmp_path / "other").write_text("The friend's here.\n")
+    text = ParallelText(tmp_path / "raw", tmp_path / "other")
+    config = SentenceConfig(tokenise_source="fr")
+    assert sides(read_sentences(text, tmp_path, DataConfig(), config)) == (["L' ami est là ."], ["The friend's here."])
+    config = SentenceConfig(tokenise_target="en")
+    assert first_sentences(text, 9, DataConfig(), config)[1] == [b"The friend 's here ."]
+
+
+def test_the_digest_tells_texts_apart(text: ParallelText, tmp_path: Path) -> None:
+    first = read_sentences(text, tmp_path, DataConfig(), SentenceConfig()).digest
+    assert read_sentences(text, tmp_path, DataConfig(), SentenceConfig()).digest == first
+    text.source.write_text(SOURCE.replace("d d d d", "d d d c"))
+    assert read_sentences(text, tmp_path, DataConfig(), SentenceConfig()).digest != first
+
+
+def test_texts_of_different_lengths(text: ParallelText, tmp_path: Path) -> None:
+    text.source.write_text(SOURCE + "\nb\n")
+    with pytest.raises(UserError, match=r"target.gz: ends before line 6 of .*source; give two files"):
+        read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
+    text.source.write_text("\n\n\n\n\n")
+    with pytest.raises(UserError, match="leave no pairs of sentences"):
+        read_sentences(text, tmp_path, DataConfig(), SentenceConfig())

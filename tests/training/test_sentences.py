@@ -1,0 +1,140 @@
+"""Training on sentences: what is minimised and measured, and going on after a stop."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from phrasescore.device import choose_device
+from phrasescore.errors import UserError
+from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.training import LmSettings
+from phrasescore.lm.training import prepare as prepare_lm
+from phrasescore.model_folder import METRICS, WEIGHTS, load_model
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.config import ModelConfig
+from phrasescore.pairs import DataConfig
+from phrasescore.scoring.engine import Scorer
+from phrasescore.sentences import ParallelText, SentenceConfig
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.run import Settings, prepare_sentences
+from phrasescore.training.sentences import SentenceTask
+from tests.conftest import TINY
+from tests.copying import write_sentences
+from tests.nn.test_family import config_of
+
+CPU = choose_device("cpu", "fp32")
+ATTENTION = replace(config_of("Luong with input feeding"), dropout=0.3)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> tuple[ParallelText, ParallelText]:
+    """Sentences to learn from, and others."""
+    train = ParallelText(*write_sentences(tmp_path, "train", 200, seed=3))
+    return train, ParallelText(*write_sentences(tmp_path, "valid", 30, seed=4))
+
+
+def settings(model: ModelConfig = TINY, sentences: SentenceConfig | None = None, **training: Any) -> Settings:
+    config = TrainingConfig(**{"batch_size": 16, "epochs": 2, "evaluate_every": 10, "warmup_updates": 5, **training})
+    return Settings(model, DataConfig(held_out=0.1), config, sentences or SentenceConfig(min_count=2))
+
+
+def train(
+    texts: tuple[ParallelText, ParallelText], folder: Path, settings: Settings, stop_after: int | None = None
+) -> Trainer[SentenceTask]:
+    trainer, _ = prepare_sentences(texts[0], folder, settings, CPU, texts[1])
+    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
+    trainer.train()
+    return trainer
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    for record in records:
+        del record["seconds"], record["sentences_per_second"]
+    return records
+
+
+def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    """Masks, coins and BLEU are the same ones."""
+    chosen = settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=10), teacher_forcing=0.5)
+    whole = train(texts, tmp_path / "whole", chosen).progress
+    for stop in (3, 14):
+        assert train(texts, tmp_path / "parts", chosen, stop_after=stop).progress.update == stop
+    train(texts, tmp_path / "parts", chosen)
+    assert whole.update == 2 * math.ceil(200 / 16)
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    assert all(record["validation"]["bleu"] is not None for record in metrics(tmp_path / "whole"))
+    forced = train(texts, tmp_path / "forced", replace(chosen, training=replace(chosen.training, teacher_forcing=1.0)))
+    assert forced.progress.best_loss != whole.best_loss
+
+
+def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    trainer = train(texts, tmp_path / "run", settings(config_of("tutorial")))
+    found = metrics(tmp_path / "run")[-1]["validation"]
+    assert trainer.progress.best_update == trainer.progress.update
+    model = load_model(tmp_path / "run")
+    sides = [path.read_bytes().splitlines() for path in (texts[1].source, texts[1].target)]
+    scores = Scorer(model, CPU).score(Scorer(model, CPU).encode(*sides))
+    per_word = -scores.log_prob.sum() / scores.symbols.sum()
+    assert found["teacher_forced_per_word"] == pytest.approx(per_word, rel=1e-5)
+    assert found["teacher_forced_perplexity"] == pytest.approx(math.exp(per_word), rel=1e-5)
+    free = []
+    for source, target in zip(*sides, strict=True):
+        pair = model.source_vocabulary.encode([source]), model.target_vocabulary.encode([target])
+        with torch.inference_mode():
+            free.append(model.network(PairBatch.apart(*pair), teacher_forcing=0.0).numpy())
+    assert found["free_running_per_word"] == pytest.approx(-np.concatenate(free).mean(), rel=1e-4)
+    assert found["free_running_perplexity"] == pytest.approx(math.exp(found["free_running_per_word"]))
+    assert found["bleu"] is None
+    assert found["free_running_per_word"] != found["teacher_forced_per_word"]
+
+
+def test_sentences_are_held_out_if_there_are_no_others(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path
+) -> None:
+    trainer, data = prepare_sentences(texts[0], tmp_path / "run", settings(), CPU)
+    assert (len(trainer.task.lines), len(trainer.task.held_out)) == (180, 20)
+    assert len(data.pairs) == 200
+    trainer.train()
+    last = metrics(tmp_path / "run")[-1]
+    assert last["validation"] is None
+    assert last["held_out"]["teacher_forced_perplexity"] > 1
+    assert json.loads((tmp_path / "run/config.json").read_text())["training"]["min_count"] == 2
+
+
+def test_the_loss_is_the_mean_of_the_words(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    trainer, _ = prepare_sentences(texts[0], tmp_path / "run", settings(), CPU, texts[1])
+    lines = next(trainer.task.batches(0))
+    pairs = trainer.task.pairs.take(lines)
+    with torch.inference_mode():
+        log_prob_I = trainer.task.network(PairBatch.apart(pairs.source, pairs.target))
+        assert float(trainer.task.loss(lines)) == pytest.approx(-float(log_prob_I.mean()))
+
+
+def test_a_language_model_has_its_words_from_the_text(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    chosen = LmSettings(NeuralLmConfig(), TextConfig(), TrainingConfig(teacher_forcing=0.5))
+    with pytest.raises(UserError, match="--teacher-forcing: is for encoder-decoders"):
+        prepare_lm(texts[0].source, tmp_path / "lm", chosen, CPU)
+
+
+def test_other_text_or_plugins_do_not_resume(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(texts, tmp_path / "run", settings())
+    with pytest.raises(UserError, match="holds a run with another max_words"):
+        train(texts, tmp_path / "run", settings(sentences=SentenceConfig(min_count=2, max_words=50)))
+    with pytest.raises(UserError, match=r"holds a run with another (sentences|vocabularies)"):
+        train((texts[1], texts[1]), tmp_path / "run", settings())
+    monkeypatch.setattr("phrasescore.training.run.loaded_plugins", lambda: {"my.py": "0123"})
+    with pytest.raises(UserError, match="holds a run with another plugins"):
+        train(texts, tmp_path / "run", settings())
