@@ -13,7 +13,6 @@ from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.run import Ablation
 from experiments.steps import Steps
 from phrasescore.errors import UserError
-from tests.conftest import MINI
 
 CONFIGS = Path(__file__).parents[2] / "experiments" / "ablation" / "configs"
 
@@ -147,24 +146,12 @@ def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:
     assert shown == "source     b\nreference  B\nbaseline   y\n+RNN       Y\n"
 
 
-@pytest.fixture
-def multi30k_of_mini(tmp_path: Path) -> Path:
-    """The mini corpus under Multi30k's file names."""
-    folder = tmp_path / "origin"
-    folder.mkdir()
-    for language in ("en", "fr"):
-        for part, name in (("train", "train"), ("dev", "val"), ("test", "test_2016_flickr")):
-            lines = (MINI / f"{part}.{language}").read_bytes().splitlines(keepends=True)
-            (folder / f"{name}.lc.norm.tok.{language}").write_bytes(b"".join(lines[: 400 if part == "train" else 30]))
-    return folder
-
-
 def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path) -> None:
     """The whole way on a few sentences; run again, it finds everything done."""
     (tmp_path / "a.toml").write_text("""
         toolkit = "embedded"
         seeds = [1]
-        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING", "+RNN+REVERSE+ENSEMBLE"]
+        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE"]
         [build]
         aligner = "ibm1"
         order = 2
@@ -177,6 +164,9 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
         embedding = 4
         first_hidden = 5
         second_hidden = 4
+        [sentence_network]
+        max_updates = 5
+        hidden = 16
         [tuning]
         nbest = 10
         iterations = 1
@@ -190,8 +180,8 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     widths = {name: len(row["seeds"][0]["weights"]["TranslationModel0"]) for name, row in rows.items()}
     assert list(widths.values()) == [4, 5, 6, 5, 6]
     assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [False, False, True, False, False]
-    assert "CSLM" in rows["+RNN+CSLM+RESCORING"]["seeds"][0]["weights"]
-    assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm"}
+    assert {"CSLM", "S2S"} <= rows["+RNN+CSLM+RESCORING+S2S"]["seeds"][0]["weights"].keys()
+    assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s"}
     assert set(rows["+RNN"]["against"]) == {BASELINE}
     assert set(rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
     assert all(0 <= one["p_value"] <= 1 for one in rows["+RNN+CSLM+WP"]["against"].values())
