@@ -11,8 +11,9 @@ READY  := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/python -m experiments.ablation gettext-en-fr --output demo --examples 12
 
+# A process for each core: each then computes with one thread.
 test: $(READY)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 check: $(READY)
 	$(BIN)/ruff format --check .
