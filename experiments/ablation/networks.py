@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from safetensors.numpy import load_file
+
 from experiments.ablation.config import Config
 from experiments.ablation.rows import Column, Row
 from experiments.steps import Steps, run_command
@@ -14,6 +16,7 @@ from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice
 from phrasescore.files import read_bytes, read_lines
+from phrasescore.model_folder import WEIGHTS
 
 Json = dict[str, Any]
 
@@ -105,7 +108,13 @@ class Networks:
             evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
             best = [one for one in evaluations if one["best"]][-1]
             config = json.loads(read_bytes(folder / "config.json"))
-            return {"config": config, "best": best, "last": evaluations[-1], "evaluations": evaluations}
+            return {
+                "config": config,
+                "parameters": sum(weight.size for weight in load_file(folder / WEIGHTS).values()),
+                "best": best,
+                "last": evaluations[-1],
+                "evaluations": evaluations,
+            }
 
         if name not in self.trained:
             self.trained[name] = self._steps.run(f"train.{name}", [self._system, command], work)

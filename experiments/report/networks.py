@@ -1,0 +1,123 @@
+"""What the networks are and how they learnt."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from experiments.report.charts import Key, Line, Mark, charts, legend, line_chart
+from experiments.report.loaded import Json, LoadedAblation
+from experiments.report.markup import Html, element, heading, join, table
+
+_LOSSES = ("training", "held_out", "validation")
+_VOCABULARIES = ("source_vocabulary", "target_vocabulary", "vocabulary")
+_COVERAGES = ("source_coverage", "target_coverage", "coverage")
+_NOTE = (
+    "Losses of the weights that were kept, in nats (natural logarithms); perplexity is that of a word, the end of a "
+    "phrase or sentence counted as one. Held-out pairs are drawn from the table that the others come from, so their "
+    "loss flatters; validation is other text. The training loss is the mean since the evaluation before, with dropout "
+    "and penalties where they are used."
+)
+
+
+def networks(ablation: LoadedAblation) -> Html:
+    """Return what the networks are, how well they predict, and their learning curves; nothing if there are none."""
+    found: dict[str, Json] = ablation.report["networks"]
+    if not found:
+        return Html()
+    parts = [
+        _table(found),
+        element("p", _NOTE, class_="note"),
+        _options(ablation.report["config"]),
+        _perplexities(found),
+    ]
+    curves = [_curve(name, network) for name, network in found.items() if network.get("evaluations")]
+    if curves:
+        keys = [Key(name.replace("_", "-"), number) for number, name in enumerate(_LOSSES)]
+        parts += [legend(keys), charts(curves)]
+    return join(parts)
+
+
+def _table(found: dict[str, Json]) -> Html:
+    names = ("network", "sizes", "parameters", "words known", "of the text", "passes", "minutes", "training loss")
+    head: list[list[str]] = [
+        [
+            *(heading(name, rows=2) for name in names),
+            heading("held-out loss", columns=2),
+            heading("validation loss", columns=3),
+        ],
+        ["pair", "word", "pair", "word", "perplexity"],
+    ]
+    body = []
+    for name, network in found.items():
+        config, best, last = network.get("config", {}), network["best"], network["last"]
+        training = config.get("training", {})
+        held_out: Json = best["held_out"] or {}
+        validation: Json = best["validation"] or {}
+        word = validation.get("per_word")
+        body.append(
+            [
+                name,
+                element("td", _sizes(config.get("model", {})), class_="text"),
+                _number(network.get("parameters"), ",d"),
+                " / ".join(f"{config[key]['words']:,}" for key in _VOCABULARIES if key in config),
+                " / ".join(f"{training[key]:.1%}" for key in _COVERAGES if training.get(key) is not None),
+                _number(last.get("epoch"), ".1f"),
+                _number(last["seconds"] / 60 if "seconds" in last else None, ".1f"),
+                _number(best.get("training_loss"), ".2f"),
+                _number(held_out.get("per_pair"), ".2f"),
+                _number(held_out.get("per_word"), ".3f"),
+                _number(validation.get("per_pair"), ".2f"),
+                _number(word, ".3f"),
+                _number(None if word is None else math.exp(word), ".2f"),
+            ]
+        )
+    return table(head, body, "Networks")
+
+
+def _sizes(model: Json) -> str:
+    sizes = {key: value for key, value in model.items() if isinstance(value, int) and not isinstance(value, bool)}
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in sizes.items())
+
+
+def _number(value: Any, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _options(config: Json) -> Html:
+    """Return the commands' options, where the configuration has any."""
+    commands = (("phrasescore train", "network"), ("phrasescore lm train", "language_model"))
+    given = [f"{command} … {' '.join(config[key])}" for command, key in commands if config.get(key)]
+    return join(element("p", element("code", command), class_="note") for command in given)
+
+
+def _perplexities(found: dict[str, Json]) -> Html:
+    """Return perplexities beside those of other models, where a network's record has them."""
+    given = {name: network["perplexity"] for name, network in found.items() if network.get("perplexity")}
+    models = list(dict.fromkeys(model for values in given.values() for model in values))
+    body = [[name, *(_number(values.get(model), ".2f") for model in models)] for name, values in given.items()]
+    return table([["network", *models]], body, "Perplexity of the test text") if given else Html()
+
+
+def _curve(name: str, network: Json) -> Html:
+    evaluations, best = network["evaluations"], network["best"]
+    unit = "pair" if any("per_pair" in (best.get(key) or {}) for key in _LOSSES[1:]) else "word"
+    lines = []
+    for number, key in enumerate(_LOSSES):
+        losses = [(one["update"], _loss(one, key, unit)) for one in evaluations]
+        points = [(update, loss) for update, loss in losses if loss is not None]
+        if points:
+            lines.append(Line(points, number))
+    passes = evaluations[-1]["epoch"]
+    description = f"Losses of {name} over {evaluations[-1]['update']:,} updates, {passes:.1f} passes"
+    # The weights are chosen by the validation loss if there is one.
+    chosen_by = [loss for key in ("validation", "held_out") if (loss := _loss(best, key, unit)) is not None]
+    mark = Mark(best["update"], chosen_by[0], f"kept: {chosen_by[0]:.2f}") if chosen_by else None
+    if mark:
+        description += f"; those kept have {mark.y:.2f} nats per {unit} after {best['update']:,} updates"
+    return line_chart(name, lines, f"updates ({passes:.1f} passes)", f"nats per {unit}", description, mark)
+
+
+def _loss(evaluation: Json, key: str, unit: str) -> float | None:
+    loss = evaluation.get("training_loss") if key == "training" else (evaluation.get(key) or {}).get(f"per_{unit}")
+    return None if loss is None else float(loss)

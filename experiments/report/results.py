@@ -1,0 +1,177 @@
+"""BLEU of the rows, what they gain, and the weights that tuning gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean, stdev
+
+from experiments.ablation.rows import PARTS, Row
+from experiments.report.charts import Track, charts, dot_plot
+from experiments.report.loaded import Json, LoadedAblation, spread
+from experiments.report.markup import Html, definitions, element, heading, join, table
+
+SIGNIFICANT = 0.05
+_MOSES_SCORES = (
+    "source given target",
+    "lexical, source given target",
+    "target given source",
+    "lexical, target given source",
+)
+"""The columns that the table has before networks append theirs."""
+_COLUMN_NAMES = {"rnn": "network", "ensemble": "network", "reverse": "network, source given target"}
+
+
+def results(ablation: LoadedAblation) -> Html:
+    """Return the table of BLEU, the plot, and what the parts of the rows are."""
+    return join([_facts(ablation), _table(ablation), _notes(ablation), _plot(ablation), _parts(ablation)])
+
+
+def overview(ablations: Sequence[LoadedAblation], links: Sequence[tuple[str, str]]) -> Html:
+    """Return one line for each ablation, with a link (text, anchor): its baseline, and its best row by dev BLEU."""
+    head = ["data set", "sentence pairs", "baseline, test BLEU", "best row by dev BLEU", "test BLEU", "gain", "p"]
+    body = []
+    for ablation, (title, anchor) in zip(ablations, links, strict=True):
+        seeds, best = len(ablation.seeds), ablation.best
+        name = element("a", title, href=f"#{anchor}")
+        size = f"{ablation.report['data']['sizes']['train']['sentences']:,}"
+        cells = [name, size, spread(ablation.rows[ablation.first]["test_bleu"], seeds)]
+        if best is None:
+            body.append([*cells, "", "", "", ""])
+        else:
+            row = ablation.rows[best]
+            difference = row["against"].get(ablation.first)
+            body.append([*cells, best, spread(row["test_bleu"], seeds), *_difference(difference)])
+    return table([head], body, "All data sets")
+
+
+def _facts(ablation: LoadedAblation) -> Html:
+    report = ablation.report
+    sizes, tables = report["data"]["sizes"], report["build"].get("tables") or {}
+    facts = [
+        ("Training", f"{sizes['train']['sentences']:,} sentence pairs"),
+        ("Dev", _text_size(sizes["dev"])),
+        ("Test", _text_size(sizes["test"])),
+    ]
+    if "phrase_pairs" in tables:
+        facts.append(("Phrase table", f"{tables['phrase_pairs']:,} phrase pairs"))
+    facts += [("Toolkit", report["toolkit"]), ("Tuning seeds", ", ".join(map(str, ablation.seeds)))]
+    return element("div", definitions(facts), class_="facts")
+
+
+def _text_size(size: Json) -> str:
+    count = size["references"]
+    return f"{size['sentences']:,} sentences, {count} reference{'s' if count > 1 else ''}"
+
+
+def _table(ablation: LoadedAblation) -> Html:
+    seeds = len(ablation.seeds)
+    extend = any(row["against"].keys() - {ablation.first} for row in ablation.rows.values())
+    groups = [heading(name, rows=2) for name in ("row", "dev BLEU", "test BLEU")]
+    groups.append(heading(f"against {ablation.first}", columns=2))
+    groups += [heading("against the row it extends", columns=3)] if extend else []
+    head: list[list[str]] = [
+        [*groups, heading("minutes", rows=2)],
+        ["gain", "p", *(["row", "gain", "p"] if extend else [])],
+    ]
+    body = []
+    for name, row in ablation.rows.items():
+        against = dict(row["against"])
+        cells = [name, spread(row["dev_bleu"], seeds), spread(row["test_bleu"], seeds)]
+        cells += _difference(against.pop(ablation.first, None))
+        if extend:
+            other, compared = next(iter(against.items()), ("", None))
+            cells += [element("td", other, class_="text"), *_difference(compared)]
+        body.append([*cells, f"{row['seconds'] / 60:.1f}"])
+    return table(head, body, f"BLEU on {ablation.title}")
+
+
+def _difference(compared: Json | None) -> list[str]:
+    """Return the cells of a difference and its p-value."""
+    if compared is None:
+        return ["", ""]
+    style = "significant" if compared["p_value"] < SIGNIFICANT else None
+    texts = (f"{compared['difference']:+.2f}", f"{compared['p_value']:.4f}")
+    return [element("td", content, class_=style) for content in texts]
+
+
+def _notes(ablation: LoadedAblation) -> Html:
+    seeds = ablation.rows[ablation.first]["seeds"]
+    of_what = f"Mean ± standard deviation of {len(seeds)} tuning seeds. " if len(seeds) > 1 else "One tuning seed. "
+    return element(
+        "p",
+        of_what + "Dev BLEU is that of tuning, on the text it was tuned on; test BLEU is sacreBLEU’s (",
+        element("code", seeds[0]["signature"]),
+        "). p: paired approximate randomisation, translations exchanged sentence by sentence within each seed, all "
+        f"seeds together; bold where p < {SIGNIFICANT:g}. Minutes: tuning and decoding, all seeds.",
+        class_="note",
+    )
+
+
+def _plot(ablation: LoadedAblation) -> Html:
+    figures = []
+    for key, title in (("dev_bleu", "Dev"), ("test_bleu", "Test")):
+        tracks = [
+            Track(name, [one[key] for one in row["seeds"]], row[key]["mean"], row[key]["standard_deviation"])
+            for name, row in ablation.rows.items()
+        ]
+        values = "; ".join(f"{name} {spread(row[key], len(row['seeds']))}" for name, row in ablation.rows.items())
+        figures.append(dot_plot(title, tracks, "BLEU", f"{title} BLEU on {ablation.title}: {values}"))
+    caption = "Each point is a seed, the upright bar the mean, the line the standard deviation to both sides."
+    return join([charts(figures), element("p", caption, class_="note")])
+
+
+def _parts(ablation: LoadedAblation) -> Html:
+    used = [part for part in PARTS if any(part in name.split("+") for name in ablation.rows)]
+    return element("div", definitions((part, PARTS[part]) for part in used), class_="parts") if used else Html()
+
+
+def weights(ablation: LoadedAblation) -> Html:
+    """Return the table of the tuned weights of every row."""
+    by_row = {name: list(_weights(name, row["seeds"])) for name, row in ablation.rows.items()}
+    features = list(dict.fromkeys(feature for found in by_row.values() for feature, _ in found))
+    largest = max((abs(fmean(values)) for found in by_row.values() for _, values in found), default=1.0) or 1.0
+    if not features:
+        return Html()
+    body = []
+    for feature in features:
+        cells = [dict(found).get(feature) for found in by_row.values()]
+        body.append([feature, *(_weight(values, largest) for values in cells)])
+    note = (
+        "Mean over the seeds, ± standard deviation; the sum of the absolute weights of a row is 1. A bar is as long as "
+        "the weight is large, from the left if it is positive, from the right if it is negative. Weights that are not "
+        "tuned are left out."
+    )
+    shown = table([["feature", *by_row]], body, f"Feature weights on {ablation.title}")
+    return join([shown, element("p", note, class_="note")])
+
+
+def _weights(row: str, seeds: list[Json]) -> Iterator[tuple[str, list[float]]]:
+    """Yield the name of each tuned weight with its value for each seed."""
+    for label in seeds[0]["weights"]:
+        if label.startswith("UnknownWordPenalty"):
+            continue
+        values = [one["weights"][label] for one in seeds]
+        names = [f"{label}: {name}" for name in _table_columns(row)] if label == "TranslationModel0" else []
+        for number, of_seeds in enumerate(zip(*values, strict=True)):
+            several = len(values[0]) > 1
+            name = names[number] if number < len(names) else f"{label}: {number + 1}" if several else label
+            yield name, list(of_seeds)
+
+
+def _table_columns(row: str) -> list[str]:
+    """Return what the columns of a row's phrase table are."""
+    names = list(_MOSES_SCORES)
+    for column in Row.parse(row).columns():
+        names.append(_COLUMN_NAMES.get(column.name.split("-")[0], column.name))
+        names += ["unknown words"] * (column.width - 1)
+    return names
+
+
+def _weight(values: list[float] | None, largest: float) -> Html:
+    if values is None:
+        return element("td", "")
+    mean = fmean(values)
+    deviation = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
+    width = f"width:{min(1.0, abs(mean) / largest):.0%}"
+    bar = element("span", class_="bar" if mean >= 0 else "bar negative", style=width)
+    return element("td", f"{mean:.3f}{deviation}", bar, class_="weight")
