@@ -146,6 +146,7 @@ def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:
     assert shown == "source     b\nreference  B\nbaseline   y\n+RNN       Y\n"
 
 
+@pytest.mark.timeout(300)
 def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path) -> None:
     """The whole way on a few sentences; run again, it finds everything done."""
     (tmp_path / "a.toml").write_text("""
