@@ -122,7 +122,7 @@ class Trainer(Generic[TaskT]):
             write_atomically(self.folder / METRICS, b"")
             return False
         checkpoint = Checkpoint.load(self._checkpoint_path)
-        for key in self.run.keys() | checkpoint.run.keys():
+        for key in (*self.run, *checkpoint.run):
             before, now = checkpoint.run.get(key), self.run.get(key)
             if before != now:
                 raise UserError(
