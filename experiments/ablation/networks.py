@@ -62,7 +62,8 @@ class Networks:
             ini.add_columns(ini.phrase_table().label, table, column.width)
         if "CSLM" in row.parts:
             rests_on["networks"][CSLM] = self.language_model()
-            ini.add_feature("CSLM", "CSLM0", {"path": self._folder / CSLM, "backoff": ini.language_model()}, [0.2])
+            files = {"path": self._folder / CSLM, "backoff": ini.language_model(), "cache": self._folder / "cslm.cache"}
+            ini.add_feature("CSLM", "CSLM0", files, [0.2])
         return ini, rests_on
 
     def scorers(self, row: Row) -> list[ScorerChoice]:

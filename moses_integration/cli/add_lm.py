@@ -29,6 +29,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="take the network's outputs for ln p, which is faster; it must have been trained with --self-normalise",
     )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="FILE",
+        help="keep scores of n-grams in this file, of 256 MB, which decoders share: in tuning and wherever a text is "
+        "translated again, nearly all n-grams are asked for again (default: in the memory of each decoder)",
+    )
     parser.add_argument("--label", default="CSLM0", metavar="LABEL", help="of the feature (default: %(default)s)")
     parser.add_argument("--weight", type=finite, default=0.2, metavar="X", help="first weight (default: %(default)s)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
@@ -42,10 +49,12 @@ def run(args: argparse.Namespace) -> int:
 
     ini = MosesIni.read(args.ini)
     backoff = args.backoff or ini.language_model()
-    NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
+    NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised, cache=args.cache).load()
     arguments = {"path": args.model, "backoff": backoff}
     if args.unnormalised:
         arguments["unnormalised"] = "true"
+    if args.cache:
+        arguments["cache"] = args.cache
     ini.add_feature("CSLM", args.label, arguments, [args.weight])
     ini.write(args.output)
     return 0

@@ -270,9 +270,11 @@ def _declare(
         case "KENLM":
             context.append(LanguageModel(line.label, ini.path_of(line)))
         case "CSLM":
-            unnormalised = line.arguments.get("unnormalised") == "true"
             files = ini.path_of(line), ini.path_of(line, "backoff")
-            context.append(NeuralLanguageModelFeature(line.label, *files, unnormalised=unnormalised))
+            cache = ini.path_of(line, "cache") if "cache" in line.arguments else None
+            unnormalised = line.arguments.get("unnormalised") == "true"
+            feature = NeuralLanguageModelFeature(line.label, *files, unnormalised=unnormalised, cache=cache)
+            context.append(feature)
         case kind if kind in _BINARY_TABLES:
             raise UserError(
                 f"{ini.name}: line {line.row + 1}: the embedded decoder reads text tables, not {kind}; name the text "

@@ -3,11 +3,13 @@
 The n-grams of all candidates of a stack are scored in one batch before the stack is pruned; those of earlier stacks
 and sentences come from a cache.
 
-Shapes: N extensions, P new pairs of a state and a phrase with words of one number L, c words of a context, Q queries.
+Shapes: N extensions, P new pairs of a state and a phrase with words of one number L, c words of a context, Q queries,
+D distinct ones, U of them not in the cache, n words of an n-gram.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.decoder.context import LanguageModel
+from moses_integration.decoder.ngram_cache import NgramCache, key_of, ngram_keys
 from moses_integration.decoder.phrases import Array, Ids, Words
 
 WordIds = NDArray[np.int32]
-
-_CACHED = 1_000_000
-"""N-grams that are remembered, some 150 MB; when they are that many all are forgotten."""
 
 
 class NeuralLanguageModelFeature:
@@ -32,7 +32,9 @@ class NeuralLanguageModelFeature:
 
     width, tuneable = 1, True
 
-    def __init__(self, label: str, path: Path, backoff: Path, *, unnormalised: bool) -> None:
+    def __init__(
+        self, label: str, path: Path, backoff: Path, *, unnormalised: bool = False, cache: Path | None = None
+    ) -> None:
         """Describe the feature; `load` reads the files.
 
         Args:
@@ -40,8 +42,10 @@ class NeuralLanguageModelFeature:
             path: what `phrasescore lm train` wrote.
             backoff: n-gram model for words outside the shortlist; it also estimates what phrases will score.
             unnormalised: take the network's outputs for ln p, which it must have been trained for.
+            cache: file that keeps scores of n-grams, for other processes and later runs too; None keeps them in memory.
         """
-        self.label, self.path, self.backoff, self.unnormalised = label, path, backoff, unnormalised
+        self.label, self.path, self.backoff = label, path, backoff
+        self.unnormalised, self.cache = unnormalised, cache
         self.queries = self.served = 0
         """N-grams asked for so far, and how many of them the cache had."""
 
@@ -59,7 +63,17 @@ class NeuralLanguageModelFeature:
         self._scorer = NeuralLmScorer.load(self.path, device, self.backoff, self.unnormalised)
         self._estimator = LanguageModel(self.label, self.backoff)
         self._estimator.load()
-        self._cache: dict[bytes, float] = {}
+        self._cache = NgramCache(self.cache)
+        # Words outside the shortlist are numbered as they are met, in each process in another order.
+        self._key_of_word = np.arange(self._scorer.shortlist, dtype=np.uint64)
+        self._new_keys: list[int] = []
+        self._seed = 0 if self.cache is None else self._identity()
+
+    def _identity(self) -> int:
+        """Return a number for all that scores depend on: a file may hold those of several models."""
+        with self.backoff.open("rb") as file:
+            backoff = hashlib.file_digest(file, "sha256").hexdigest()
+        return key_of(f"{self._scorer.model.weights_digest} {backoff} {self.unnormalised}".encode())
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:
         """Return zeros, and ln p of the phrases under the back-off model: the network scores nothing out of context."""
@@ -68,7 +82,9 @@ class NeuralLanguageModelFeature:
 
     def begin(self, phrases: Sequence[Words]) -> int:
         """Forget all states but that of the begin of the sentence."""
-        self._phrases = [np.array([self._scorer.word_id(word) for word in phrase], np.int32) for phrase in phrases]
+        self._phrases = [np.array([self._word_id(word) for word in phrase], np.int32) for phrase in phrases]
+        self._key_of_word = np.append(self._key_of_word, np.array(self._new_keys, np.uint64))
+        self._new_keys = []
         start: WordIds = np.full(self._scorer.order - 1, self._scorer.start, np.int32)
         self._contexts = [start]
         self._number_of = {start.tobytes(): 0}
@@ -119,16 +135,23 @@ class NeuralLanguageModelFeature:
 
     def _log_probs(self, ngrams_Qn: WordIds) -> Array:
         """Return ln p of the last word of n-grams, from the cache as far as it has them."""
-        keys = [row.tobytes() for row in ngrams_Qn]
-        new = {key: query for query, key in enumerate(keys) if key not in self._cache}
-        self.queries += len(keys)
-        self.served += len(keys) - len(new)
-        if len(self._cache) + len(new) > _CACHED:
-            self._cache.clear()
-            new = {key: query for query, key in enumerate(keys)}
-        asked_Qn = ngrams_Qn[list(new.values())]
-        self._cache.update(zip(new, self._scorer.log_probs(asked_Qn[:, :-1], asked_Qn[:, -1]).tolist(), strict=True))
-        return np.array([self._cache[key] for key in keys], np.float64)
+        keys_Q = ngram_keys(self._key_of_word[ngrams_Qn], self._seed)
+        distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
+        scores_D, is_known_D = self._cache.find(distinct_D)
+        new_U = np.flatnonzero(~is_known_D)
+        asked_Un = ngrams_Qn[first_D[new_U]]
+        scores_D[new_U] = self._scorer.log_probs(asked_Un[:, :-1], asked_Un[:, -1])
+        self._cache.add(distinct_D[new_U], scores_D[new_U])
+        self.queries += len(keys_Q)
+        self.served += len(keys_Q) - len(new_U)
+        # A score is 32 bit wherever it comes from.
+        return scores_D[number_Q].astype(np.float64)
+
+    def _word_id(self, word: bytes) -> int:
+        number = self._scorer.word_id(word)
+        if number == len(self._key_of_word) + len(self._new_keys):
+            self._new_keys.append(key_of(word))
+        return number
 
     def _number(self, context: WordIds) -> int:
         number: int = self._number_of.setdefault(context.tobytes(), len(self._contexts))

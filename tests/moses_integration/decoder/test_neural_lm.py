@@ -58,7 +58,7 @@ def test_a_narrow_search_scores_what_it_finds(language_models: list[Path], neura
 
 @pytest.fixture
 def feature(language_models: list[Path], neural_model: Path) -> NeuralLanguageModelFeature:
-    feature = NeuralLanguageModelFeature("N0", neural_model, language_models[1], unnormalised=False)
+    feature = NeuralLanguageModelFeature("N0", neural_model, language_models[1])
     feature.load()
     return feature
 
@@ -93,15 +93,22 @@ def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
     assert len(set(again.tolist())) == 1
 
 
-def test_a_full_cache_starts_anew(feature: NeuralLanguageModelFeature, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moses_integration.decoder.neural_lm._CACHED", 3)
-    phrases: list[Words] = [(b"A", b"B"), (b"B", b"A"), (b"C",)]
-    start = feature.begin(phrases)
-    together, _ = feature.extend(np.full(3, start), np.arange(3), is_end=True)
-    for number in range(3):
-        start = feature.begin(phrases)
-        alone, _ = feature.extend(np.array([start]), np.array([number]), is_end=True)
-        assert alone[0] == pytest.approx(together[number], abs=1e-5)
+def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:
+    """Words outside the shortlist have other numbers in another decoder, and are the same words all the same."""
+    phrases: list[Words] = [(b"A", b"B"), (b"other", b"unknown"), (b"unknown", b"A"), (b"<eos>", b"B")]
+    found = []
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
+        feature = NeuralLanguageModelFeature("N0", neural_model, language_models[1], cache=tmp_path / "cache")
+        feature.load()
+        start = feature.begin([phrases[number] for number in order])
+        scores, _ = feature.extend(np.full(4, start), np.argsort(order), is_end=True)
+        found.append(scores)
+    assert (found[0] == found[1]).all()
+    assert feature.served == feature.queries == 12
+    other = NeuralLanguageModelFeature("N0", neural_model, language_models[0], cache=tmp_path / "cache")
+    other.load()
+    other.extend(np.array([other.begin(phrases)]), np.array([0]), is_end=False)
+    assert other.served == 0, "another back-off model gives other scores"
 
 
 def test_what_is_missing_is_said(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:

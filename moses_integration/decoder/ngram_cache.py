@@ -1,0 +1,125 @@
+"""Scores of n-grams that were asked for before, in a table of fixed size: in memory, or in a file that processes share.
+
+Shapes: Q n-grams, n words of an n-gram, S sets of W entries.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.errors import UserError
+
+Keys = NDArray[np.uint64]
+Scores = NDArray[np.float32]
+
+_SETS_IN_MEMORY, _SETS_IN_FILE, _WAYS = 1 << 20, 1 << 22, 8
+"""64 MB, of which only what is used is taken, and 256 MB. The entries of a set are one line of the CPU's cache."""
+_MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+_SHIFTS = np.array([30, 27, 31], np.uint64)
+_HALF = np.uint64(32)
+
+
+def key_of(content: bytes) -> int:
+    """Return a number of 64 bits that is the same in every process."""
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+
+
+class NgramCache:
+    """A set-associative cache. When a set is full, a new score takes the place of another.
+
+    An entry is one 64-bit number, the upper half of a hash of the n-gram and the score in 32 bit, so that a process
+    that reads while another writes finds the old entry or the new one, never a mixture. The lower half tells the set.
+    Of 5 * 10^8 n-grams that the cache does not hold it takes about one for another: eight entries, 32 bits.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Make an empty cache, or open the file that an earlier or another process made.
+
+        Args:
+            path: file that keeps the scores; None keeps them in memory.
+
+        Raises:
+            UserError: the file cannot be made or is none of ours.
+        """
+        if path is None:
+            self._entries_SW = np.zeros((_SETS_IN_MEMORY, _WAYS), np.uint64)
+        else:
+            _make_file(path)
+            self._entries_SW = np.memmap(path, np.uint64, "r+", shape=(_SETS_IN_FILE, _WAYS))
+
+    def find(self, keys_Q: Keys) -> tuple[Scores, NDArray[np.bool_]]:
+        """Return scores, and which of them were found; the others are arbitrary."""
+        entries_QW = self._entries_SW[self._set_of(keys_Q)]
+        matches_QW = (entries_QW >> _HALF) == _tag_of(keys_Q)[:, None]
+        found_Q = entries_QW[np.arange(len(keys_Q)), matches_QW.argmax(axis=1)]
+        return found_Q.astype(np.uint32).view(np.float32), matches_QW.any(axis=1)
+
+    def add(self, keys_Q: Keys, scores_Q: Scores) -> None:
+        """Remember scores; of several n-grams of one call that fall on one entry, one is remembered."""
+        sets_Q = self._set_of(keys_Q)
+        is_free_QW = self._entries_SW[sets_Q] == 0
+        way_Q = np.where(is_free_QW.any(axis=1), is_free_QW.argmax(axis=1), _tag_of(keys_Q) % np.uint64(_WAYS))
+        entries_Q = (_tag_of(keys_Q) << _HALF) | scores_Q.view(np.uint32).astype(np.uint64)
+        self._entries_SW[sets_Q, way_Q.astype(np.intp)] = entries_Q
+
+    def _set_of(self, keys_Q: Keys) -> NDArray[np.intp]:
+        return (keys_Q & np.uint64(len(self._entries_SW) - 1)).astype(np.intp)
+
+
+def ngram_keys(words_Qn: Keys, seed: int) -> Keys:
+    """Return a hash of each n-gram.
+
+    Args:
+        words_Qn: a number of 64 bits for each word.
+        seed: what scores them; another one gives other hashes.
+    """
+    keys_Q = np.full(len(words_Qn), seed, np.uint64)
+    for word_Q in words_Qn.T:
+        keys_Q = _mixed(keys_Q ^ word_Q)
+    return keys_Q
+
+
+def _mixed(keys_Q: Keys) -> Keys:
+    """Return numbers each bit of which depends on all bits of the old ones (the finaliser of SplitMix64)."""
+    for shift, multiplier in zip(_SHIFTS[:2], _MULTIPLIERS, strict=True):
+        keys_Q = (keys_Q ^ (keys_Q >> shift)) * multiplier
+    mixed_Q: Keys = keys_Q ^ (keys_Q >> _SHIFTS[2])
+    return mixed_Q
+
+
+def _tag_of(keys_Q: Keys) -> Keys:
+    """Return the upper half of hashes. It is never 0, so that an entry of 0 is free."""
+    tags_Q: Keys = np.maximum(keys_Q >> _HALF, np.uint64(1))
+    return tags_Q
+
+
+def _make_file(path: Path) -> None:
+    """Make a file of zeros unless there is one; they are written, for a hole that cannot be filled later kills."""
+    size = _SETS_IN_FILE * _WAYS * np.dtype(np.uint64).itemsize
+    try:
+        with path.open("ab") as file:
+            # Decoders that start together make it once.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if file.tell() == 0:
+                _write_zeros(file, size)
+            length = file.tell()
+    except OSError as error:
+        raise UserError(f"{path}: cannot keep scores of n-grams: {error.strerror}; give another path") from error
+    if length != size:
+        raise UserError(f"{path}: is no cache of n-grams (it has {length} bytes, not {size}); give another path")
+
+
+def _write_zeros(file: IO[bytes], size: int) -> None:
+    try:
+        file.write(bytes(size))
+        file.flush()
+    except BaseException:
+        os.ftruncate(file.fileno(), 0)
+        raise

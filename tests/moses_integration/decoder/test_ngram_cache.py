@@ -1,0 +1,83 @@
+"""The cache of n-gram scores."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_integration.decoder import ngram_cache
+from moses_integration.decoder.ngram_cache import NgramCache, key_of, ngram_keys
+from phrasescore.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ngram_cache, "_SETS_IN_FILE", 1 << 8)
+
+
+def some_ngrams(count: int, seed: int = 1) -> tuple[ngram_cache.Keys, ngram_cache.Scores]:
+    words = np.random.default_rng(seed).integers(0, 1 << 63, (count, 4), np.uint64)
+    return ngram_keys(words, seed=0), np.linspace(-20, -1e-6, count, dtype=np.float32)
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_what_was_added_is_found(tmp_path: Path, in_file: bool) -> None:
+    cache = NgramCache(tmp_path / "cache" if in_file else None)
+    keys, scores = some_ngrams(300)
+    assert not cache.find(keys)[1].any()
+    for first in range(0, 300, 20):
+        cache.add(keys[first : first + 20], scores[first : first + 20])
+    found, is_found = cache.find(keys)
+    # Two of one call may fall on one entry.
+    assert is_found.mean() > 0.9
+    assert (found[is_found] == scores[is_found]).all()
+    assert not cache.find(some_ngrams(300, seed=2)[0])[1].any()
+
+
+def test_a_file_is_seen_by_all_who_opened_it(tmp_path: Path) -> None:
+    first, second = NgramCache(tmp_path / "cache"), NgramCache(tmp_path / "cache")
+    keys, scores = some_ngrams(1)
+    first.add(keys, scores)
+    assert second.find(keys)[0] == scores
+    assert NgramCache(tmp_path / "cache").find(keys)[1].all()
+
+
+def test_a_full_cache_forgets_and_never_errs(tmp_path: Path) -> None:
+    cache = NgramCache(tmp_path / "cache")
+    keys, scores = some_ngrams(20_000)
+    for first in range(0, 20_000, 100):
+        cache.add(keys[first : first + 100], scores[first : first + 100])
+    found, is_found = cache.find(keys)
+    assert (1 << 11) * 0.95 < is_found.sum() <= 1 << 11
+    assert (found[is_found] == scores[is_found]).all()
+
+
+def test_keys_depend_on_the_order_of_words_and_on_the_seed() -> None:
+    words = np.array([[1, 2, 3], [3, 2, 1], [1, 2, 3], [0, 0, 0], [0, 0, 1]], np.uint64)
+    keys = ngram_keys(words, seed=0)
+    assert keys[0] == keys[2]
+    assert len({*keys.tolist(), *ngram_keys(words, seed=1).tolist()}) == 8
+    assert key_of(b"a") == key_of(b"a") != key_of(b"b")
+
+
+def test_a_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"text\n")
+    with pytest.raises(UserError, match="is no cache of n-grams"):
+        NgramCache(tmp_path / "text")
+    assert (tmp_path / "text").read_bytes() == b"text\n"
+    with pytest.raises(UserError, match="cannot keep scores of n-grams"):
+        NgramCache(tmp_path / "none" / "cache")
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 10, limits[1]))
+    try:
+        with pytest.raises(UserError, match="cannot keep scores of n-grams: File too large"):
+            NgramCache(tmp_path / "cache")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "cache").read_bytes() == b""
