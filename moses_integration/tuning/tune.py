@@ -32,6 +32,9 @@ References = Sequence[tuple[bytes, ...]]
 
 UNMOVED = 1e-5
 """Tuning ends when no weight moves by more (mert-moses.pl)."""
+FEW = 1e-3
+"""Tuning ends when the lists have grown by no larger share: what the weights bring up is known. Going on, until weights
+stay, took three more decodings of eight on Multi30k and gained 0.02 dev BLEU at most."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class Tuner:
         for number in range(self._settings.iterations):
             started = time.monotonic()
             newer, achieved = self._decode(tried[-1]) if number else self._first_decoding
+            known = 0 if lists is None else len(lists)
             lists = newer if lists is None else lists.extended(newer)
             # Every point tried so far is a start: the lists have grown since.
             optimum = optimise(
@@ -165,7 +169,8 @@ class Tuner:
             if iterations[-1].bleu > iterations[best].bleu:
                 best = number
             moved = np.abs(optimum.weights_F - tried[-1]).max()
-            if moved < UNMOVED or number - best >= self._settings.patience:
+            few = len(lists) - known <= FEW * len(lists)
+            if moved < UNMOVED or few or number - best >= self._settings.patience:
                 break
             tried.append(optimum.weights_F)
         return Tuning(seed, iterations[best].weights, iterations[best].bleu, iterations)

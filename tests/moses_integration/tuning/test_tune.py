@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -92,10 +93,16 @@ def test_seeds_share_the_first_decoding(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Callable[[int], float]], Tuner]:
-    """A tuner whose decodings have the BLEU given and whose searches move a weight by what `step` says."""
+    """A tuner whose decodings have the BLEU given and whose searches move a weight by what `step` says.
 
-    def make(bleus: Sequence[float], step: Callable[[int], float]) -> Tuner:
-        lists = Candidates.from_lists(["f"], [np.zeros((1, 1))], [np.zeros((1, 9), np.int32)])
+    Each of the first `new` decodings finds a candidate that was not there.
+    """
+
+    def make(bleus: Sequence[float], step: Callable[[int], float], new: int = 9) -> Tuner:
+        found_by = (
+            Candidates.from_lists(["f"], [np.full((1, 1), min(number, new))], [np.zeros((1, 9), np.int32)])
+            for number in itertools.count(1)
+        )
         achieved = iter(bleus)
 
         def found(_: Candidates, starts_NF: tune.Floats, **others: object) -> Optimum:
@@ -103,7 +110,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Calla
             moved_F[0] += step(len(starts_NF))
             return Optimum(moved_F, 0.5, 0.5, smoothed=False)
 
-        monkeypatch.setattr(Tuner, "_decode", lambda self, weights_F: (lists, next(achieved)))
+        monkeypatch.setattr(Tuner, "_decode", lambda self, weights_F: (next(found_by), next(achieved)))
         monkeypatch.setattr(tune, "optimise", found)
         return tuner(settings=TuningSettings(iterations=9, patience=2))
 
@@ -121,6 +128,11 @@ def test_it_ends_when_nothing_moves(pretend: Callable[..., Tuner]) -> None:
     result = pretend([0.3, 0.2, 0.1], lambda number: 0.1 if number == 1 else 1e-6).tune(1)
     assert len(result.iterations) == 2
     assert result.bleu == 30
+
+
+def test_it_ends_when_the_lists_hardly_grow(pretend: Callable[..., Tuner]) -> None:
+    result = pretend([0.3, 0.4, 0.5, 0.6], lambda number: 0.1, new=2).tune(1)
+    assert [iteration.candidates for iteration in result.iterations] == [1, 2, 2]
 
 
 def test_it_ends_after_the_iterations_allowed(pretend: Callable[..., Tuner]) -> None:
