@@ -23,7 +23,7 @@ _TRIMMED = " \t\r\n"
 _BLANKS = re.compile(r"[ \t]+")
 _HEADER = re.compile(r"\[([^\]]*)\]")
 _DEFAULT_WEIGHT = 1.0
-_PATHS = {"path", "backoff"}
+_PATHS = {"path", "backoff", "cache"}
 """Arguments that are files or folders."""
 
 LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
@@ -203,6 +203,12 @@ class MosesIni:
         return weights
 
     # Editing
+
+    def set_value(self, section: str, value: str) -> None:
+        """Give a section one value, in the place of those it has."""
+        for row, _ in reversed(self._rows(section)):
+            del self.lines[row]
+        self._append(section, value)
 
     def set_weights(self, weights: Mapping[str, Sequence[float]]) -> None:
         """Replace the weights of these labels; a label without a line gets one."""

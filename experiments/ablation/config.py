@@ -53,6 +53,8 @@ class Config:
     data: DataSection = field(default_factory=DataSection)
     build: BuildSection = field(default_factory=BuildSection)
     tuning: TuningSection = field(default_factory=TuningSection)
+    decoder: dict[str, int] = field(default_factory=dict)
+    """Sections of moses.ini, as in `search-algorithm = 1`; either toolkit reads them."""
     network: tuple[str, ...] = ()
     """Options of `phrasescore train`."""
     language_model: tuple[str, ...] = ()

@@ -64,6 +64,9 @@ class Networks:
             rests_on["networks"][CSLM] = self.language_model()
             files = {"path": self._folder / CSLM, "backoff": ini.language_model(), "cache": self._folder / "cslm.cache"}
             ini.add_feature("CSLM", "CSLM0", files, [0.2])
+        for section, value in self._config.decoder.items():
+            ini.set_value(section, str(value))
+            rests_on[section] = value
         return ini, rests_on
 
     def scorers(self, row: Row) -> list[ScorerChoice]:

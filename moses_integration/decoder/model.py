@@ -41,7 +41,7 @@ _FACTORS = {"input-factor", "output-factor", "factor"}
 # What a feature line may say here: what is used, and what changes no score.
 _ARGUMENTS = _FACTORS | {"name", "num-features", "path", "type", "table-limit", "tuneable"}
 _ARGUMENTS |= {"order", "lazyken", "load", "cache-size", "filterable", "verbosity"}
-_ARGUMENTS |= {"backoff", "unnormalised"}
+_ARGUMENTS |= {"backoff", "cache", "unnormalised"}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from experiments.ablation.report import side_by_side, table, write_report
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.run import Ablation
 from experiments.steps import Steps
+from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 
 CONFIGS = Path(__file__).parents[2] / "experiments" / "ablation" / "configs"
@@ -156,6 +157,8 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
         [build]
         aligner = "ibm1"
         order = 2
+        [decoder]
+        stack = 50
         [network]
         max_updates = 5
         hidden = 16
@@ -188,6 +191,7 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     assert all(0 <= one["p_value"] <= 1 for one in rows["+RNN+CSLM+WP"]["against"].values())
     assert report["rows"][BASELINE]["test_bleu"]["mean"] > 20
     assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
+    assert MosesIni.read(folder / "rows" / "baseline.seed1" / "moses.ini").values("stack") == ["50"]
     said.clear()
     again = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1)
     assert again.run()["rows"] == report["rows"]

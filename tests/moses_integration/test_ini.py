@@ -161,11 +161,24 @@ def test_adding_a_feature(tmp_path: Path) -> None:
         before.without_feature("CSLM0")
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0")) == tmp_path / "cslm"
+    ini.set_argument("CSLM0", "cache", "scores")
+    moved = ini.with_absolute_paths()
+    assert moved.path_of(moved.feature("CSLM0"), "cache") == tmp_path / "scores"
     for label, message in (("CSLM0", "a second feature"), ("a_b", "cannot tune")):
         text = ini.to_bytes()
         with pytest.raises(UserError, match=message):
             ini.add_feature("CSLM", label, {"path": tmp_path / "x"}, [1])
         assert ini.to_bytes() == text
+
+
+def test_setting_the_value_of_a_section() -> None:
+    text = "[search-algorithm]\n0 # all\n[stack]\n# none yet\n[weight]\nA= 1\n"
+    ini = MosesIni(text.splitlines(keepends=True))
+    for section in ("search-algorithm", "stack", "cube-pruning-pop-limit"):
+        ini.set_value(section, "1")
+    assert ini.to_bytes().decode() == (
+        "[search-algorithm]\n1\n[stack]\n1\n# none yet\n[weight]\nA= 1\n\n[cube-pruning-pop-limit]\n1\n"
+    )
 
 
 def test_setting_an_argument_changes_that_argument_alone() -> None:
