@@ -19,6 +19,7 @@ from typing import Literal
 
 from moses_integration.build.truecaser import Truecaser, capitalise
 from moses_integration.processes import available_cores, worker_pool
+from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
 from phrasescore.tokenisation import tokenise, with_single_blanks
 
@@ -111,6 +112,21 @@ def prepare_training_file(raw: Path, output: Path, preparation: Preparation, mod
     truecaser.save(model)
     _write(output, (_encode(truecaser.apply(text)) for text in cased))
     return truecaser
+
+
+def require_unescaped(path: Path) -> None:
+    """Check that a text whose special characters are to be escaped has no escapes yet: `&apos;` would get another one.
+
+    Raises:
+        UserError: it has, or it cannot be read.
+    """
+    for number, line in enumerate(read_lines(path), 1):
+        found = _ESCAPE.search(_decode(line))
+        if found:
+            raise UserError(
+                f"{path}: line {number}: has `{found[0]}`, as text that is escaped for Moses; give --escaped, or write "
+                f"`{unescape(found[0])}` if only some lines are"
+            )
 
 
 def escape(text: str) -> str:

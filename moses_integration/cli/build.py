@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         choices=("lower", "true", "keep"),
         help="what to do with capitals (default: lower; keep if tokenised)",
     )
-    text.add_argument("--escaped", action="store_true", help="Moses' special characters are escaped already")
+    text.add_argument("--escaped", action="store_true", help="the text has Moses' escapes already, as &apos;")
     text.add_argument(
         "--longest-sentence", type=positive, default=80, metavar="N", help="drop longer ones (default: %(default)s)"
     )
@@ -49,7 +49,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     models = parser.add_argument_group("models")
     models.add_argument(
-        "--alignment", type=Path, metavar="FILE", help="a ready word alignment of all lines: 0-0 1-2 ..."
+        "--alignment",
+        type=Path,
+        metavar="FILE",
+        help="a ready word alignment of all lines, 0-0 1-2 ..., whose words are those between blanks",
     )
     models.add_argument(
         "--aligner", choices=METHODS, default="eflomal", help="how to align words (default: %(default)s)"

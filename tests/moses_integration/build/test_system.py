@@ -121,18 +121,61 @@ def test_phrase_pairs_of_other_sentences(tmp_path: Path, alignment: Path | None)
     assert not [path.name for path in corpus.iterdir() if path.name.startswith(".") or path.suffix == ".whole"]
 
 
-def test_a_build_that_fails_leaves_no_ini_that_lies(system: Path, tmp_path: Path) -> None:
+def test_a_build_that_fails_leaves_the_old_system_as_it_was(system: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(system, tmp_path / "system")
-    ini, table = (folder / "moses.ini").read_bytes(), (folder / "phrase-table.gz").read_bytes()
-    with pytest.raises(UserError, match=r"nowhere\.align: cannot be read"):
-        build(folder, alignment=tmp_path / "nowhere.align")
-    assert (folder / "moses.ini").read_bytes() == ini
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     (tmp_path / "bad.align").write_text("0-0\n" * 999 + "0-99\n")
-    with pytest.raises(UserError, match="line 1000: the point `0-99` lies outside the sentence"):
-        build(folder, alignment=tmp_path / "bad.align")
-    assert not (folder / "moses.ini").exists()
-    assert (folder / "phrase-table.gz").read_bytes() == table
+    other = replace(TOKENISED, text=replace(TOKENISED.text, casing="true"))
+    for alignment, message in (
+        ("nowhere.align", r"nowhere\.align: cannot be read"),
+        ("bad.align", "line 1000: the point `0-99` lies outside the sentence"),
+    ):
+        with pytest.raises(UserError, match=message):
+            build(folder, settings=other, alignment=tmp_path / alignment)
+        kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        assert {path: content for path, content in kept.items() if "building" not in path.parts} == before
     assert not list(folder.rglob(".*.tmp"))
+
+
+def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> None:
+    """Also of its parts that the new one lacks, and of what a failed build left. The text may be the old one's own."""
+    folder = shutil.copytree(system, tmp_path / "system")
+    for name in ("validation/phrase-table.gz", "building/corpus/rest"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).touch()
+    corpus = folder / "corpus"
+    tables = EmbeddedToolkit(1).build_tables
+    build_system(corpus / "train.en", corpus / "train.fr", folder, TOKENISED, tables, corpus / "train.align")
+    assert {path.relative_to(folder) for path in folder.rglob("*")} == {
+        path.relative_to(system) for path in system.rglob("*")
+    }
+    assert (folder / "moses.ini").read_bytes() == (system / "moses.ini").read_bytes()
+
+
+def test_an_alignment_of_other_words_is_refused(tmp_path: Path) -> None:
+    """Tokenising splits words, and every point would still lie inside its sentence."""
+    for name, lines in (("a.en", "a b .\na, b.\n"), ("a.fr", "x y .\nx, y.\n"), ("a.align", "0-0\n1-1\n")):
+        (tmp_path / name).write_text(lines)
+    settings = replace(TOKENISED, text=TextSettings("en", "fr"))
+    with pytest.raises(UserError, match=r"a\.en: line 2: has 2 words but 4 when prepared, .* --tokenised"):
+        build_system(
+            tmp_path / "a.en",
+            tmp_path / "a.fr",
+            tmp_path / "system",
+            settings,
+            EmbeddedToolkit(1).build_tables,
+            tmp_path / "a.align",
+        )
+
+
+def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("it &apos;s\n")
+    (tmp_path / "a.fr").write_text("c&apos; est\n")
+    settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
+    with pytest.raises(UserError, match=r"a\.en: line 1: has `&apos;`, .*; give --escaped, or write `'` if only"):
+        build_system(
+            tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
+        )
 
 
 # Text
