@@ -95,7 +95,7 @@ class TextSettings:
     source_language: str
     target_language: str
     tokenise: bool = True
-    casing: Casing = "lower"
+    casing: Casing = "true"
     escape: bool = True
 
     def of(self, side: str) -> Preparation:

@@ -33,12 +33,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             f"--{side}-language", metavar="CODE", help=f"two letters (default: the suffix of --{side}'s name)"
         )
     text.add_argument(
-        "--tokenised", action="store_true", help="the text is tokenised: split at blanks only, and lower-case nothing"
+        "--tokenised", action="store_true", help="the text is tokenised: split at blanks only, and keep capitals"
     )
     text.add_argument(
         "--casing",
         choices=("lower", "true", "keep"),
-        help="what to do with capitals (default: lower; keep if tokenised)",
+        help="what to do with capitals; true writes each word as it is mostly written inside of sentences, and begins "
+        "translations with a capital (default: true; keep if tokenised)",
     )
     text.add_argument("--escaped", action="store_true", help="the text has Moses' escapes already, as &apos;")
     text.add_argument(
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             f"{args.source}: source and target language are both `{languages[0]}`; give --source-language and "
             "--target-language"
         )
-    casing: Casing = args.casing or ("keep" if args.tokenised else "lower")
+    casing: Casing = args.casing or ("keep" if args.tokenised else "true")
     settings = BuildSettings(
         TextSettings(*languages, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
         alignment_method=args.aligner,
