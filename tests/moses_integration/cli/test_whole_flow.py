@@ -15,7 +15,7 @@ from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
 from tests.conftest import MINI
-from tests.moses_integration.cli.running import environment, succeed
+from tests.moses_integration.cli.running import environment, sentence_of, succeed
 
 QUICK = ("--iterations", "2", "--restarts", "2", "--nbest", "20", "--processes", "1")
 
@@ -129,6 +129,26 @@ def test_help_needs_no_library(command: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, env=environment())
     assert done.returncode == 0, done.stderr
     assert b"usage: phrasescore-smt" in done.stdout
+
+
+BUILD = ["build", "--source", MINI / "train.en", "--target", MINI / "train.fr", "-o", "system", "-q"]
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments"),
+    [
+        ("kenlm", ["decode", MINI / "moses.ini", "--prepared", "--processes", "1", "--source", MINI / "dev.en"]),
+        ("sacrebleu", ["evaluate", MINI / "dev.fr", "--reference", MINI / "dev.fr"]),
+        ("thot", [*BUILD, "--tokenised", "--escaped"]),
+        ("sacremoses", BUILD),
+    ],
+)
+def test_a_library_that_is_not_installed(library: str, arguments: list[str | Path], tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{library!r}] = None; from moses_integration.cli import main; "
+    code += f"sys.exit(main({list(map(str, arguments))}))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, check=False, env=environment(), cwd=tmp_path)
+    assert "; pip install " in sentence_of(done.returncode, done.stderr)
 
 
 def test_wrong_usage_is_exit_code_2(
