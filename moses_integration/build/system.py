@@ -286,19 +286,23 @@ class SystemText:
 
     @classmethod
     def of(cls, ini: MosesIni) -> SystemText | None:
-        """Return what lies beside the phrase table of a system; None if it was not built by `build_system`.
+        """Return what lies beside a file of the system or its moses.ini; None if `build_system` did not make any.
+
+        The annotated table and the tuned moses.ini may stand elsewhere; the other files are where they were built.
 
         Raises:
             UserError: the file is damaged.
         """
-        folder = ini.path_of(ini.phrase_table()).parent
-        path = folder / PREPARATION
-        if not path.exists():
-            return None
-        try:
-            return cls(folder, TextSettings(**json.loads(read_bytes(path))))
-        except (ValueError, TypeError) as error:
-            raise UserError(f"{path}: is damaged ({error}); build the system again") from error
+        files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
+        for folder in (*(file.parent for file in files), ini.folder):
+            path = folder / PREPARATION
+            if not path.exists():
+                continue
+            try:
+                return cls(folder, TextSettings(**json.loads(read_bytes(path))))
+            except (ValueError, TypeError) as error:
+                raise UserError(f"{path}: is damaged ({error}); build the system again") from error
+        return None
 
     def prepare(self, side: str, raw: Path, prepared: Path) -> None:
         """Prepare a dev or test text, line by line."""

@@ -140,8 +140,8 @@ def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepare
     text = SystemText.of(ini)
     if text is None:
         raise UserError(
-            f"{ini.name}: how its text was prepared is not known, for {ini.path_of(ini.phrase_table()).parent} has no "
-            "preparation.json; give text that is tokenised and escaped as in training, and --prepared"
+            f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
+            "it names; give text that is tokenised and escaped as in training, and --prepared"
         )
     text.prepare(side, raw, prepared)
     return prepared

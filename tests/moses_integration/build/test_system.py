@@ -204,6 +204,16 @@ def test_dev_text_is_prepared_as_the_training_text_was(tmp_path: Path, casing: s
     assert plain.endswith("4.")
 
 
+def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path, tmp_path: Path) -> None:
+    ini = MosesIni.read(system / "moses.ini")
+    shutil.copy(MINI / "phrase-table.5.gz", tmp_path / "wider.gz")
+    ini.add_columns("TranslationModel0", tmp_path / "wider.gz", 1)
+    ini.write(tmp_path / "tuned.ini")
+    found = SystemText.of(MosesIni.read(tmp_path / "tuned.ini"))
+    assert found is not None
+    assert found.settings == TOKENISED.text
+
+
 def test_text_of_a_system_that_was_built_otherwise(system: Path, tmp_path: Path) -> None:
     assert SystemText.of(MosesIni.read(MINI / "moses.ini")) is None
     shutil.copytree(system, tmp_path / "system")
