@@ -65,6 +65,10 @@ class MosesToolkit:
             (model / name).replace(folder / name)
         shutil.rmtree(root)
 
+    def ignored_sections(self, ini: MosesIni) -> list[str]:
+        """Return no section: Moses knows them all, or says itself what it does not know."""
+        return []
+
     def tune(
         self,
         ini: MosesIni,
@@ -146,6 +150,12 @@ class MosesToolkit:
 
     def _filter(self, ini: MosesIni, source: Path, folder: Path) -> Path:
         """Return a moses.ini whose tables hold only what the input needs, binary if that is wanted."""
+        for feature in ini.features():
+            if feature.kind == "CSLM":
+                raise UserError(
+                    f"{ini.name}: line {feature.row + 1}: {feature.label} is a neural language model, which Moses does "
+                    "not know; use --toolkit embedded, or leave it out and give it to `phrasescore-smt rescore`"
+                )
         whole, filtered = folder / "whole.ini", folder / "filtered"
         shutil.rmtree(filtered, ignore_errors=True)
         absolute = ini.with_absolute_paths()

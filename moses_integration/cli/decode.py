@@ -11,6 +11,7 @@ from moses_integration.cli.options import (
     add_text_options,
     add_toolkit_options,
     prepare_text,
+    read_ini,
     require_writable,
     toolkit_of,
     work_folder,
@@ -73,7 +74,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.build.system import SystemText
-    from moses_integration.ini import MosesIni
     from moses_integration.toolkit import NbestRequest
     from phrasescore.files import STANDARD_STREAM, open_output, read_bytes, read_lines, write_atomically
 
@@ -81,8 +81,9 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, nbest.path if nbest else None)
     if nbest and str(nbest.path) == str(args.output) == STANDARD_STREAM:
         raise UserError("--nbest -: the translations go to standard output already; give -o FILE or another file here")
-    toolkit = toolkit_of(args, Reporter(quiet=args.quiet))
-    ini = MosesIni.read(args.ini)
+    reporter = Reporter(quiet=args.quiet)
+    toolkit = toolkit_of(args, reporter)
+    ini = read_ini(args.ini, toolkit, reporter)
     with interrupt_on_sigterm(), work_folder(args.work) as folder:
         raw = folder / "input"
         # Moses loses a last line that has no end.

@@ -14,6 +14,7 @@ from moses_integration.cli.options import (
     add_toolkit_options,
     natural,
     prepare_text,
+    read_ini,
     require_writable,
     toolkit_of,
     work_folder,
@@ -60,14 +61,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.ini import MosesIni
     from moses_integration.tuning.tune import TuningSettings, spread
     from phrasescore.files import write_atomically
 
     require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = MosesIni.read(args.ini)
+    ini = read_ini(args.ini, toolkit, reporter)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
     started = time.monotonic()
     with interrupt_on_sigterm(), work_folder(args.work) as folder:

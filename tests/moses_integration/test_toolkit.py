@@ -104,6 +104,15 @@ def test_folders_that_the_scripts_cannot_use(pretended: MosesToolkit, tmp_path: 
         MosesToolkit(Installation(tmp_path / "mose$"))
 
 
+def test_a_neural_language_model_is_not_for_moses(pretended: MosesToolkit, tmp_path: Path) -> None:
+    ini = MosesIni.read(MINI / "moses.ini")
+    ini.add_feature("CSLM", "CSLM0", {"path": tmp_path}, [0.2])
+    with pytest.raises(UserError, match=r"line 25: CSLM0 is a neural language model, .*; use --toolkit embedded"):
+        pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "work")
+    with pytest.raises(UserError, match="CSLM0 is a neural language model"):
+        pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent)
+
+
 def test_labels_that_the_script_cannot_tune(pretended: MosesToolkit, tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text((MINI / "moses.ini").read_text().replace("LM0", "LM_0"))
     ini = MosesIni.read(tmp_path / "moses.ini")

@@ -72,6 +72,8 @@ def test_switches(values: list[str], expected: bool) -> None:
         ({"max_phrase_length": "0"}, "of no word"),
         ({"beam_threshold": "1"}, "beam threshold 1 is not"),
         ({"beam_threshold": "-0.1"}, "beam threshold -0.1 is not"),
+        ({"early_distortion_cost": ""}, r"\[early-distortion-cost\] changes the scores, .*, or use Moses"),
+        ({"weight_add": "LM0= 1"}, r"\[weight-add\] changes the scores"),
         ({"search_algorithm": "4"}, "search algorithm 4 is neither"),
     ],
 )
