@@ -187,7 +187,9 @@ def build_system(
             report["validation"] = asdict(of_others)
     language_model = new / f"lm.{text.target_language}.arpa"
     with step("language model"):
-        report["language_model"] = asdict(build_language_model(corpus.target, language_model, settings.order))
+        estimated = build_language_model(corpus.target, language_model, settings.order)
+        report["language_model"] = asdict(estimated)
+        say(f"language model: by {'our own estimator' if estimated.estimator == 'embedded' else estimated.estimator}")
     write_atomically(new / PREPARATION, json.dumps(asdict(text), indent=2).encode())
     write_atomically(new / REPORT, json.dumps(report, indent=2, default=str).encode())
     _replace_system(folder, new)
