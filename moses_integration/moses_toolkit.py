@@ -120,7 +120,7 @@ class MosesToolkit:
         result = MosesIni.read(tuned)
         header = _DEV_BLEU.search("".join(result.lines))
         if header is None:
-            raise StepFailure(f"{tuned}: mert-moses.pl wrote no dev BLEU; its log is {work / 'mert-moses.log'}")
+            raise StepFailure(f"{tuned}: mert-moses.pl wrote no dev BLEU", work / "mert-moses.log")
         bleu = float(header[1])
         return Tuning(seed, result.weights(), 100 * bleu if bleu <= 1 else bleu)
 
@@ -141,7 +141,7 @@ class MosesToolkit:
         run_step("decoding", command, log, artefacts if sentences else (), stdin=source, stdout=translations)
         translated = _count_lines(translations)
         if translated != sentences:
-            raise StepFailure(f"decoding: moses translated {translated} of {sentences} sentences; its log is {log}")
+            raise StepFailure(f"decoding: moses translated {translated} of {sentences} sentences", log)
         # Moses writes a blank behind each word.
         _write_lines(output, (line.rstrip(b" ") for line in read_lines(translations)))
         if nbest:
@@ -172,7 +172,7 @@ class MosesToolkit:
         for feature in result.features():
             table = Path(feature.arguments.get("path", ""))
             if table.is_relative_to(filtered.resolve()) and not table.exists():
-                raise StepFailure(f"filtering: {table} is missing; the log is {folder / 'filter.log'}")
+                raise StepFailure(f"filtering: {table} is missing", folder / "filter.log")
         if self._binary is not None:
             for feature in result.features():
                 self._binarise(result, feature, folder, self._binary)
