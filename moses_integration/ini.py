@@ -150,7 +150,7 @@ class MosesIni:
             if feature.label == label:
                 return feature
         known = ", ".join(feature.label for feature in self.features())
-        raise UserError(f"{self.name}: has no feature `{label}`; it has {known or 'none'}")
+        raise UserError(f"{self.name}: has no feature `{label}`; give one that it has: {known or 'none'}")
 
     def phrase_table(self) -> FeatureLine:
         """Return the one phrase table.
@@ -160,8 +160,9 @@ class MosesIni:
         """
         tables = [feature for feature in self.features() if feature.is_phrase_table]
         if len(tables) != 1:
-            found = ", ".join(table.label for table in tables) or "none"
-            raise UserError(f"{self.name}: one phrase table is expected in [feature], found {found}")
+            found = ", ".join(f"{table.label} in line {table.row + 1}" for table in tables) or "none"
+            remedy = "choose by --feature (add-column), or use Moses (tune, decode)" if tables else "add its line"
+            raise UserError(f"{self.name}: one phrase table is expected in [feature], found {found}; {remedy}")
         return tables[0]
 
     def language_model(self) -> Path:
