@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from moses_integration.binary_tables import binary_form
 from moses_integration.build.aligned_corpus import read_aligned_corpus
 from moses_integration.build.corpus import Corpus
-from moses_integration.build.system import REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.build.phrase_scores import PHRASE_TABLE
+from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import FeatureLine, MosesIni
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
 from moses_integration.processes import available_cores
@@ -18,10 +19,10 @@ from moses_integration.toolkit import Binary, NbestRequest, Say
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import open_output, read_lines, write_lines
 
 _HEURISTIC = "grow-diag-final-and"
-_TABLES = ("lex.e2f", "lex.f2e", "phrase-table.gz", REORDERING_TABLE)
+_TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
 _ODD = re.compile(r"[^\w./@%+=:,-]")
 _DEV_BLEU = re.compile(r"^# BLEU ([0-9.]+) on dev", re.MULTILINE)
@@ -88,9 +89,9 @@ class MosesToolkit:
         check_dev_set(sentences, dev_references)
         # Moses loses a last line without an end, and its programs differ in what they decompress.
         dev = folder / "dev.lines"
-        _write_lines(dev, sentences)
+        write_lines(dev, sentences)
         for number, lines in enumerate(zip(*dev_references, strict=True)):
-            _write_lines(folder / f"{_REFERENCES}{number}", lines)
+            write_lines(folder / f"{_REFERENCES}{number}", lines)
         filtered = self._filter(ini, dev, folder)
         tunings = []
         for seed in seeds:
@@ -143,7 +144,7 @@ class MosesToolkit:
         if translated != sentences:
             raise StepFailure(f"decoding: moses translated {translated} of {sentences} sentences", log)
         # Moses writes a blank behind each word.
-        _write_lines(output, (line.rstrip(b" ") for line in read_lines(translations)))
+        write_lines(output, (line.rstrip(b" ") for line in read_lines(translations)))
         if nbest:
             with open_output(nbest.path) as stream, lists.open("rb") as content:
                 shutil.copyfileobj(content, stream)
@@ -201,11 +202,6 @@ def _check_path(folder: Path) -> None:
             f"{folder}: Moses' scripts cannot use a folder with `{odd[0]}` in its path; give another one (--work says "
             "where tune and decode work)"
         )
-
-
-def _write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
-    with open_output(path) as stream:
-        stream.writelines(line + b"\n" for line in lines)
 
 
 def _count_lines(path: Path) -> int:

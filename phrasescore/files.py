@@ -13,7 +13,7 @@ import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,6 +175,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file whole or not at all."""
     with open_output(path) as stream:
         stream.write(content)
+
+
+def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
+    """Write lines, given without their ends, whole or not at all; see `open_output`."""
+    with open_output(path) as stream:
+        stream.writelines(line + b"\n" for line in lines)
 
 
 def read_bytes(path: str | Path) -> bytes:

@@ -20,7 +20,7 @@ from typing import Literal
 from moses_integration.build.truecaser import Truecaser, capitalise
 from moses_integration.processes import available_cores, worker_pool
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import read_lines, write_lines
 from phrasescore.tokenisation import tokenise, with_single_blanks
 
 Casing = Literal["lower", "true", "keep"]
@@ -95,7 +95,7 @@ def prepare_file(raw: Path, output: Path, preparation: Preparation, truecaser: T
     Raises:
         UserError: a file cannot be read or written.
     """
-    _write(output, preparation.apply(read_lines(raw), truecaser))
+    write_lines(output, preparation.apply(read_lines(raw), truecaser))
 
 
 def prepare_training_file(raw: Path, output: Path, preparation: Preparation, model: Path) -> Truecaser | None:
@@ -110,7 +110,7 @@ def prepare_training_file(raw: Path, output: Path, preparation: Preparation, mod
     cased = [_decode(line) for line in replace(preparation, casing="keep").apply(read_lines(raw))]
     truecaser = Truecaser.learn(cased)
     truecaser.save(model)
-    _write(output, (_encode(truecaser.apply(text)) for text in cased))
+    write_lines(output, (_encode(truecaser.apply(text)) for text in cased))
     return truecaser
 
 
@@ -145,11 +145,6 @@ def _decode(line: bytes) -> str:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _write(output: Path, lines: Iterable[bytes]) -> None:
-    with open_output(output) as stream:
-        stream.writelines(line + b"\n" for line in lines)
 
 
 def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:

@@ -25,6 +25,7 @@ from moses_integration.build.alignment import align
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
+from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
 from moses_integration.build.prepare import (
     Casing,
     Preparation,
@@ -32,6 +33,8 @@ from moses_integration.build.prepare import (
     prepare_training_file,
     require_unescaped,
 )
+from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
+from moses_integration.build.reordering import REORDERING_TYPE
 from moses_integration.build.translation_tables import build_tables as build_embedded_tables
 from moses_integration.build.truecaser import Truecaser
 from moses_integration.build.validation import align_together
@@ -41,12 +44,9 @@ from phrasescore import __version__
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, write_atomically
 
-PHRASE_TABLE = "phrase-table.gz"
 CORPUS = "corpus"
 VALIDATION = "validation"
 _BUILDING = "building"
-REORDERING_TYPE = "wbe-msd-bidirectional-fe"
-REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"
 INI = "moses.ini"
 PREPARATION = "preparation.json"
 REPORT = "build.json"

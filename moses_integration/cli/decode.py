@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.build.system import SystemText
     from moses_integration.toolkit import NbestRequest
-    from phrasescore.files import STANDARD_STREAM, open_output, read_bytes, read_lines, write_atomically
+    from phrasescore.files import STANDARD_STREAM, read_bytes, read_lines, write_atomically, write_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_writable(args.output, nbest.path if nbest else None)
@@ -97,6 +97,5 @@ def run(args: argparse.Namespace) -> int:
         toolkit.decode(ini, source, tokens, nbest, folder)
         text = SystemText.of(ini)
         assert text is not None, "the text was prepared"
-        with open_output(args.output) as stream:
-            stream.writelines(line + b"\n" for line in text.detokenise(read_lines(tokens)))
+        write_lines(args.output, text.detokenise(read_lines(tokens)))
     return 0
