@@ -86,6 +86,17 @@ def test_the_report_says_how(system: Path) -> None:
     assert set(report["seconds"]) == {"text", "alignment", "tables", "language model"}
 
 
+def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_moses: None) -> None:
+    for name, lines in (("a.en", "a b\nb a\n"), ("a.fr", "x y\ny x\n"), ("a.align", "0-0 1-1\n0-0 1-1\n")):
+        (tmp_path / name).write_text(lines)
+    told: list[str] = []
+    source, target, alignment = (tmp_path / name for name in ("a.en", "a.fr", "a.align"))
+    tables = EmbeddedToolkit(1).build_tables
+    build_system(source, target, tmp_path / "system", TOKENISED, tables, alignment, say=told.append)
+    assert [line.partition(":")[0] for line in told] == ["text", "alignment", "tables", *2 * ["language model"]]
+    assert told[3] == "language model: by our own estimator"
+
+
 def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
     for name, lines in (("a.en", "a b\n\nc\n"), ("a.fr", "x y\nz\nw\n"), ("a.align", "0-0 1-1\n\n0-0\n")):
         (tmp_path / name).write_text(lines)
