@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import io
 import lzma
 import os
@@ -187,6 +188,19 @@ def read_bytes(path: str | Path) -> bytes:
     """Return the decompressed content of a file."""
     with open_input(path) as source:
         return source.stream.read()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file as it lies there, in hexadecimal digits.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}; give another file") from error
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:
