@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import subprocess
 import sys
@@ -53,7 +54,12 @@ def test_plain_text_in_and_plain_text_out(plain_texts: Path, plain_system: Path,
     told = succeed(
         "tune", plain_system / "moses.ini", *texts, *QUICK, "-o", tuned, "--report", report, "--seeds", "1", "2"
     )
-    runs = json.loads(report.read_text())["runs"]
+    said = json.loads(report.read_text())
+    models = said["models"]
+    assert {"TranslationModel0", "LM0", "LexicalReordering0"} <= models.keys()
+    files = [said["ini"], said["source"], *said["references"], *(model["path"] for model in models.values())]
+    assert all(file["sha256"] == hashlib.sha256(Path(file["path"]).read_bytes()).hexdigest() for file in files)
+    runs = said["runs"]
     assert [run["seed"] for run in runs] == [1, 2]
     assert f"dev BLEU {max(run['bleu'] for run in runs):.2f}".encode() in told.stderr
     assert b"dev BLEU of 2 seeds: mean " in told.stderr
