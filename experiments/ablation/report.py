@@ -80,19 +80,15 @@ def perplexity_in_words(found: Json) -> str:
     )
 
 
-COSTS = (
-    "row",
-    "test BLEU",
-    "seconds a sentence, cold",
-    "warm",
-    "times the first row, cold",
-    "warm",
-    "of that rescoring, seconds",
-    "n-gram queries a sentence",
-    "served by the cache, cold",
-    "warm",
-)
-"""The columns of what translating costs."""
+COSTS = {
+    "row": (),
+    "test BLEU": (),
+    "seconds a sentence": ("cold", "warm", "for rescoring"),
+    "times the first row": ("cold", "warm"),
+    "n-gram queries": (),
+    "served by the cache": ("cold", "warm"),
+}
+"""The columns of what translating costs, in groups."""
 
 
 def costs_in_words(report: Json) -> str:
@@ -101,12 +97,12 @@ def costs_in_words(report: Json) -> str:
     return (
         f"CPU seconds a sentence, on one thread, for {sentences:,} sentences of the test text with the weights of the "
         "first seed; loading is left out. Cold: the cache of the neural language model is empty at first. Warm: the "
-        "same sentences once more, as in all decodings of tuning but the first."
+        "same sentences once more, as in all decodings of tuning but the first. Queries are for a sentence."
     )
 
 
 def costs(report: Json) -> list[list[str]]:
-    """Return what translating costs in each row that was measured: a text for each of `COSTS`."""
+    """Return what translating costs in each row that was measured: a text for each column of `COSTS`."""
     rows = {name: row for name, row in report["rows"].items() if row.get("translating")}
     lines = []
     for name, row in rows.items():
@@ -118,8 +114,8 @@ def costs(report: Json) -> list[list[str]]:
                 name,
                 _with_spread(row["test_bleu"]),
                 *(f"{one['seconds']:.4f}" for one, _ in passes),
-                *(f"{one['seconds'] / before:.1f}" for one, before in passes),
                 f"{cost['rescoring']:.4f}" if "rescoring" in cost else "",
+                *(f"{one['seconds'] / before:.1f}" for one, before in passes),
                 f"{queries:,.0f}" if queries else "",
                 *(f"{one['served']:.1%}" if queries else "" for one, _ in passes),
             ]
@@ -129,7 +125,8 @@ def costs(report: Json) -> list[list[str]]:
 
 def _costs(report: Json) -> str:
     lines = costs(report)
-    return f"{_as_markdown(COSTS, lines)}\n{costs_in_words(report)}\n" if lines else ""
+    head = [", ".join(filter(None, (group, column))) for group, columns in COSTS.items() for column in columns or ("",)]
+    return f"{_as_markdown(head, lines)}\n{costs_in_words(report)}\n" if lines else ""
 
 
 def _weights(report: Json) -> str:

@@ -29,6 +29,7 @@ from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tune import Tuning, TuningSettings, spread
 from phrasescore import __version__
 from phrasescore.device import choose_device
+from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, read_lines, write_atomically
 
 Json = dict[str, Any]
@@ -51,9 +52,18 @@ class Ablation:
             data_options: where the data set comes from, as `experiments.data.prepare` wants it.
             say: told of each step.
             processes: to share the work among.
+
+        Raises:
+            UserError: there is no such toolkit here, or a row is none for it.
         """
         self._config, self._folder, self._data_options, self._say = config, folder, data_options, say
         self._toolkit = choose_toolkit(config.toolkit, processes)
+        inside = [row.name for row in config.rows if "CSLM" in row.decoded.parts]
+        if inside and self._toolkit.name != "embedded":
+            raise UserError(
+                f"the row {inside[0]}: Moses has no neural language model in its decoder; set toolkit to embedded, or "
+                "add +RESCORING to the row"
+            )
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:

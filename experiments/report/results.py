@@ -119,7 +119,12 @@ def costs(ablation: LoadedAblation) -> Html:
     body = report.costs(ablation.report)
     if not body:
         return Html()
-    shown = table([report.COSTS], body, f"Translating {ablation.title}")
+    groups = [
+        heading(name, columns=len(columns)) if columns else heading(name, rows=2)
+        for name, columns in report.COSTS.items()
+    ]
+    names = [column for columns in report.COSTS.values() for column in columns]
+    shown = table([groups, names], body, f"Translating {ablation.title}")
     return join([shown, element("p", report.costs_in_words(ablation.report), class_="note")])
 
 

@@ -20,6 +20,7 @@ from experiments.report.page import Contents, page
 from experiments.steps import Steps
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
+from tests.conftest import MINI
 
 CONFIGS = Path(__file__).parents[2] / "experiments" / "ablation" / "configs"
 
@@ -195,10 +196,10 @@ def test_the_report_shows_what_translating_costs() -> None:
     report["rows"][BASELINE]["translating"] = cost(cold=0.03, warm=0.03)
     report["rows"]["+RNN"]["translating"] = cost(cold=0.3, warm=0.06, queries=200.0, served=(0.5, 0.99))
     lines = markdown(report).splitlines()
-    assert "| baseline | 40.50 ± 0.50 | 0.0300 | 0.0300 | 1.0 | 1.0 |  |  |  |  |" in lines
-    assert "| +RNN | 42.00 ± 0.50 | 0.3000 | 0.0600 | 10.0 | 2.0 |  | 200 | 50.0% | 99.0% |" in lines
+    assert "| baseline | 40.50 ± 0.50 | 0.0300 | 0.0300 |  | 1.0 | 1.0 |  |  |  |" in lines
+    assert "| +RNN | 42.00 ± 0.50 | 0.3000 | 0.0600 |  | 10.0 | 2.0 | 200 | 50.0% | 99.0% |" in lines
     report["rows"]["+RNN"]["translating"]["rescoring"] = 0.25
-    assert "| 10.0 | 2.0 | 0.2500 | 200 |" in markdown(report)
+    assert "| 0.2500 | 10.0 | 2.0 | 200 |" in markdown(report)
     assert "CPU seconds" not in markdown(fake_report())
 
 
@@ -227,6 +228,26 @@ def test_the_report_shows_perplexities() -> None:
         "cslm, perplexity of the test text: 21.00, of the n-gram model 20.00, interpolated 17.00 (15.0% below the "
         "n-gram model's; weight 0.60, from the dev text); 1.50% of the words are outside the shortlist.\n"
     ) in table(report)
+
+
+def test_the_pairs_of_a_table_are_counted_where_moses_made_it(tmp_path: Path) -> None:
+    (tmp_path / "system").mkdir()
+    shutil.copy(MINI / "phrase-table.gz", tmp_path / "system")
+    ablation = Ablation(Config(), tmp_path, {}, silent)
+    assert ablation._count_phrase_pairs({}) == {"phrase_pairs": 19_385}
+    report = {**fake_report(), "build": {"tables": None}}
+    assert "10 sentence pairs, dev 10" in table(report)
+
+
+def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Moses:
+        name = "moses"
+
+    monkeypatch.setattr("experiments.ablation.run.choose_toolkit", lambda name, processes: Moses())
+    rows = [Row.parse(name) for name in (BASELINE, "+CSLM+RESCORING", "+CSLM+S2S")]
+    Ablation(Config(rows=tuple(rows[:2])), tmp_path, {}, silent)
+    with pytest.raises(UserError, match=r"\+CSLM\+S2S: Moses has no neural language model"):
+        Ablation(Config(rows=tuple(rows)), tmp_path, {}, silent)
 
 
 def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:
