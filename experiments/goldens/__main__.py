@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -12,13 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from experiments.goldens.building import check_language_model, check_tables
+from experiments.goldens.building import check_build, check_language_model, check_tables
 from experiments.goldens.decoding import SYSTEM, check_bleu, check_rescoring, check_search, check_speed
 from experiments.goldens.finding import Finding, as_table
-from experiments.goldens.tuning import check_mert
-from phrasescore import __version__
+from experiments.goldens.tuning import check_mert, check_tuning
+from experiments.machine import machine
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
@@ -34,7 +31,9 @@ PARTS: dict[str, Callable[[Path], list[Finding]]] = {
     "speed": check_speed,
     "language-model": check_language_model,
     "tables": check_tables,
+    "build": check_build,
     "mert": lambda shared: check_mert(_MINI),
+    "tuning": check_tuning,
 }
 """What is checked, by name; each takes the folder of the goldens."""
 
@@ -55,28 +54,19 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def machine() -> dict[str, Any]:
-    """Return what the figures were measured on."""
-    facts = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    cpu = next((line.split(":")[1].strip() for line in facts if line.startswith("model name")), platform.machine())
-    return {
-        "cpu": cpu,
-        "load_average": os.getloadavg()[0],
-        "versions": {"phrasescore": __version__, "numpy": np.__version__, "python": platform.python_version()},
-    }
-
-
 def run(shared: Path, parts: Iterable[str], output: Path) -> int:
     """Check the parts; return 1 if something does not hold."""
     if not (shared / SYSTEM).exists() and set(parts) - {"mert"}:
         raise UserError(f"{shared / SYSTEM}: is not there; give the folder of the goldens with --shared")
-    report: dict[str, Any] = {"schema": 1, "shared": str(shared), "machine": machine(), "parts": {}}
+    where = machine() | {"load_average": os.getloadavg()[0]}
+    report: dict[str, Any] = {"schema": 1, "shared": str(shared), "machine": where, "parts": {}}
     findings: list[Finding] = []
     for part in parts:
-        started = time.process_time()
+        started, cpu_started = time.monotonic(), time.process_time()
         found = PARTS[part](shared)
         report["parts"][part] = {
-            "cpu_seconds": time.process_time() - started,
+            "seconds": time.monotonic() - started,
+            "cpu_seconds": time.process_time() - cpu_started,
             "findings": [asdict(one) | {"verdict": one.verdict} for one in found],
         }
         findings += found
@@ -84,8 +74,10 @@ def run(shared: Path, parts: Iterable[str], output: Path) -> int:
             print(f"{part}: {one.what}: {one.figure}", file=sys.stderr, flush=True)
         output.mkdir(parents=True, exist_ok=True)
         write_atomically(output / "report.json", to_json(report))
-        load = f"load average {report['machine']['load_average']:.1f} at the start"
-        text = f"{as_table(findings)}\nMeasured on {report['machine']['cpu']}, {load}; speed is by CPU time.\n"
+        text = (
+            f"{as_table(findings)}\nMeasured on {where['cpu']}, {where['cores']} cores, load average "
+            f"{where['load_average']:.1f} at the start; seconds are by the clock unless they are called CPU time.\n"
+        )
         write_atomically(output / "report.md", text.encode())
     print(as_table(findings), end="")
     return int(any(one.holds is False for one in findings))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import platform
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from experiments.machine import machine
 from experiments.speed import decoder, language_model, pipeline, scoring, training
-from phrasescore import __version__
 from phrasescore.device import choose_device, keep_freed_memory
 from phrasescore.files import write_atomically
 from phrasescore.lm.presets import PRESETS
@@ -56,17 +55,13 @@ def parse_arguments() -> argparse.Namespace:
     return args
 
 
-def machine(device_name: str) -> dict[str, Any]:
-    """Return what the figures were measured on."""
+def measured_on(device_name: str) -> dict[str, Any]:
+    """Return what the figures were measured on, and how PyTorch uses it."""
     device = choose_device(device_name, "auto")
-    facts = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    cpu = next((line.split(":")[1].strip() for line in facts if line.startswith("model name")), platform.processor())
-    return {
-        "cpu": cpu,
+    return machine() | {
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name(device.torch_device) if device.torch_device.type == "cuda" else None,
         "default_precision": device.precision,
-        "versions": {"phrasescore": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
 
 
@@ -127,7 +122,7 @@ def main() -> None:
     """Measure what was asked for."""
     args = parse_arguments()
     keep_freed_memory()
-    report: dict[str, Any] = {"schema": 1, "table": str(args.table), "machine": machine(args.device)}
+    report: dict[str, Any] = {"schema": 1, "table": str(args.table), "machine": measured_on(args.device)}
     measurements = {
         "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions),
         "training": lambda: training.measure(args.table, args.device, args.updates),

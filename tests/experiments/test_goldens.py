@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from experiments.goldens import building, decoding, tuning
 from experiments.goldens.building import compare_arpa, count_different
-from experiments.goldens.decoding import difference
+from experiments.goldens.decoding import SYSTEM, difference
 from experiments.goldens.finding import Finding, as_table
+from tests.conftest import MINI
 
 ARPA = [b"\\data\\", b"ngram 1=2", b"", b"\\1-grams:", b"-1.5\ta\t-0.5", b"-2\tb", b"", b"\\end\\"]
 
@@ -57,3 +62,46 @@ def test_lines_that_differ() -> None:
 def test_the_table_says_what_holds() -> None:
     findings = [Finding("a", "1", "2", False), Finding("b", "3", "3", True), Finding("c", "4")]
     assert as_table(findings).splitlines()[2:] == ["| a | 1 | 2 | NO |", "| b | 3 | 3 | yes |", "| c | 4 |  |  |"]
+
+
+# The parts, on the mini corpus in the place of Multi30k; the files go by their content, not by the suffix.
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """A folder laid out as the one of the goldens."""
+    system, data = tmp_path / SYSTEM, tmp_path / "data/multi30k"
+    system.mkdir(parents=True)
+    data.mkdir(parents=True)
+    for path in (*MINI.glob("*-table.*gz"), *MINI.glob("moses*.ini")):
+        (system / path.name).symlink_to(path)
+    (system / "lm.fr.arpa.gz").write_bytes(gzip.compress((MINI / "lm.fr.arpa").read_bytes(), 1))
+    for part, name in (("train", "train"), ("dev", "val.lc.norm.tok"), ("test", "test_2016_flickr.lc.norm.tok")):
+        for language in ("en", "fr"):
+            lines = (MINI / f"{part}.{language}").read_bytes().splitlines(keepends=True)
+            (data / f"{name}.{language}.gz").write_bytes(b"".join(lines[: 200 if part == "train" else 12]))
+    return tmp_path
+
+
+def test_a_build_is_held_against_its_time(shared: Path) -> None:
+    [finding] = building.check_build(shared)
+    assert "200 sentence pairs" in finding.what
+    assert "alignment" in finding.figure
+    assert finding.holds
+    assert finding.target == "below 240 s"
+
+
+def test_tuning_is_held_against_its_bleu_and_its_time(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, holds in ((tuning.TUNING_SECONDS, True), (0.0, False)):
+        monkeypatch.setattr(tuning, "TUNING_SECONDS", limit)
+        [finding] = tuning.check_tuning(shared)
+        assert finding.holds is holds
+    assert "decodings" in finding.figure
+
+
+def test_the_decoder_s_own_pop_limit_is_judged(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "POP_LIMITS", (20, 500))
+    narrow, own = decoding.check_speed(shared)
+    assert (narrow.target, narrow.holds) == ("", None)
+    assert own.target == "at least 20 sentences/s, below 2,000 MB"
+    assert own.holds is not None
