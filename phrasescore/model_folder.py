@@ -23,7 +23,7 @@ from torch import nn
 
 from phrasescore import __version__
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, write_atomically
+from phrasescore.files import STANDARD_STREAM, read_bytes, write_atomically
 from phrasescore.nn.config import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
@@ -119,6 +119,16 @@ def load_model(folder: Path) -> TrainedModel:
         raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
     digest = read_weights(folder, network)
     return TrainedModel(network.eval(), source, target, description["direction"], digest)
+
+
+def training_table(folder: Path) -> Path | None:
+    """Return the phrase table that a network was trained on, as it was named then; None if it has learnt from others.
+
+    Raises:
+        UserError: see `read_description`.
+    """
+    name = read_description(folder, KIND, set()).get("training", {}).get("table", STANDARD_STREAM)
+    return None if name == STANDARD_STREAM else Path(name)
 
 
 def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:

@@ -27,6 +27,9 @@ from phrasescore.cli.options import (
 from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from phrasescore.analysis.candidates import Candidate
     from phrasescore.analysis.gates import Gates
     from phrasescore.scoring.engine import Scorer
@@ -41,13 +44,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "inspect",
         help="show what a network makes of one phrase",
         description="Show the phrases nearest to a phrase by the cosine of the encoder's summaries, the table's "
-        "targets for it with the scores of table and network and ln p of each word, targets drawn from the network, "
-        "and the encoder's update and reset gates while it reads the phrase. All logarithms are natural.",
+        "targets for it with the scores of table and network and ln p of each word (or, of a phrase that no table has, "
+        "the best targets that beam search finds), targets drawn from the network, and the encoder's update and reset "
+        "gates while it reads the phrase. All logarithms are natural.",
     )
     parser.add_argument("phrase", help="source phrase, tokenised as the table is")
     add_model_option(parser)
     parser.add_argument(
-        "--table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
+        "--table",
+        type=path_or_standard_stream,
+        metavar="TABLE",
+        help="phrase table, - for standard input (default: the one that the network was trained on, if it is still "
+        "there; none with --phrases)",
     )
     parser.add_argument(
         "--phrases",
@@ -103,9 +111,10 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--model: looks into one network at a time; give one")
     candidates: list[Candidate] = []
     others: list[bytes] = []
-    if args.table:
-        reporter.say(f"reading {args.table}")
-        candidates, others = look_up(TableReader(args.table), scorer.model.direction, phrase, args.among)
+    table = args.table or (None if args.phrases else _table_of(args.models[0], reporter))
+    if table:
+        reporter.say(f"reading {table}")
+        candidates, others = look_up(TableReader(table), scorer.model.direction, phrase, args.among)
     if args.phrases:
         others = [line for line in dict.fromkeys(read_lines(args.phrases)) if line.strip(b" ") and line != phrase]
     gates = encoder_gates(scorer, phrase)
@@ -118,12 +127,26 @@ def run(args: argparse.Namespace) -> int:
     page.head()
     if others:
         page.neighbours(others, args.neighbours)
-    if args.table:
+    if candidates:
         page.candidates(candidates, args.targets)
+    else:
+        page.searched(args.targets, has_table=table is not None)
     page.samples(args.samples, args.targets)
     if gates is not None:
         page.gates(gates)
     return 0
+
+
+def _table_of(model: Path, reporter: Reporter) -> Path | None:
+    """Return the table that the network was trained on; None, and say what would be shown of it, if it is not there."""
+    from phrasescore.model_folder import training_table
+
+    table = training_table(model)
+    if table is not None and table.exists():
+        return table
+    what = "its folder names no table" if table is None else f"{table}, which it learnt from, is not there"
+    reporter.say(f"{model}: {what}; give --table to see the nearest phrases and the table's targets")
+    return None
 
 
 class _Page:
@@ -157,9 +180,6 @@ class _Page:
         """Print the best targets by table and by network."""
         from phrasescore.analysis.word_scores import word_log_probs
 
-        if not candidates:
-            self._title("The table has no line with this phrase")
-            return
         outputs = [candidate.output for candidate in candidates]
         words = word_log_probs(self._scorer, self._phrase, outputs)
         by_network = sorted(range(len(outputs)), key=lambda i: -float(words[i].sum()))
@@ -168,15 +188,34 @@ class _Page:
         self._title(f"Targets in the table: the best {number} of {len(outputs):,} by network and by table")
         self._console.print(Text("   table     RNN  RNN, word by word", style="dim"))
         for index in by_network:
-            if index not in shown:
-                continue
-            probability = candidates[index].probability
-            table = math.log(probability) if probability > 0 else -math.inf
-            line = Text(f"  {table:6.2f}  {words[index].sum():6.2f} ")
-            symbols = [*(word for word in outputs[index].split(b" ") if word), b"<eos>"]
-            for symbol, value in zip(symbols, words[index].tolist(), strict=True):
-                line.append(f" {_shown(symbol)}").append(f" {value:.2f}", style="dim")
-            self._console.print(line)
+            if index in shown:
+                probability = candidates[index].probability
+                table = math.log(probability) if probability > 0 else -math.inf
+                self._target(f"  {table:6.2f}", outputs[index], words[index])
+
+    def searched(self, number: int, *, has_table: bool) -> None:
+        """Print the best targets that beam search finds."""
+        from phrasescore.analysis.word_scores import word_log_probs
+        from phrasescore.search.config import SearchConfig
+        from phrasescore.search.translator import Translator
+
+        # Wider than what is shown, for the best targets need not begin with the likeliest words.
+        config = SearchConfig(beam=2 * number, n_best=number, length_penalty="none")
+        [found] = Translator(self._scorer, config).translate([self._phrase])
+        outputs = [one.text for one in found]
+        note = "The table has no line with this phrase; the" if has_table else "The"
+        self._title(f"{note} best {len(outputs)} targets by beam search")
+        self._console.print(Text("     RNN  RNN, word by word", style="dim"))
+        for output, words in zip(outputs, word_log_probs(self._scorer, self._phrase, outputs), strict=True):
+            self._target("", output, words)
+
+    def _target(self, before: str, output: bytes, words: NDArray[np.float64]) -> None:
+        """Print a target with ln p of its words and of the end symbol, and what stands before."""
+        line = Text(f"{before}  {words.sum():6.2f} ")
+        symbols = [*(word for word in output.split(b" ") if word), b"<eos>"]
+        for symbol, value in zip(symbols, words.tolist(), strict=True):
+            line.append(f" {_shown(symbol)}").append(f" {value:.2f}", style="dim")
+        self._console.print(line)
 
     def samples(self, number: int, shown: int) -> None:
         """Print the most frequent of the targets drawn from the network."""

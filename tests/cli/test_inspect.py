@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -68,6 +70,7 @@ def test_phrases_of_a_file_and_no_table(inspect: Callable[..., str], tmp_path: P
     text = inspect(PHRASE, "--phrases", phrases, "-q")
     assert "Nearest of 2 phrases" in text
     assert "Targets in the table" not in text
+    assert "\nThe best 5 targets by beam search" in text
     first, second = text.split("Nearest")[1].splitlines()[1:3]
     assert float(first.split()[0]) >= float(second.split()[0])
 
@@ -75,7 +78,41 @@ def test_phrases_of_a_file_and_no_table(inspect: Callable[..., str], tmp_path: P
 def test_a_phrase_that_neither_knows(inspect: Callable[..., str]) -> None:
     text = inspect("zebra zebra", "--table", TABLE, "-q")
     assert "unknown to the network: zebra, zebra" in text
-    assert "The table has no line with this phrase" in text
+    assert "The table has no line with this phrase; the best 5 targets by beam search" in text
+
+
+def test_targets_by_beam_search_have_their_scores(
+    inspect: Callable[..., str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["inspect", "-m", MODEL, PHRASE, "--precision", "fp32", "--targets", "3"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == (
+        f"{MODEL}: its folder names no table; give --table to see the nearest phrases and the table's targets\n"
+    )
+    lines = printed.out.split("targets by beam search")[1].splitlines()[2:5]
+    scores = [float(line.split()[0]) for line in lines]
+    assert scores == sorted(scores, reverse=True)
+    (tmp_path / "pairs").write_text("".join(f"{PHRASE}\t{' '.join(line.split()[1:-2:2])}\n" for line in lines))
+    assert main(["score", str(tmp_path / "pairs"), "-m", MODEL, "--precision", "fp32"]) == 0
+    assert scores == pytest.approx(list(map(float, capsys.readouterr().out.split())), abs=6e-3)
+
+
+def test_the_table_that_the_network_learnt_from(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    model, table = tmp_path / "model", tmp_path / "table.gz"
+    shutil.copytree(MODEL, model)
+    description = json.loads((model / "config.json").read_bytes())
+    (model / "config.json").write_text(json.dumps({**description, "training": {"table": str(table)}}))
+    arguments = ["inspect", "-m", str(model), PHRASE, "--precision", "fp32"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert f"{table}, which it learnt from, is not there; give --table" in printed.err
+    assert "by beam search" in printed.out
+    table.symlink_to(TABLE)
+    assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert f"reading {table}" in printed.err
+    assert "Nearest of " in printed.out
+    assert "Targets in the table" in printed.out
 
 
 def test_a_terminal_without_blocks_gets_digits(monkeypatch: pytest.MonkeyPatch) -> None:
