@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import html
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments.provenance import describe_file
 from experiments.qualitative import agreement, maps, pictures, preferences, report
 from experiments.qualitative.probes import Probes
 from experiments.qualitative.settings import Settings
@@ -117,15 +117,13 @@ def _provenance(scorer: Scorer, model_folder: Path, path: Path, table: LoadedTab
     import matplotlib as mpl
     import sklearn
 
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return {
         "model": {
             "folder": str(model_folder),
             "weights_sha256": scorer.model.weights_digest,
             "direction": scorer.model.direction,
         },
-        "table": {"file": str(path), "sha256": digest, "inputs": len(table.inputs), "pairs": len(table.outputs)},
+        "table": {**describe_file(path), "inputs": len(table.inputs), "pairs": len(table.outputs)},
         "settings": asdict(settings),
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
         "versions": {

@@ -3,20 +3,73 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from phrasescore.analysis.pruning import Judge, at_random, by_column, by_network, prune
+from experiments.options import share
+from experiments.provenance import describe_file
+from moses_integration.cli.options import finite
+from phrasescore.analysis.pruning import Judge, at_random, by_column, by_network, judge_table, prune
 from phrasescore.cli.console import run_command
+from phrasescore.cli.options import positive
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.model_folder import load_model
+from phrasescore.model_folder import WEIGHTS, load_model, to_json
 from phrasescore.scoring.engine import Scorer
 
-_PROBABILITY_COLUMN = 3
+PROBABILITY_COLUMN = 3
 """Moses' probability of the target given the source."""
+LOG_PROBS = ("network", "column")
+"""What to judge by that can be taken per word."""
+
+
+def add_judge_options(parser: argparse.ArgumentParser) -> None:
+    """Add what pairs are judged by."""
+    parser.add_argument(
+        "--by",
+        choices=(*LOG_PROBS, "table", "random"),
+        required=True,
+        help="ln p of the network (-m); the same from --column, which `phrasescore annotate` wrote; the table's "
+        "probability of the target given the source; or chance",
+    )
+    parser.add_argument(
+        "--relative", action="store_true", help="compare each score with the best one of the same source first"
+    )
+    parser.add_argument("-m", "--model", type=Path, metavar="FOLDER", help="model folder, for --by network")
+    parser.add_argument("--column", type=positive, metavar="N", help="score column with exp(ln p), for --by column")
+    parser.add_argument("--seed", type=int, default=1, help="for --by random (default: %(default)s)")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
+
+
+def judge_of(args: argparse.Namespace, table: Path) -> Judge:
+    """Return what the options ask to judge a table by.
+
+    Raises:
+        UserError: they do not say which network or column, or the network cannot be loaded.
+    """
+    if args.by == "network":
+        if args.model is None:
+            raise UserError("--by network: needs a network; give --model")
+        return by_network(Scorer(load_model(args.model), choose_device(args.device, "auto")))
+    if args.by == "column":
+        if args.column is None:
+            raise UserError("--by column: needs the number of a score column, from 1; give --column")
+        return by_column(args.column, table)
+    return by_column(PROBABILITY_COLUMN, table) if args.by == "table" else at_random(args.seed)
+
+
+def describe_judge(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options ask to judge by, for a report."""
+    about: dict[str, Any] = {"by": args.by, "relative": args.relative}
+    if args.by == "network":
+        about["weights"] = describe_file(args.model / WEIGHTS)
+    elif args.by == "column":
+        about["column"] = args.column
+    elif args.by == "random":
+        about["seed"] = args.seed
+    return about
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -24,52 +77,49 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m experiments.qualitative.prune", description=__doc__)
     parser.add_argument("table", type=Path, help="phrase table, grouped by source")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="table to write")
-    parser.add_argument("--share", type=float, required=True, help="of the lines to drop, from 0 to 1")
+    parser.add_argument("--share", type=share, metavar="X", help="of the lines to drop, from 0 to 1")
     parser.add_argument(
-        "--by",
-        choices=("network", "column", "table", "random"),
-        required=True,
-        help="ln p of the network (-m); the same from --column, which `phrasescore annotate` wrote; the table's "
-        "probability of the target given the source; or chance",
+        "--threshold",
+        type=finite,
+        metavar="X",
+        help="drop the lines with a lower score, such as the one that experiments.qualitative finds to tell misaligned "
+        "pairs; with --share at most so many of them",
     )
+    add_judge_options(parser)
     parser.add_argument(
         "--per-word",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="divide ln p by the number of target words plus one, for network and column (default: yes)",
     )
-    parser.add_argument(
-        "--relative", action="store_true", help="compare each score with the best one of the same source first"
-    )
-    parser.add_argument("-m", "--model", type=Path, metavar="FOLDER", help="model folder, for --by network")
-    parser.add_argument("--column", type=int, metavar="N", help="score column with exp(ln p), for --by column")
-    parser.add_argument("--seed", type=int, default=1, help="for --by random (default: %(default)s)")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
-    return parser.parse_args()
-
-
-def judge(args: argparse.Namespace) -> Judge:
-    """Return what the options ask to judge by."""
-    if args.by == "network":
-        if args.model is None:
-            raise UserError("--by network: needs a network; give --model")
-        scorer = Scorer(load_model(args.model), choose_device(args.device, "auto"))
-        return by_network(scorer, per_word=args.per_word)
-    if args.by == "column":
-        if args.column is None or args.column < 1:
-            raise UserError("--by column: needs the number of a score column, from 1; give --column")
-        return by_column(args.column, args.table, per_word=args.per_word)
-    if args.by == "table":
-        return by_column(_PROBABILITY_COLUMN, args.table, per_word=False)
-    return at_random(args.seed)
+    args = parser.parse_args()
+    if args.share is None and args.threshold is None:
+        parser.error("give --share, --threshold or both")
+    return args
 
 
 def run(args: argparse.Namespace) -> int:
     """Prune; print what happened as JSON."""
-    if not 0 <= args.share <= 1:
-        raise UserError(f"--share: is {args.share:g}; give a number from 0 to 1")
-    pruned = prune(args.table, args.output, judge(args), args.share, relative=args.relative)
-    print(json.dumps(asdict(pruned), indent=2))
+    per_word = args.per_word and args.by in LOG_PROBS
+    pruned = prune(
+        args.table,
+        args.output,
+        judge_table(args.table, judge_of(args, args.table)),
+        share=args.share,
+        threshold=args.threshold,
+        per_word=per_word,
+        relative=args.relative,
+    )
+    report = {
+        "schema": 1,
+        "judge": {**describe_judge(args), "per_word": per_word},
+        "share": args.share,
+        "threshold": args.threshold,
+        **asdict(pruned),
+        "table": describe_file(args.table),
+        "output": describe_file(args.output),
+    }
+    print(to_json(report).decode(), end="")
     return 0
 
 

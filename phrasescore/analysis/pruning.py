@@ -1,8 +1,10 @@
 """A phrase table without its worst pairs.
 
 Each source keeps its best pair, so that all that could be translated still can be. Among the other pairs those with
-the lowest scores go, until the share that is asked for is gone or only the best are left. Two passes: the scores of
-all lines are held in memory, the lines are not.
+the lowest scores go, until the share that is asked for is gone, or all that are below a threshold. Two passes: the
+scores of all lines are held in memory, the lines are not.
+
+Legend: P lines.
 """
 
 from __future__ import annotations
@@ -33,30 +35,39 @@ class Pruned:
     lines_read: int
     lines_written: int
     sources: int
-    threshold: float | None
-    """The score of the best line that went; None if none did."""
+    best_dropped: float | None
+    """The highest score of the lines that went; None if none did."""
     extractions_kept: float
     """The share of what the lines' pairs were extracted, by the table's counts: how much of the corpus' use stays."""
 
 
-def by_network(scorer: Scorer, *, per_word: bool) -> Judge:
-    """Judge by ln p of the network, whole or per predicted symbol: words and end symbol."""
+@dataclass(frozen=True)
+class JudgedTable:
+    """What of a table's lines is held in memory."""
 
-    def judge(entries: list[Entry]) -> NDArray[np.float64]:
-        scores = scorer.score(scorer.encode([e.source for e in entries], [e.target for e in entries]))
-        return scores.log_prob / scores.symbols if per_word else scores.log_prob
+    score_P: NDArray[np.float32]
+    symbols_P: NDArray[np.int32]
+    """Words of the target, and the end symbol."""
+    count_P: NDArray[np.float32]
+    """How often the pair was extracted; 1 where the table does not say."""
+    offsets: NDArray[np.int64]
+    """The lines of source s are offsets[s]:offsets[s + 1]."""
 
-    return judge
+
+def by_network(scorer: Scorer) -> Judge:
+    """Judge by ln p of the network."""
+    return lambda entries: (
+        scorer.score(scorer.encode([e.source for e in entries], [e.target for e in entries])).log_prob
+    )
 
 
-def by_column(column: int, path: str | Path, *, per_word: bool) -> Judge:
+def by_column(column: int, path: str | Path) -> Judge:
     """Judge by the logarithm of a score of the table.
 
     Args:
         column: its number, from 1; 3 is Moses' probability of the target given the source, and the last one what
             `phrasescore annotate` appended.
         path: of the table, for messages.
-        per_word: divide by the number of target words plus one, the end symbol.
     """
 
     def judge(entries: list[Entry]) -> NDArray[np.float64]:
@@ -65,9 +76,7 @@ def by_column(column: int, path: str | Path, *, per_word: bool) -> Judge:
         except IndexError:
             raise UserError(f"{display_name(path)}: has no score column {column}; give a lower number") from None
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(np.array(values))
-        words = np.array([sum(1 for word in e.target.split(b" ") if word) + 1 for e in entries]) if per_word else 1
-        judged: NDArray[np.float64] = np.nan_to_num(logs, nan=-np.inf, neginf=-np.inf) / words
+            judged: NDArray[np.float64] = np.nan_to_num(np.log(np.array(values)), nan=-np.inf, neginf=-np.inf)
         return judged
 
     return judge
@@ -79,39 +88,71 @@ def at_random(seed: int) -> Judge:
     return lambda entries: random.random(len(entries))
 
 
-def prune(table: Path, output: str | Path, judge: Judge, share: float, *, relative: bool = False) -> Pruned:
-    """Write a table without the given share of its lines; the others stay as they are, in order.
+def judge_table(table: Path, judge: Judge) -> JudgedTable:
+    """Return the scores of a table's lines.
 
     Args:
-        table: the phrase table, grouped by source; a file, for it is read twice.
-        output: where to write, `-` for standard output.
+        table: the phrase table, grouped by source; a file, for pruning reads it again.
         judge: gives the scores.
-        share: of the lines to drop, from 0 to 1; fewer go if there are not so many besides each source's best.
+
+    Raises:
+        UserError: the table is faulty or cannot be read twice.
+    """
+    if str(table) == STANDARD_STREAM:
+        raise UserError("standard input: cannot be read twice; give a file")
+    scores, symbols = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)]
+    counts, sizes = [np.zeros(0, np.float32)], _RunLengths()
+    for chunk in TableReader(table):
+        entries = chunk.entries
+        scores.append(judge(entries).astype(np.float32))
+        symbols.append(np.array([sum(1 for word in e.target.split(b" ") if word) + 1 for e in entries], np.int32))
+        joint = [entry.joint_count() for entry in entries]
+        counts.append(np.array([1.0 if count is None else count for count in joint], np.float32))
+        sizes.add([entry.source for entry in entries])
+    offsets = offsets_of(np.array(sizes.lengths, np.int64))
+    return JudgedTable(np.concatenate(scores), np.concatenate(symbols), np.concatenate(counts), offsets)
+
+
+def prune(
+    table: Path,
+    output: str | Path,
+    judged: JudgedTable,
+    *,
+    share: float | None = None,
+    threshold: float | None = None,
+    per_word: bool = False,
+    relative: bool = False,
+) -> Pruned:
+    """Write a table without its worst lines; the others stay as they are, in order.
+
+    Args:
+        table: the phrase table.
+        output: where to write, `-` for standard output.
+        judged: the scores of this very table.
+        share: of the lines to drop at most, from 0 to 1; fewer go if there are not so many besides each source's best,
+            and without it all of these.
+        threshold: only lines with a lower score go; without it any.
+        per_word: divide each score, a ln p, by the target words and the end symbol; the plain one favours short
+            targets.
         relative: compare scores after taking away the best one of their source. A source that can be translated in many
             ways has low scores for all of them, and would lose more than its share.
 
     Raises:
-        UserError: the table is faulty, cannot be read twice, or the output cannot be written.
+        UserError: the output cannot be written.
     """
-    if str(table) == STANDARD_STREAM:
-        raise UserError("standard input: cannot be read twice; give a file")
-    scores, counts, sizes = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)], _RunLengths()
-    for chunk in TableReader(table):
-        scores.append(judge(chunk.entries).astype(np.float32))
-        joint = [entry.joint_count() for entry in chunk.entries]
-        counts.append(np.array([1.0 if count is None else count for count in joint], np.float32))
-        sizes.add([entry.source for entry in chunk.entries])
-    score_P, offsets = np.concatenate(scores), offsets_of(np.array(sizes.lengths, np.int64))
-    count_P = np.concatenate(counts)
+    score_P, offsets, count_P = judged.score_P, judged.offsets, judged.count_P
+    if per_word:
+        score_P = (score_P / judged.symbols_P).astype(np.float32)
     if relative and len(score_P):
         # A probability of zero stays the worst, also where it is the best of its source.
         best_P = np.repeat(np.maximum.reduceat(score_P, offsets[:-1]), np.diff(offsets))
         score_P = np.subtract(score_P, best_P, out=np.full_like(score_P, -np.inf), where=np.isfinite(score_P))
-    kept_P, threshold = _kept(score_P, offsets, share)
+    kept_P = _kept(score_P, offsets, share, threshold)
     with open_output(output) as stream:
         stream.writelines(_kept_lines(table, kept_P))
+    best_dropped = None if kept_P.all() else float(score_P[~kept_P].max())
     extractions_kept = float(count_P[kept_P].sum(dtype=np.float64) / max(count_P.sum(dtype=np.float64), 1e-9))
-    return Pruned(len(score_P), int(kept_P.sum()), len(sizes.lengths), threshold, extractions_kept)
+    return Pruned(len(score_P), int(kept_P.sum()), len(offsets) - 1, best_dropped, extractions_kept)
 
 
 class _RunLengths:
@@ -132,18 +173,18 @@ class _RunLengths:
 
 
 def _kept(
-    score_P: NDArray[np.float32], offsets: NDArray[np.int64], share: float
-) -> tuple[NDArray[np.bool_], float | None]:
-    """Return which lines stay, and the best score that goes."""
+    score_P: NDArray[np.float32], offsets: NDArray[np.int64], share: float | None, threshold: float | None
+) -> NDArray[np.bool_]:
+    """Return which lines stay."""
     source_P = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     by_source = np.lexsort((-score_P, source_P))
-    is_best_P = np.zeros(len(score_P), np.bool_)
-    is_best_P[by_source[offsets[:-1]]] = True
-    others = np.flatnonzero(~is_best_P)
-    dropped = others[np.argsort(score_P[others], kind="stable")][: round(share * len(score_P))]
+    may_go_P = np.ones(len(score_P), np.bool_) if threshold is None else score_P < threshold
+    may_go_P[by_source[offsets[:-1]]] = False
+    others = np.flatnonzero(may_go_P)
+    most = None if share is None else round(share * len(score_P))
     kept_P = np.ones(len(score_P), np.bool_)
-    kept_P[dropped] = False
-    return kept_P, float(score_P[dropped[-1]]) if len(dropped) else None
+    kept_P[others[np.argsort(score_P[others], kind="stable")][:most]] = False
+    return kept_P
 
 
 def _kept_lines(table: Path, kept_P: NDArray[np.bool_]) -> Iterator[bytes]:

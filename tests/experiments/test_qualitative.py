@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.qualitative import prune
+from experiments.qualitative import prune, pruned_systems
 from experiments.qualitative.__main__ import analyse
 from experiments.qualitative.agreement import correlations
 from experiments.qualitative.labels import place_labels
@@ -19,10 +20,11 @@ from experiments.qualitative.probes import alike_in_words
 from experiments.qualitative.settings import Settings
 from phrasescore.analysis.loaded_table import load_table
 from phrasescore.errors import UserError
+from phrasescore.model_folder import load_model
 from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
 
-MODEL, TABLE = DATA / "stored-model", MINI / "phrase-table.gz"
+MODEL, TABLE, FIVE = DATA / "stored-model", MINI / "phrase-table.gz", MINI / "phrase-table.5.gz"
 SMALL = Settings(sources=2, samples=20, pairs=200, phrases=60, words=60, regions=2)
 
 
@@ -157,13 +159,21 @@ def test_pruning_from_the_command_line(
     options: list[str | Path] = ["-o", output, "--share", "0.05", "--by", "network", "-m", MODEL, "--device", "cpu"]
     assert run_prune(monkeypatch, *options) == 0
     lines = gzip.decompress(output.read_bytes()).splitlines()
-    assert json.loads(capsys.readouterr().out)["lines_written"] == len(lines) == 19_385 - round(0.05 * 19_385)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["lines_written"] == len(lines) == 19_385 - round(0.05 * 19_385)
+    assert printed["output"]["bytes"] == output.stat().st_size
+    assert printed["output"]["sha256"] == hashlib.sha256(output.read_bytes()).hexdigest()
+    assert printed["table"]["sha256"] == hashlib.sha256(TABLE.read_bytes()).hexdigest()
+    assert printed["judge"]["weights"]["sha256"] == load_model(MODEL).weights_digest
+    # What the share dropped is what lies below that score, but for pairs with the very same one.
+    options = ["-o", output, f"--threshold={printed['best_dropped']}", *options[4:]]
+    assert run_prune(monkeypatch, *options) == 0
+    assert 0 < json.loads(capsys.readouterr().out)["lines_written"] - len(lines) < 5
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--share", "2", "--by", "random"], "--share: is 2; give a number from 0 to 1"),
         (["--share", "0.5", "--by", "network"], "needs a network; give --model"),
         (["--share", "0.5", "--by", "column"], "needs the number of a score column"),
         (["--share", "0.5", "--by", "column", "--column", "9"], "has no score column 9"),
@@ -173,6 +183,52 @@ def test_faults_of_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argu
     with pytest.raises(UserError, match=message):
         run_prune(monkeypatch, "-o", tmp_path / "out.gz", *arguments)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--share", "2", "--by", "random"], "argument --share: 2 is not a number from 0 to 1"),
+        (["--share", "all", "--by", "random"], "argument --share: all is not a number from 0 to 1"),
+        (["--by", "random"], "give --share, --threshold or both"),
+    ],
+)
+def test_wrong_usage_of_pruning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_prune(monkeypatch, "-o", "out.gz", *arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_bleu_of_pruned_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fifth column is a made-up score."""
+    for language in ("en", "fr"):
+        lines = (MINI / f"test.{language}").read_bytes().splitlines(keepends=True)[:20]
+        (tmp_path / f"test.{language}").write_bytes(b"".join(lines))
+    command = ["pruned_systems", MINI / "moses.5.ini", "--by", "column", "--column", "5", "--shares", "0.6"]
+    command += ["--thresholds=-30", "--prepared", "--processes", "1", "--output", tmp_path / "report"]
+    command += ["--source", tmp_path / "test.en", "--reference", tmp_path / "test.fr"]
+    monkeypatch.setattr("sys.argv", [str(word) for word in command])
+    assert pruned_systems.run(pruned_systems.parse_arguments()) == 0
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.json", "report.md"}
+    report = json.loads((tmp_path / "report/report.json").read_bytes())
+    assert [(one["per_word"], one["share"], one["threshold"]) for one in report["points"]] == [
+        (False, 0, None),
+        (False, 0.6, None),
+        (True, 0.6, None),
+        (True, None, -30),
+    ]
+    whole, plain, per_word, nothing = report["points"]
+    assert whole["lines_written"] == nothing["lines_written"] == 19_385
+    assert whole["sha256"] == nothing["sha256"] == hashlib.sha256(gzip.decompress(FIVE.read_bytes())).hexdigest()
+    assert (nothing["bleu"], nothing["p_value"]) == (whole["bleu"], 1)
+    assert plain["lines_written"] == per_word["lines_written"] < 19_385
+    assert plain["bytes"] < whole["bytes"]
+    assert plain["sha256"] != per_word["sha256"]
+    assert plain["bleu"] != whole["bleu"]
+    assert "| score per word, share 60% |" in (tmp_path / "report/report.md").read_text()
 
 
 def test_a_table_without_moses_scores(tmp_path: Path) -> None:
