@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 from experiments.machine import machine
 from experiments.speed import decoder, language_model, pipeline, scoring, training
+from phrasescore.cli.console import run_command
 from phrasescore.device import choose_device, keep_freed_memory
 from phrasescore.files import write_atomically
 from phrasescore.lm.presets import PRESETS
@@ -114,13 +116,13 @@ def as_table(report: dict[str, Any]) -> str:
             f"times; {found[name]['first_queries']:,.0f} queries, {found[name]['first_served']:.0%} of them from the "
             f"cache; again: {found[name]['again_seconds']:.3f} s, {found[name]['again_served']:.0%} |"
             for name in ("normalised", "unnormalised")
+            if name in found
         ]
     return "\n".join(rows) + "\n"
 
 
-def main() -> None:
-    """Measure what was asked for."""
-    args = parse_arguments()
+def run(args: argparse.Namespace) -> int:
+    """Measure what was asked for; print the table."""
     keep_freed_memory()
     report: dict[str, Any] = {"schema": 1, "table": str(args.table), "machine": measured_on(args.device)}
     measurements = {
@@ -137,7 +139,9 @@ def main() -> None:
         write_atomically(args.output / "report.json", to_json(report))
         write_atomically(args.output / "report.md", as_table(report).encode())
     print(as_table(report), end="")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    arguments = parse_arguments()
+    sys.exit(run_command("experiments.speed", lambda: run(arguments)))

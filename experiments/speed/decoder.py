@@ -16,8 +16,10 @@ from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni
+from moses_integration.ini import FeatureLine, MosesIni
+from phrasescore.errors import UserError
 from phrasescore.files import read_lines
+from phrasescore.lm.model_folder import load_language_model
 
 
 @dataclass(frozen=True)
@@ -34,19 +36,38 @@ class Best:
 def measure(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
     """Return CPU seconds a sentence, on one thread, with what a tuned moses.ini with a CSLM feature names.
 
-    Each decoder translates the sentences twice: the second time, as in tuning, it has met nearly all n-grams before.
+    Each decoder translates the sentences twice: the second time, as in tuning, it has met nearly all n-grams before. A
+    cache in a file is left out, for what it holds already would make the first time fast.
+
+    Raises:
+        UserError: the ini has no CSLM feature or several, or something that it names cannot be used.
     """
     torch.set_num_threads(1)
     texts = [split_words(line) for line in islice(read_lines(source), sentences)]
+    if not texts:
+        raise UserError(f"{source}: has no sentences; give prepared source text")
     ini = MosesIni.read(ini_path)
-    [feature] = [one for one in ini.features() if one.kind == "CSLM"]
+    neural = [feature for feature in ini.features() if feature.kind == "CSLM"]
+    if len(neural) != 1:
+        raise UserError(f"{ini_path}: has {len(neural)} CSLM features; give an ini with one, which `add-lm` makes")
+    forms = {"normalised": "false"}
+    if load_language_model(ini.path_of(neural[0])).network.config.self_normalise:
+        forms["unnormalised"] = "true"
     found: dict[str, Any] = {"ini": str(ini_path), "sentences": len(texts)}
-    found["without"] = _decode(ini.without_feature(feature.label), texts)
-    for name, value in (("normalised", "false"), ("unnormalised", "true")):
-        ini.set_argument(feature.label, "unnormalised", value)
-        found[name] = _decode(ini, texts)
+    found["without"] = _decode(ini.without_feature(neural[0].label), texts)
+    for name, value in forms.items():
+        found[name] = _decode(_changed(ini, neural[0], value), texts)
         found[name]["times_without"] = found[name]["first_seconds"] / found["without"]["first_seconds"]
     return found
+
+
+def _changed(ini: MosesIni, feature: FeatureLine, unnormalised: str) -> MosesIni:
+    """Return an ini whose CSLM feature keeps its scores in memory."""
+    changed = ini.without_feature(feature.label)
+    arguments = {key: value for key, value in feature.arguments.items() if key not in ("name", "cache")}
+    arguments["unnormalised"] = unnormalised
+    changed.add_feature(feature.kind, feature.label, arguments, ini.weights()[feature.label])
+    return changed
 
 
 def _decode(ini: MosesIni, texts: list[Words]) -> dict[str, float]:

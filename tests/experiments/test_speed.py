@@ -1,0 +1,87 @@
+"""Speed of the neural language model, alone and in the decoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from experiments.speed import __main__ as speed
+from experiments.speed import decoder, language_model
+from moses_integration.ini import MosesIni
+from phrasescore.errors import UserError
+from phrasescore.lm.config import NeuralLmConfig
+from phrasescore.lm.model_folder import save_description
+from phrasescore.model_folder import save_weights
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.vocabulary import Vocabulary, count_words
+from tests.conftest import MINI
+
+
+def system(folder: Path, *, self_normalise: float = 0.0) -> Path:
+    """Return an ini of the mini system with a network of random weights and an empty cache in a file."""
+    vocabulary = Vocabulary.most_frequent(count_words([MINI / "train.fr"]), 40)
+    config = NeuralLmConfig(order=3, embedding=3, first_hidden=4, second_hidden=4, self_normalise=self_normalise)
+    network = NeuralLanguageModel(config, len(vocabulary))
+    (folder / "cslm").mkdir()
+    save_description(folder / "cslm", config, vocabulary, {})
+    save_weights(folder / "cslm", network)
+    ini = MosesIni.read(MINI / "moses.tuned.ini").with_absolute_paths()
+    arguments = {"path": folder / "cslm", "backoff": MINI / "lm.fr.arpa", "cache": folder / "cache"}
+    ini.add_feature("CSLM", "CSLM0", arguments, [0.1])
+    ini.write(folder / "moses.ini")
+    return folder / "moses.ini"
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Any:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_decoder_with_and_without_the_network(tmp_path: Path) -> None:
+    found = decoder.measure(system(tmp_path, self_normalise=0.1), MINI / "test.en", 5)
+    assert found["sentences"] == 5
+    assert found["without"]["first_seconds"] > 0
+    assert "first_queries" not in found["without"]
+    for name in ("normalised", "unnormalised"):
+        assert found[name]["first_queries"] == found[name]["again_queries"] > 0
+        assert found[name]["first_served"] < 0.99 < found[name]["again_served"]
+        assert found[name]["times_without"] == found[name]["first_seconds"] / found["without"]["first_seconds"]
+    assert not (tmp_path / "cache").exists(), "what a file holds would make the first time fast"
+
+
+def test_a_network_that_is_not_self_normalised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ini = system(tmp_path)
+    command = ["speed", "--parts", "--ini", ini, "--source", MINI / "test.en", "--sentences", "2", "--device", "cpu"]
+    monkeypatch.setattr("sys.argv", [str(word) for word in [*command, "--output", tmp_path / "report"]])
+    assert speed.run(speed.parse_arguments()) == 0
+    report = json.loads((tmp_path / "report" / "report.json").read_bytes())
+    assert report["decoder"].keys() == {"ini", "sentences", "without", "normalised"}
+    assert report["machine"]["versions"]["torch"] == torch.__version__
+    printed = capsys.readouterr().out
+    assert "| with it, normalised |" in printed
+    assert "unnormalised" not in printed
+
+
+def test_faults_are_sentences(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"moses.tuned.ini: has 0 CSLM features; give an ini with one"):
+        decoder.measure(MINI / "moses.tuned.ini", MINI / "test.en", 5)
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.raises(UserError, match="empty: has no sentences"):
+        decoder.measure(MINI / "moses.tuned.ini", tmp_path / "empty", 5)
+
+
+def test_the_language_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language_model, "_QUERIES", 64)
+    found = language_model.measure("cpu", "small", repetitions=1)
+    speeds = found["queries_per_second"]
+    assert found["queries"] == 64
+    assert found["times_exact"] == speeds["unnormalised"] / speeds["exact"]
+    assert min(speeds.values()) > 0
