@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import finite
+from phrasescore.cli.options import positive
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,8 +34,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--cache",
         type=Path,
         metavar="FILE",
-        help="keep scores of n-grams in this file, of 256 MB, which decoders share: in tuning and wherever a text is "
+        help="keep scores of n-grams in this file, which decoders share: in tuning and wherever a text is "
         "translated again, nearly all n-grams are asked for again (default: in the memory of each decoder)",
+    )
+    parser.add_argument(
+        "--cache-size",
+        type=positive,
+        metavar="MB",
+        help="of that file, if it is not there yet; an MB holds 131,000 n-grams, and a word of the text asks for some "
+        "500 in tuning (default: 256, enough for 60,000 words)",
     )
     parser.add_argument("--label", default="CSLM0", metavar="LABEL", help="of the feature (default: %(default)s)")
     parser.add_argument("--weight", type=finite, default=0.2, metavar="X", help="first weight (default: %(default)s)")
@@ -45,10 +53,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
+    from moses_integration.decoder.ngram_cache import NgramCache
     from moses_integration.ini import MosesIni
 
     ini = MosesIni.read(args.ini)
     backoff = args.backoff or ini.language_model()
+    if args.cache and args.cache_size:
+        NgramCache(args.cache, args.cache_size)
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised, cache=args.cache).load()
     arguments = {"path": args.model, "backoff": backoff}
     if args.unnormalised:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import fcntl
 import os
 from hashlib import blake2b
+from io import FileIO
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,11 @@ from phrasescore.errors import UserError
 Keys = NDArray[np.uint64]
 Scores = NDArray[np.float32]
 
-_SETS_IN_MEMORY, _SETS_IN_FILE, _WAYS = 1 << 20, 1 << 22, 8
-"""64 MB, of which only what is used is taken, and 256 MB. The entries of a set are one line of the CPU's cache."""
+_SETS_IN_MEMORY, _WAYS = 1 << 20, 8
+"""64 MB, of which only what is used is taken. The entries of a set are one line of the CPU's cache."""
+_SET_BYTES = _WAYS * 8
+_LEAST_BYTES, DEFAULT_MEGABYTES = 1 << 20, 256
+"""Of a file: a power of two."""
 _MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _SHIFTS = np.array([30, 27, 31], np.uint64)
 _HALF = np.uint64(32)
@@ -39,11 +42,12 @@ class NgramCache:
     Of 5 * 10^8 n-grams that the cache does not hold it takes about one for another: eight entries, 32 bits.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, megabytes: int = DEFAULT_MEGABYTES) -> None:
         """Make an empty cache, or open the file that an earlier or another process made.
 
         Args:
             path: file that keeps the scores; None keeps them in memory.
+            megabytes: of a file that is made, for 131,000 n-grams each; rounded up to a power of two.
 
         Raises:
             UserError: the file cannot be made or is none of ours.
@@ -51,8 +55,8 @@ class NgramCache:
         if path is None:
             self._entries_SW = np.zeros((_SETS_IN_MEMORY, _WAYS), np.uint64)
         else:
-            _make_file(path)
-            self._entries_SW = np.memmap(path, np.uint64, "r+", shape=(_SETS_IN_FILE, _WAYS))
+            size = _make_file(path, _LEAST_BYTES << (megabytes - 1).bit_length())
+            self._entries_SW = np.memmap(path, np.uint64, "r+", shape=(size // _SET_BYTES, _WAYS))
 
     def find(self, keys_Q: Keys) -> tuple[Scores, NDArray[np.bool_]]:
         """Return scores, and which of them were found; the others are arbitrary."""
@@ -100,11 +104,13 @@ def _tag_of(keys_Q: Keys) -> Keys:
     return tags_Q
 
 
-def _make_file(path: Path) -> None:
-    """Make a file of zeros unless there is one; they are written, for a hole that cannot be filled later kills."""
-    size = _SETS_IN_FILE * _WAYS * np.dtype(np.uint64).itemsize
+def _make_file(path: Path, size: int) -> int:
+    """Make a file of zeros unless there is one; return its size.
+
+    The zeros are written, for a hole that cannot be filled later kills.
+    """
     try:
-        with path.open("ab") as file:
+        with path.open("ab", buffering=0) as file:
             # Decoders that start together make it once.
             fcntl.flock(file, fcntl.LOCK_EX)
             if file.tell() == 0:
@@ -112,14 +118,15 @@ def _make_file(path: Path) -> None:
             length = file.tell()
     except OSError as error:
         raise UserError(f"{path}: cannot keep scores of n-grams: {error.strerror}; give another path") from error
-    if length != size:
-        raise UserError(f"{path}: is no cache of n-grams (it has {length} bytes, not {size}); give another path")
+    if length < _LEAST_BYTES or length.bit_count() != 1:
+        raise UserError(f"{path}: is no cache of n-grams, for it has {length} bytes; give another path")
+    return length
 
 
-def _write_zeros(file: IO[bytes], size: int) -> None:
+def _write_zeros(file: FileIO, size: int) -> None:
     try:
-        file.write(bytes(size))
-        file.flush()
+        while file.tell() < size:
+            file.write(bytes(min(_LEAST_BYTES, size - file.tell())))
     except BaseException:
         os.ftruncate(file.fileno(), 0)
         raise

@@ -15,7 +15,8 @@ from phrasescore.errors import UserError
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ngram_cache, "_SETS_IN_FILE", 1 << 8)
+    """Let what is called a megabyte be 64 bytes."""
+    monkeypatch.setattr(ngram_cache, "_LEAST_BYTES", 1 << 6)
 
 
 def some_ngrams(count: int, seed: int = 1) -> tuple[ngram_cache.Keys, ngram_cache.Scores]:
@@ -55,6 +56,18 @@ def test_a_full_cache_forgets_and_never_errs(tmp_path: Path) -> None:
     assert (found[is_found] == scores[is_found]).all()
 
 
+@pytest.mark.parametrize(("asked", "made"), [(1, 1), (2, 2), (3, 4), (64, 64), (65, 128)])
+def test_a_file_keeps_the_size_that_it_was_made_with(tmp_path: Path, asked: int, made: int) -> None:
+    NgramCache(tmp_path / "cache", asked)
+    assert (tmp_path / "cache").stat().st_size == 64 * made
+    cache = NgramCache(tmp_path / "cache")
+    assert (tmp_path / "cache").stat().st_size == 64 * made
+    keys, scores = some_ngrams(5000)
+    for first in range(0, 5000, 10):
+        cache.add(keys[first : first + 10], scores[first : first + 10])
+    assert cache.find(keys)[1].sum() == pytest.approx(8 * made, rel=0.01)
+
+
 def test_keys_depend_on_the_order_of_words_and_on_the_seed() -> None:
     words = np.array([[1, 2, 3], [3, 2, 1], [1, 2, 3], [0, 0, 0], [0, 0, 1]], np.uint64)
     keys = ngram_keys(words, seed=0)
@@ -64,10 +77,11 @@ def test_keys_depend_on_the_order_of_words_and_on_the_seed() -> None:
 
 
 def test_a_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"text\n")
-    with pytest.raises(UserError, match="is no cache of n-grams"):
-        NgramCache(tmp_path / "text")
-    assert (tmp_path / "text").read_bytes() == b"text\n"
+    for text in (b"text\n", b"text\n" * 13):
+        (tmp_path / "text").write_bytes(text)
+        with pytest.raises(UserError, match="is no cache of n-grams"):
+            NgramCache(tmp_path / "text")
+        assert (tmp_path / "text").read_bytes() == text
     with pytest.raises(UserError, match="cannot keep scores of n-grams"):
         NgramCache(tmp_path / "none" / "cache")
 
