@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from experiments.pooling import compare_runs
 from moses_integration.cli.options import natural
-from moses_integration.evaluation import compare, score
+from moses_integration.evaluation import score
 from moses_integration.tuning.tune import spread
-from phrasescore.files import open_output, read_lines, write_atomically
+from phrasescore.files import write_atomically
 from phrasescore.model_folder import to_json
 
 
@@ -27,31 +28,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     report: dict[str, Any] = {"rows": {}}
-    references = _pool([args.reference] * len(args.seeds), args.folder / "reference.pooled")
-    pooled = {
-        row: _pool([args.folder / f"{row}.{seed}" for seed in args.seeds], args.folder / f"{row}.pooled")
-        for row in args.rows
-    }
+    runs = {row: [args.folder / f"{row}.{seed}" for seed in args.seeds] for row in args.rows}
     baseline = args.rows[0]
     print("| row | test BLEU | against the baseline | p |\n|---|---|---|---|")
     for row in args.rows:
-        results = [score(args.folder / f"{row}.{seed}", [args.reference]) for seed in args.seeds]
+        results = [score(run, [args.reference]) for run in runs[row]]
         mean, deviation = spread([result.bleu for result in results])
         found: dict[str, Any] = {"bleu": [result.bleu for result in results], "mean": mean, "deviation": deviation}
         report["signature"] = results[0].signature
         against = ["", ""]
         if row != baseline:
-            # All seeds at once, as in experiments.ablation: Clark et al. 2011.
-            found["p_value"] = compare(pooled[row], pooled[baseline], [references]).p_value
+            found["p_value"] = compare_runs(runs[row], runs[baseline], [args.reference]).p_value
             against = [f"{mean - report['rows'][baseline]['mean']:+.2f}", f"{found['p_value']:.4f}"]
         report["rows"][row] = found
         print(f"| {row} | {mean:.2f} ± {deviation:.2f} | {' | '.join(against)} |")
     write_atomically(args.output, to_json(report))
     return 0
-
-
-def _pool(texts: list[Path], output: Path) -> Path:
-    with open_output(output) as stream:
-        for text in texts:
-            stream.writelines(line + b"\n" for line in read_lines(text))
-    return output

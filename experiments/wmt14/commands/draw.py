@@ -10,6 +10,7 @@ import argparse
 import random
 from pathlib import Path
 
+from experiments.options import share
 from moses_integration.cli.options import natural
 from phrasescore.files import open_input, open_output
 
@@ -19,7 +20,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("draw", help="a random share of a table's lines", description=__doc__)
     parser.add_argument("table", type=Path, help="phrase table")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="TABLE", help="table to write")
-    parser.add_argument("--share", type=float, required=True, metavar="X", help="between 0 and 1")
+    parser.add_argument("--share", type=share, required=True, metavar="X", help="from 0 to 1")
     parser.add_argument("--seed", type=natural, default=1, metavar="N", help="(default: %(default)s)")
     parser.set_defaults(run=run)
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from experiments.options import share
 from experiments.wmt14.selection import Domain, choose, read_part, sample, threshold, write_scores
 from moses_integration.cli.options import natural
 from phrasescore.cli.options import positive
@@ -37,21 +38,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("-o", "--output", nargs="+", type=Path, required=True, metavar="TEXT", help="a file a side")
     amount = parser.add_mutually_exclusive_group(required=True)
     amount.add_argument("--words", type=positive, metavar="N", help="to keep at most, counted on the last side")
-    amount.add_argument("--share", type=_share, metavar="X", help="of the words to keep at most, between 0 and 1")
+    amount.add_argument("--share", type=share, metavar="X", help="of the words to keep at most, from 0 to 1")
     parser.add_argument("--order", type=positive, default=4, metavar="N", help="of the models (default: %(default)s)")
     parser.add_argument(
         "--seed", type=natural, default=1, metavar="N", help="draws as many sentences of the corpus (default: 1)"
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write what was kept as JSON")
     parser.set_defaults(run=run)
-
-
-def _share(text: str) -> float:
-    """Parse a number above 0 and up to 1."""
-    share = float(text)
-    if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return share
 
 
 def run(args: argparse.Namespace) -> int:
