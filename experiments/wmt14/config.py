@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from experiments.toml import command_options, read_values
 from moses_integration.toolkit import Name
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ class TuningSection:
     nbest: int = option(100, "distinct translations of a list", minimum=1)
     iterations: int = option(10, "decodings at most", minimum=1)
     restarts: int = option(20, "random starts of each search", minimum=0)
+    cache: int = option(256, "MB of the file that keeps scores of the neural language model", minimum=1)
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,11 @@ class Config:
     cslm: tuple[str, ...]
     """Options of `phrasescore lm train`."""
 
+    @property
+    def unnormalised(self) -> bool:
+        """Whether the neural language model is asked for one row of the softmax a word, as it was trained for that."""
+        return "--self-normalise" in self.cslm
+
 
 _SECTIONS = {
     "selection": SelectionSection,
@@ -91,10 +96,7 @@ def read_config(path: Path) -> Config:
     Raises:
         UserError: it cannot be read, or has an unknown key or a value of the wrong type.
     """
-    try:
-        values: dict[str, Any] = tomllib.loads(read_bytes(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: is not TOML ({error}); mend it") from error
+    values = read_values(path)
     known = {item.name: item for item in fields(Config)}
     for key in values:
         if key not in known:
@@ -103,10 +105,5 @@ def read_config(path: Path) -> Config:
     sections: dict[str, Any] = {
         name: kind(**check_values(kind, values.get(name, {}), f"{path}: [{name}]")) for name, kind in _SECTIONS.items()
     }
-    network, cslm = (as_options(values.get(name, {})) for name in ("network", "cslm"))
+    network, cslm = (command_options(values.get(name, {})) for name in ("network", "cslm"))
     return Config(**sections, seeds=tuple(seeds), network=network, cslm=cslm)
-
-
-def as_options(values: dict[str, Any]) -> tuple[str, ...]:
-    """Return settings as options of a command: `max_updates = 5` as `--max-updates 5`."""
-    return tuple(word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value)))

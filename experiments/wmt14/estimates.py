@@ -157,14 +157,25 @@ class Estimates:
         size = lines * self._rates.table_bytes * 1.2 / _G
         return Cost(lines / self._rates.annotate / _HOUR, 1.1, size, cores=None)
 
-    def tune(self, neural: bool) -> Cost:
-        """Words of dev by decodings, and those of test once; a word costs the search and what it asks the network."""
-        section = self._config.tuning
-        words = (self.dev_words * section.iterations + self.test_words) * _M
-        seconds = 1 / self._rates.tune
+    def perplexity(self) -> Cost:
+        """Words of dev by the rate of the neural language model."""
+        return Cost(self.dev_words * _M / self._rates.query / _HOUR, 7.0)
+
+    def cache(self) -> Cost:
+        """The file."""
+        return Cost(disk=self._config.tuning.cache / 1000)
+
+    def tune(self, neural: bool, first: bool) -> Cost:
+        """Words of dev by decodings, and those of test once; of a row with the neural language model also the n-grams
+        that the cache lacks: all in the first decoding of the first run, and in each run a share of as many."""
+        section, rates = self._config.tuning, self._rates
+        words = self.dev_words * section.iterations + self.test_words
+        seconds = words * _M / rates.tune
         if neural:
-            seconds += self._rates.queries / self._rates.query
-        return Cost(words * seconds / _HOUR, self._decoder_memory(), 0.05, 0.5, cores=section.processes)
+            new = (self.dev_words + self.test_words) * _M * rates.queries * (rates.queries_later + first)
+            seconds += new / (rates.query_unnormalised if self._config.unnormalised else rates.query)
+        memory = self._decoder_memory() + neural * section.cache / 1000
+        return Cost(seconds / _HOUR, memory, 0.05, 0.5, cores=section.processes)
 
     def decode(self) -> Cost:
         """Words of test."""

@@ -43,7 +43,9 @@ class Rates:
     filtered: float
     tune: float
     queries: float
+    queries_later: float
     query: float
+    query_unnormalised: float
     line_memory: float
     text_bytes: float
     source_words: float

@@ -20,6 +20,8 @@ OWN = "experiments.wmt14"
 ROWS = ("baseline", "+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")
 """The paper's, and +CSLM, which it lacks."""
 
+_FIRST_NEURAL = next(row for row in ROWS if "CSLM" in row)
+
 Command = tuple[str, ...]
 
 
@@ -87,7 +89,11 @@ GROUPS = {
         "held-out loss still falls or has levelled; coverage of both vocabularies about 93 %, as in the paper",
         "GPU",
     ),
-    "cslm": Group("the neural language model", "perplexity on dev below the 5-gram's when interpolated", "GPU"),
+    "cslm": Group("the neural language model", "held-out perplexity has levelled", "GPU"),
+    "perplexity": Group(
+        "of both language models and their interpolation on the newer half of dev, its weight from the older one",
+        "that of the interpolation is below the 5-gram's by 10 % or more",
+    ),
     "annotate": Group(
         "the scores of the filtered table", "`phrasescore check`; report: few scores at the floor of exp(-99)"
     ),
@@ -158,6 +164,11 @@ class _Maker:
     def language_model(self) -> Path:
         """Of order n."""
         return self.folder / "lm" / f"lm.{TARGET}"
+
+    @property
+    def cache(self) -> Path:
+        """The scores of the neural language model, for all rows that ask it."""
+        return self.folder / "cslm-scores"
 
     @property
     def test(self) -> list[Path]:
@@ -263,6 +274,11 @@ class _Maker:
         learn: Command = ("phrasescore", "lm", "train", str(self.corpus("lm")[1]), "-o", str(self.folder / "cslm"))
         learn += config.cslm
         yield Step("cslm", (learn,), (self.folder / "cslm" / "weights.safetensors",), estimates.cslm())
+        older, newer = (str(self.prepared(text)[-1]) for text in self.texts if text.role == "dev")
+        report = self.folder / "perplexity.json"
+        judge: Command = ("phrasescore", "lm", "score", newer, "-m", str(self.folder / "cslm"))
+        judge += ("--backoff", str(self.language_model), "--interpolate", "auto", "--weight-text", older, "--summary")
+        yield Step("perplexity", ((*judge, "--report", str(report)),), (report,), estimates.perplexity())
 
     # The rows
 
@@ -276,7 +292,9 @@ class _Maker:
             command += ("-o", str(table), *options, "--report", f"{table.with_suffix('')}.json")
             yield Step(f"annotate.{name}", (command,), (table,), estimates.annotate())
         for row in ROWS[1:]:
-            yield Step(f"ini.{row}", tuple(self._ini_commands(row)), (self._ini(row),), Cost())
+            files = (self._ini(row), *([self.cache] if "CSLM" in row else []))
+            cost = estimates.cache() if row == _FIRST_NEURAL else Cost()
+            yield Step(f"ini.{row}", tuple(self._ini_commands(row)), files, cost)
         for row in ROWS:
             for seed in self.config.seeds:
                 yield self._tune(row, seed)
@@ -316,7 +334,9 @@ class _Maker:
             yield "phrasescore-smt", "add-column", str(ini), "--table", table, "--columns", columns, "-o", output
             ini = Path(output)
         if "CSLM" in row:
-            yield "phrasescore-smt", "add-lm", str(ini), "--model", str(self.folder / "cslm"), "-o", output
+            add: Command = ("phrasescore-smt", "add-lm", str(ini), "--model", str(self.folder / "cslm"), "-o", output)
+            add += ("--cache", str(self.cache), "--cache-size", str(self.config.tuning.cache))
+            yield (*add, "--unnormalised") if self.config.unnormalised else add
 
     def _tune(self, row: str, seed: int) -> Step:
         section, tuned, output = self.config.tuning, self._tuned(row, seed), self._output(row, seed)
@@ -336,5 +356,6 @@ class _Maker:
             str(output),
             *toolkit,
         )
-        cost = self.estimates.tune("CSLM" in row)
+        first = (row, seed) == (_FIRST_NEURAL, self.config.seeds[0])
+        cost = self.estimates.tune("CSLM" in row, first)
         return Step(f"tune.{row}.{seed}", (tune, decode), (tuned, output), cost)

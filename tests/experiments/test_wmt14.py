@@ -20,6 +20,7 @@ from experiments.wmt14.rates import read_rates
 from experiments.wmt14.selection import Domain, choose, sample, threshold, write_scores
 from experiments.wmt14.stand_in import make_archives
 from experiments.wmt14.steps import GROUPS, ROWS, Step, make_steps
+from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI
@@ -139,6 +140,15 @@ def test_scores_of_another_corpus_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("command", ["select --in-domain a --corpus b -o", "draw a -o"])
+def test_a_share_is_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    for share in ("half", "1.5", "nan"):
+        with pytest.raises(SystemExit) as ended:
+            main([*command.split(), str(tmp_path / "out"), "--share", share])
+        assert ended.value.code == 2
+        assert f"argument --share: {share} is not a number from 0 to 1" in capsys.readouterr().err
+
+
 def test_texts_of_different_sides_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {name: str(path) for name, path in corpus(tmp_path).items()}
     command = ["select", "--in-domain", files["small.fr"], "--corpus", files["large.en"], files["large.fr"]]
@@ -237,6 +247,20 @@ def test_costs_grow_with_the_text(full: Config, factor: float) -> None:
     assert sum(step.cost.core_hours for step in after) > sum(step.cost.core_hours for step in before)
 
 
+def test_the_first_decoding_with_the_network_is_the_slow_one(full: Config) -> None:
+    costs = {step.name: step.cost for step in steps_of(full)}
+    seconds = {name: costs[f"tune.{name}"].core_hours for name in ("+RNN.1", "+CSLM.1", "+CSLM.2", "+RNN+CSLM+WP.1")}
+    assert seconds["+RNN.1"] < seconds["+CSLM.2"] == seconds["+RNN+CSLM+WP.1"] < seconds["+CSLM.1"]
+    exact = dataclasses.replace(full, cslm=("--preset", "cho2014"))
+    assert {step.name: step.cost for step in steps_of(exact)}["tune.+CSLM.1"].core_hours > 2 * seconds["+CSLM.1"]
+    assert "--unnormalised" in _commands(full, "ini.+CSLM")
+    assert "--unnormalised" not in _commands(exact, "ini.+CSLM")
+
+
+def _commands(config: Config, name: str) -> list[str]:
+    return [word for step in steps_of(config) if step.name == name for command in step.commands for word in command]
+
+
 def test_links_of_another_aligner_can_be_given(full: Config) -> None:
     config = dataclasses.replace(full, alignment=dataclasses.replace(full.alignment, given="giza/links"))
     [step] = [step for step in steps_of(config) if step.name == "align"]
@@ -312,6 +336,37 @@ def test_the_steps_to_the_filtered_tables_run_and_are_done_once(
     assert main(command) == 0
     said = capsys.readouterr().err.splitlines()
     assert all(line.endswith("done before") for line in said if not line.startswith("no Moses"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_whole_stand_in(tmp_path: Path) -> None:
+    """Every step but the download, with one seed and as little tuning as there can be."""
+    settings = (CONFIGS / "stand-in.toml").read_text()
+    for before, after in (
+        ("seeds = [1, 2]", "seeds = [1]\nprocesses = 1"),
+        ("iterations = 2", "iterations = 1"),
+        ("max_updates = 100", "max_updates = 10"),
+        ("evaluate_every = 50", "evaluate_every = 10"),
+    ):
+        assert before in settings
+        settings = settings.replace(before, after)
+    (tmp_path / "config.toml").write_text(settings)
+    folder = tmp_path / "work"
+    command = ["run", str(folder), "--stand-in", str(MINI), "--config", str(tmp_path / "config.toml")]
+    assert main(command) == 0
+    report = json.loads((folder / "bleu.json").read_bytes())
+    assert list(report["rows"]) == list(ROWS)
+    for row in ROWS:
+        assert len(_read(folder / "out" / f"{row}.1")) == 40
+    perplexity = json.loads((folder / "perplexity.json").read_bytes())["perplexity"]
+    assert perplexity["interpolation"] < max(perplexity["network"], perplexity["backoff"])
+    ini = MosesIni.read(folder / "tuned" / "+RNN+CSLM+WP.1.ini")
+    assert ini.phrase_table().width == 6
+    [cslm] = [feature for feature in ini.features() if feature.kind == "CSLM"]
+    assert cslm.arguments["unnormalised"] == "true"
+    assert ini.path_of(cslm, "cache").stat().st_size == 1 << 20
+    assert any((folder / "cslm-scores").read_bytes())
 
 
 def test_a_step_that_fails_names_its_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
