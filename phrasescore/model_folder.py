@@ -121,16 +121,6 @@ def load_model(folder: Path) -> TrainedModel:
     return TrainedModel(network.eval(), source, target, description["direction"], digest)
 
 
-def training_table(folder: Path) -> Path | None:
-    """Return the phrase table that a network was trained on, as it was named then; None if it has learnt from others.
-
-    Raises:
-        UserError: see `read_description`.
-    """
-    name = read_description(folder, KIND, set()).get("training", {}).get("table", STANDARD_STREAM)
-    return None if name == STANDARD_STREAM else Path(name)
-
-
 def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
     """Return config.json of a folder with a network of some kind; it has these keys.
 
@@ -152,6 +142,16 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
             "train again or use the version that wrote it"
         )
     return description
+
+
+def training_table(folder: Path) -> Path | None:
+    """Return the phrase table that a network was trained on, as it was named then; None if it has learnt from others.
+
+    Raises:
+        UserError: see `read_description`.
+    """
+    name = read_description(folder, KIND, set()).get("training", {}).get("table", STANDARD_STREAM)
+    return None if name == STANDARD_STREAM else Path(name)
 
 
 def read_weights(folder: Path, network: nn.Module) -> str:

@@ -15,7 +15,6 @@ from phrasescore.analysis.pruning import Judge, at_random, by_column, by_network
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.device import choose_device
-from phrasescore.errors import UserError
 from phrasescore.model_folder import WEIGHTS, load_model, to_json
 from phrasescore.scoring.engine import Scorer
 
@@ -43,19 +42,25 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
 
 
+def parse_with_judge(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Return the options, with all that judging needs."""
+    args = parser.parse_args()
+    if args.by == "network" and args.model is None:
+        parser.error("--by network: needs a network; give --model")
+    if args.by == "column" and args.column is None:
+        parser.error("--by column: needs the number of a score column, from 1; give --column")
+    return args
+
+
 def judge_of(args: argparse.Namespace, table: Path) -> Judge:
     """Return what the options ask to judge a table by.
 
     Raises:
-        UserError: they do not say which network or column, or the network cannot be loaded.
+        UserError: the network cannot be loaded.
     """
     if args.by == "network":
-        if args.model is None:
-            raise UserError("--by network: needs a network; give --model")
         return by_network(Scorer(load_model(args.model), choose_device(args.device, "auto")))
     if args.by == "column":
-        if args.column is None:
-            raise UserError("--by column: needs the number of a score column, from 1; give --column")
         return by_column(args.column, table)
     return by_column(PROBABILITY_COLUMN, table) if args.by == "table" else at_random(args.seed)
 
@@ -92,7 +97,7 @@ def parse_arguments() -> argparse.Namespace:
         default=True,
         help="divide ln p by the number of target words plus one, for network and column (default: yes)",
     )
-    args = parser.parse_args()
+    args = parse_with_judge(parser)
     if args.share is None and args.threshold is None:
         parser.error("give --share, --threshold or both")
     return args

@@ -13,7 +13,7 @@ from typing import Any
 from experiments.machine import machine
 from experiments.options import share
 from experiments.provenance import describe_file
-from experiments.qualitative.prune import LOG_PROBS, add_judge_options, describe_judge, judge_of
+from experiments.qualitative.prune import LOG_PROBS, add_judge_options, describe_judge, judge_of, parse_with_judge
 from moses_integration.build.system import SystemText
 from moses_integration.cli.options import add_processes_option, add_text_options, finite, prepare_text
 from moses_integration.embedded_toolkit import EmbeddedToolkit
@@ -51,7 +51,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, default=Path("results/pruning"), help="folder of the report (default: %(default)s)"
     )
-    return parser.parse_args()
+    return parse_with_judge(parser)
 
 
 class _System:

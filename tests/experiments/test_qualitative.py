@@ -174,9 +174,8 @@ def test_pruning_from_the_command_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--share", "0.5", "--by", "network"], "needs a network; give --model"),
-        (["--share", "0.5", "--by", "column"], "needs the number of a score column"),
         (["--share", "0.5", "--by", "column", "--column", "9"], "has no score column 9"),
+        (["--share", "0.5", "--by", "network", "-m", "nowhere"], "nowhere: is not a model folder"),
     ],
 )
 def test_faults_of_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str) -> None:
@@ -191,6 +190,8 @@ def test_faults_of_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argu
         (["--share", "2", "--by", "random"], "argument --share: 2 is not a number from 0 to 1"),
         (["--share", "all", "--by", "random"], "argument --share: all is not a number from 0 to 1"),
         (["--by", "random"], "give --share, --threshold or both"),
+        (["--share", "0.5", "--by", "network"], "needs a network; give --model"),
+        (["--share", "0.5", "--by", "column"], "needs the number of a score column"),
     ],
 )
 def test_wrong_usage_of_pruning(
