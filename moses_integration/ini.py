@@ -173,7 +173,7 @@ class MosesIni:
         for feature in self.features():
             if feature.kind == "KENLM":
                 return self.path_of(feature)
-        raise UserError(f"{self.name}: has no KENLM feature; name an n-gram model otherwise")
+        raise UserError(f"{self.name}: has no KENLM feature to take the n-gram model from; give one by --backoff")
 
     def path_of(self, feature: FeatureLine, key: str = "path") -> Path:
         """Return the file a feature is loaded from, or another that its line names.

@@ -52,6 +52,8 @@ KINDS = {
     "numbers": "numbers from a file, a line for each entry of the list",
 }
 """What a scorer can be, and what its feature is then."""
+LANGUAGE_MODELS = ("lm", "lm-unnormalised")
+"""The kinds that need a back-off model, for words outside the shortlist."""
 _UNKNOWN_SIDES: dict[str, UnknownSide] = {"unknown": "target", "unknown-source": "source", "unknown-both": "both"}
 
 
@@ -287,7 +289,8 @@ def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path 
     Args:
         choices: the scorers.
         device: where and how precisely the networks compute.
-        backoff: n-gram model, ARPA or KenLM binary, for the words outside a neural language model's shortlist.
+        backoff: n-gram model, ARPA or KenLM binary, for the words outside a neural language model's shortlist;
+            without it the scores of such a model are no distribution.
 
     Raises:
         UserError: a folder cannot be loaded.
@@ -303,7 +306,7 @@ def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path 
     def load(choice: ScorerChoice) -> ListScorer:
         if choice.kind == "numbers":
             return Numbers(choice.label, choice.path)
-        if choice.kind in ("lm", "lm-unnormalised"):
+        if choice.kind in LANGUAGE_MODELS:
             return _load_language_model(choice, device, backoff)
         scores = network(choice.path)
         if choice.kind in _UNKNOWN_SIDES:

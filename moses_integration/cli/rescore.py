@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from phrasescore.cli.options import add_device_options, add_plugin_option, add_q
 from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
+    from moses_integration.ini import MosesIni
     from moses_integration.list_scorers import ListScorer, ScorerChoice
     from moses_integration.nbest import NbestEntry
 
@@ -83,7 +85,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--backoff",
         type=Path,
         metavar="LM",
-        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of the lm scorers",
+        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of the lm scorers (default: that "
+        "of the ini's first KENLM feature, as in add-lm; with --weights the one of tuning)",
     )
     tuning = parser.add_argument_group("tuning")
     tuning.add_argument(
@@ -134,7 +137,8 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
             ]
         )
     check_dev_set(source, references)
-    scorers = _load(args, args.scorers, args.backoff)
+    backoff = _backoff(args.scorers, args.backoff, ini)
+    scorers = _load(args, args.scorers, backoff)
     entries, seconds = _scored_list(args, scorers, source, reporter)
     candidates = from_nbest(entries, references)
     start = starting_weights(entries[0], ini.weights(), [scorer.label for scorer in scorers])
@@ -159,7 +163,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
             {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
             for one, scorer in zip(args.scorers, scorers, strict=True)
         ],
-        "backoff": args.backoff and str(args.backoff.resolve()),
+        "backoff": backoff and {"path": str(backoff.resolve()), "sha256": _digest(backoff)},
         "list": {"path": str(args.nbest), "sentences": len(source), "entries": len(entries)},
         "settings": {"seeds": args.seeds, "restarts": args.restarts},
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
@@ -185,7 +189,13 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     ini = MosesIni.read(args.ini or tuned.ini)
     with work_folder(None) as folder:
         source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
-    scorers = _load(args, choices, args.backoff or tuned.backoff)
+    backoff = (args.backoff or tuned.backoff) if tuned.backoff else None
+    scorers = _load(args, choices, backoff)
+    if backoff and _digest(backoff) != tuned.backoff_digest:
+        raise UserError(
+            f"{backoff}: is not the n-gram model that {args.weights} was tuned with; give that one by --backoff, or "
+            "tune again"
+        )
     for choice, scorer in zip(choices, scorers, strict=True):
         if scorer.digest != tuned.digests[choice.label]:
             raise UserError(
@@ -211,6 +221,8 @@ class _Tuned:
 
     ini: Path
     backoff: Path | None
+    """n-gram model of the language models, if there are any."""
+    backoff_digest: str | None
     scorers: list[ScorerChoice]
     digests: Mapping[str, str | None]
     """By label."""
@@ -228,7 +240,8 @@ class _Tuned:
                 raise ValueError
             return cls(
                 Path(report["ini"]),
-                Path(report["backoff"]) if report["backoff"] else None,
+                Path(report["backoff"]["path"]) if report["backoff"] else None,
+                report["backoff"] and report["backoff"]["sha256"],
                 [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]],
                 {one["label"]: one["sha256"] for one in report["scorers"]},
                 report["weights"],
@@ -251,6 +264,21 @@ class _Tuned:
                     f"{one.label}=numbers:FILE with those of this list"
                 )
         return [replaced.get(one.label, one) for one in self.scorers]
+
+
+def _backoff(choices: Sequence[ScorerChoice], given: Path | None, ini: MosesIni) -> Path | None:
+    """Return the n-gram model of the language models: the one given, else the ini's; None where no scorer needs one."""
+    from moses_integration.list_scorers import LANGUAGE_MODELS
+
+    if not any(choice.kind in LANGUAGE_MODELS for choice in choices):
+        return None
+    return given or ini.language_model()
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _load(args: argparse.Namespace, choices: Sequence[ScorerChoice], backoff: Path | None) -> list[ListScorer]:
