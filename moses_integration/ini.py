@@ -150,7 +150,8 @@ class MosesIni:
             if feature.label == label:
                 return feature
         known = ", ".join(feature.label for feature in self.features())
-        raise UserError(f"{self.name}: has no feature `{label}`; it has {known or 'none'}")
+        remedy = f"give one of {known}" if known else "add it to [feature]"
+        raise UserError(f"{self.name}: has no feature `{label}`; {remedy}")
 
     def phrase_table(self) -> FeatureLine:
         """Return the one phrase table.
@@ -159,9 +160,14 @@ class MosesIni:
             UserError: there is none, or more than one.
         """
         tables = [feature for feature in self.features() if feature.is_phrase_table]
-        if len(tables) != 1:
-            found = ", ".join(table.label for table in tables) or "none"
-            raise UserError(f"{self.name}: one phrase table is expected in [feature], found {found}")
+        if not tables:
+            raise UserError(f"{self.name}: has no phrase table; add one to [feature]")
+        if len(tables) > 1:
+            raise self._fault(
+                tables[1].row,
+                f"{tables[1].label} is a second phrase table, behind {tables[0].label}",
+                "remove one of them with its weights, or name the one meant by --feature where that is an option",
+            )
         return tables[0]
 
     def language_model(self) -> Path:
@@ -201,6 +207,11 @@ class MosesIni:
             except ValueError as error:
                 raise self._fault(row, f"a weight of {label[:-1]} is no number", "mend the line") from error
         return weights
+
+    def place(self, section: str, start: str = "") -> str:
+        """Return file and line of the last value of a section that begins so, for messages; else the file alone."""
+        rows = [row for row, value in self._rows(section) if value.startswith(start)]
+        return f"{self.name}: line {rows[-1] + 1}" if rows else self.name
 
     # Editing
 

@@ -16,6 +16,7 @@ from moses_integration.decoder.model import LogLinearModel, declare_model
 from moses_integration.decoder.output import details, nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import DecoderPool
+from moses_integration.decoder.search import OutOfRange
 from moses_integration.decoder.settings import (
     CUBE_PRUNING,
     MOSES_POP_LIMIT,
@@ -88,10 +89,9 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(_HELP if "help" in switches else f"phrasescore-decoder {__version__}\n")
         return 0
     ini = MosesIni.read(Path(_one(switches, "config")))
-    weights = {**ini.weights(), **_overwritten(ini, switches)}
+    model = declare_model(ini)
+    model.set_weights(_overwritten(ini, switches), "-weight-overwrite")
     if "show-weights" in switches:
-        model = declare_model(ini)
-        model.set_weights(weights)
         sys.stdout.write(show_weights(model))
         return 0
     settings = _settings(ini, switches)
@@ -104,7 +104,7 @@ def _run(arguments: Sequence[str]) -> int:
     sentences = [split_words(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
     with DecoderPool(ini, settings, sentences, processes) as pool:
-        _write(pool.run(_printing(switches), weights), switches)
+        _write(pool.run(_printing(switches), model.weights()), switches)
     return 0
 
 
@@ -218,17 +218,21 @@ def _write(results: Iterator[Printed], switches: dict[str, list[str]]) -> None:
 def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
     settings = read_settings(ini)
     search = settings.search
+    pops = search.pop_limit
     if "search-algorithm" in switches or "cube-pruning-pop-limit" in switches:
         limit = _whole(switches, "cube-pruning-pop-limit", MOSES_POP_LIMIT)
-        algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING)
-        search = replace(search, pop_limit=pop_limit(algorithm, limit, "-search-algorithm"))
-    search = replace(
-        search,
-        stack=_whole(switches, "stack", search.stack),
-        beam_threshold=_number(switches, "beam-threshold", search.beam_threshold),
-        distortion_limit=_whole(switches, "distortion-limit", search.distortion_limit),
-        longest_phrase=_whole(switches, "max-phrase-length", search.longest_phrase),
-    )
+        pops = pop_limit(_whole(switches, "search-algorithm", CUBE_PRUNING), limit, "-search-algorithm")
+    try:
+        search = replace(
+            search,
+            stack=_whole(switches, "stack", search.stack),
+            beam_threshold=_number(switches, "beam-threshold", search.beam_threshold),
+            distortion_limit=_whole(switches, "distortion-limit", search.distortion_limit),
+            longest_phrase=_whole(switches, "max-phrase-length", search.longest_phrase),
+            pop_limit=pops,
+        )
+    except OutOfRange as fault:
+        raise UserError(f"-{fault.name}: {fault}") from fault
     drop = _is_on(switches, "drop-unknown") if "drop-unknown" in switches else settings.drop_unknown
     return DecoderSettings(search, drop)
 

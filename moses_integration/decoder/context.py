@@ -63,7 +63,7 @@ class LanguageModel:
             UserError: KenLM cannot read it.
         """
         if not self.path.exists():
-            raise UserError(f"{self.path}: is not there, but moses.ini names it; check its path=")
+            raise UserError(f"{self.path}: is not there, but the ini names it; mend the line")
         self._model = load_kenlm(self.path)
         self._context = self._model.order - 1
 

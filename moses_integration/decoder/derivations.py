@@ -107,7 +107,11 @@ def _phrase_pair(model: LogLinearModel, sentence: Words, segment: Segment) -> Tr
     every = model.every_translation(source)
     same = [i for i, target in enumerate(every.targets) if target.words == segment.words] if every else []
     if every is None or not same:
-        raise UserError(f"the phrase table does not translate `{_text(source)}` as `{_text(segment.words)}`")
+        assert model.table is not None
+        raise UserError(
+            f"{model.table.path}: does not translate `{_text(source)}` as `{_text(segment.words)}`; give derivations "
+            "of this system"
+        )
     score_T = every.values_TF @ model.weights_F
     return every.take([max(same, key=lambda i: float(score_T[i]))])
 

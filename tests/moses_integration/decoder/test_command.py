@@ -71,17 +71,18 @@ def test_switches_and_values() -> None:
         (["-f", INI, "-n-best-list", "x"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-n-best-list", "x", "distinct"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-s", "many"], "-stack: `many` is no whole number"),
-        (["-f", INI, "-s", "-5"], "negative"),
+        (["-f", INI, "-s", "-5"], "-stack: -5 is negative; give a size"),
+        (["-f", INI, "-cbp", "-5"], "-cube-pruning-pop-limit: -5 is negative"),
         (["-f", INI, "-b", "x"], "-beam-threshold: `x` is no number"),
-        (["-f", INI, "-b", "nan"], "beam threshold nan"),
+        (["-f", INI, "-b", "nan"], "-beam-threshold: nan is not from 0 to below 1"),
         (["-f", INI, "-th", "x"], "-threads: `x` is no whole number"),
         (["-f", INI, "-search-algorithm", "2"], "-search-algorithm: search algorithm 2 is neither"),
         (["-f", INI, "-inputtype", "1"], "-inputtype: "),
         (["-f", INI, "-weight-overwrite", "LM0= one"], "-weight-overwrite: `one` is no weight of `LM0`"),
         (["-f", INI, "-weight-overwrite", "0.5"], "-weight-overwrite: `0.5` is no weight of ``"),
         (["-f", INI, "-weight-overwrite", "LM0= 0.5 x"], "-weight-overwrite: `x` is no weight of `LM0`"),
-        (["-f", INI, "-weight-overwrite", "LM0= 0.5 1"], "LM0 has 1 features but 2 weights"),
-        (["-f", INI, "-weight-overwrite", "LM9= 0.5"], "the weights of `LM9` have no feature"),
+        (["-f", INI, "-weight-overwrite", "LM0= 0.5 1"], "-weight-overwrite: LM0 has 1 features but 2 weights"),
+        (["-f", INI, "-weight-overwrite", "LM9= 0.5"], "-weight-overwrite: the weights of `LM9` have no feature"),
         (["-f", "nowhere.ini"], "nowhere.ini: cannot be read"),
     ],
 )
@@ -223,6 +224,6 @@ def test_as_a_program(text: Path) -> None:
 
 def test_a_search_that_failed_gives_an_empty_line(tmp_path: Path) -> None:
     none: Derivation | None = None
-    model = LogLinearModel([], [], [], [], {})
+    model = LogLinearModel([], [], [], [])
     assert translation_line(none) == b""
     assert details(model, (b"a",), none) == b"\nTRANSLATION HYPOTHESIS DETAILS:\n"
