@@ -17,6 +17,7 @@ from moses_integration.cli.options import (
     natural,
     prepare_text,
     require_writable,
+    say_spread,
     work_folder,
 )
 from phrasescore import __version__
@@ -122,7 +123,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.candidates import from_nbest
-    from moses_integration.tuning.tune import check_dev_set, spread
+    from moses_integration.tuning.tune import check_dev_set
     from phrasescore.files import read_lines, write_atomically
 
     if args.ini is None:
@@ -136,7 +137,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
                 for number, path in enumerate(args.reference)
             ]
         )
-    check_dev_set(source, references)
+    check_dev_set(source, references, (args.source, args.reference[0]))
     backoff = _backoff(args.scorers, args.backoff, ini)
     scorers = _load(args, args.scorers, backoff)
     entries, seconds = _scored_list(args, scorers, source, reporter)
@@ -152,9 +153,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
     seconds["tuning"] = round(time.monotonic() - started, 1)
     best = max(tunings, key=lambda tuning: tuning.bleu)
-    mean, deviation = spread([tuning.bleu for tuning in tunings])
-    if len(tunings) > 1:
-        reporter.say(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+    mean, deviation = say_spread(tunings, reporter)
     report = {
         "schema": SCHEMA,
         "version": __version__,

@@ -39,7 +39,7 @@ from moses_integration.rescoring import (
     starting_weights,
     tune_on_list,
 )
-from moses_integration.tuning.bleu import bleu_statistics, corpus_bleu, read_references, smoothed_bleu
+from moses_integration.tuning.bleu import bleu_statistics, read_references, smoothed_bleu
 from moses_integration.tuning.candidates import from_nbest
 from phrasescore.cli import main as phrasescore
 from phrasescore.device import choose_device
@@ -53,6 +53,7 @@ from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import DATA, MINI
+from tests.moses_integration.corpus_bleu import corpus_bleu
 
 CPU = choose_device("cpu", "fp32")
 NETWORK = DATA / "stored-model"
