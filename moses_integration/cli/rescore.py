@@ -23,7 +23,7 @@ from moses_integration.cli.options import (
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_device_options, add_plugin_option, add_quiet_option, path_or_standard_stream
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -127,7 +127,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from phrasescore.files import read_lines, write_atomically
 
     if args.ini is None:
-        raise UserError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
+        raise UsageError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
     ini = MosesIni.read(args.ini)
     with work_folder(None) as folder:
         source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))

@@ -69,7 +69,6 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         (["decode", INI, "--source", "FOLDER/two"], "has no preparation.json; give text that is tokenised"),
         (["decode", INI, "-o", "FOLDER/no/out"], "out: cannot be written, for FOLDER/no is no folder"),
         ([*DECODE, INI, "--nbest", "FOLDER/no/nbest", "3"], "nbest: cannot be written, for FOLDER/no is no folder"),
-        (["decode", INI, "--nbest", "-", "3"], "--nbest -: the translations go to standard output already; give -o"),
         ([*TUNE, "--source", "x", "--reference", "y", "-o", "FOLDER/no/x.ini"], "x.ini: cannot be written, for"),
         ([*TUNE, "--source", "x", "--reference", "y", "-o", "FOLDER/sub"], "sub: is a folder; give the name of a"),
         (
@@ -98,6 +97,11 @@ def test_errors_are_one_sentence(
     # A build leaves the folder that it began; everything else leaves nothing.
     assert [path for path in after if "system" not in path.parts] == []
     assert not [path for path in after if path.name == "moses.ini"]
+
+
+def test_two_outputs_on_standard_output_are_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decode", INI, "--nbest", "-", "3"]) == 2
+    assert "--nbest -: the translations go to standard output already; give -o" in capsys.readouterr().err
 
 
 def test_moses_that_is_not_there(folder: Path) -> None:

@@ -154,7 +154,6 @@ def test_another_network_is_refused(
         ([*TUNE, "--reference", "FOLDER/two"], "two: has 2 lines where "),
         ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two"], "where the source has 2 lines"),
         ([*TUNE, "--ini", "FOLDER/none.ini"], "the feature LM0 has 1 values for 0 weights"),
-        ([*DEV, "--reference", "DATA/dev.fr"], "give --ini too"),
         ([*DEV, "--weights", MINI / "moses.ini"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "FOLDER/list.json"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "TUNED", "--scorer", f"CSLM=phrases:{NETWORK}"], "has no weight for it"),
@@ -187,6 +186,11 @@ def test_faults_are_one_sentence(
     code = rescore("-o", tmp_path / "out", *given, "-q")
     assert message in sentence_of(code, capsys.readouterr().err.encode())
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_tuning_needs_an_ini(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rescore(*DEV, "--reference", "DATA/dev.fr", "-o", "x") == 2
+    assert capsys.readouterr().err.endswith("that the list was decoded with; give --ini too\n")
 
 
 @pytest.mark.parametrize(
