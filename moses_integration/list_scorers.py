@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from moses_integration.decoder.derivations import cover_once, segments_of
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.ini import LABEL
-from moses_integration.nbest import NbestEntry
+from moses_integration.nbest import ListFault, NbestEntry
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.pairs import orient
@@ -85,8 +85,9 @@ class PairScores:
     A network trained for source given target scores in its direction.
     """
 
-    def __init__(self, engine: Scorer) -> None:
-        self.engine = engine
+    def __init__(self, engine: Scorer, name: object = "network") -> None:
+        """Score with an engine; `name` is that of the model folder, for messages."""
+        self.engine, self.name = engine, name
         self._known: dict[Pair, tuple[float, int]] = {}
         self._words = self._unknown = 0
 
@@ -104,7 +105,7 @@ class PairScores:
             try:
                 scores = self.engine.score(self.engine.encode([s for s, _ in new], [t for _, t in new]))
             except DamagedWeightsError as error:
-                raise UserError(f"n-best list: {error}; the weights are damaged, train the network again") from error
+                raise UserError(f"{self.name}: {error}; the weights are damaged, train the network again") from error
             numbers = zip(scores.log_prob.tolist(), scores.symbols.tolist(), strict=True)
             self._known.update(zip(new, numbers, strict=True))
             self._words += int(scores.symbols.sum()) - len(new)
@@ -123,12 +124,12 @@ def phrase_pairs(sentence: Words, entry: NbestEntry) -> list[Pair]:
     A word that the system could not translate stands there as its own translation, though the table has no such pair.
 
     Raises:
-        UserError: the entry has no segmentation, or it is not one of this sentence.
+        ListFault: the entry has no segmentation, or it is not one of this sentence.
     """
     segments = segments_of(entry)
     if not cover_once(segments, len(sentence)):
-        raise UserError(
-            f"n-best list: the segmentation of an entry of sentence {entry.sentence} (from 0) does not cover the "
+        raise ListFault(
+            f"the segmentation of an entry of sentence {entry.sentence} (from 0) does not cover the "
             f"{len(sentence)} words of `{quote(b' '.join(sentence))}` once each; give the text that was decoded, "
             "prepared in the same way"
         )
@@ -301,7 +302,7 @@ def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path 
         from phrasescore.model_folder import load_model
         from phrasescore.scoring.engine import Scorer
 
-        return PairScores(Scorer(load_model(folder), device))
+        return PairScores(Scorer(load_model(folder), device), folder)
 
     def load(choice: ScorerChoice) -> ListScorer:
         if choice.kind == "numbers":

@@ -108,11 +108,13 @@ def run(args: argparse.Namespace) -> int:
     """Tune or apply."""
     require_writable(args.output, args.nbest_output)
     reporter = Reporter(quiet=args.quiet)
+    from moses_integration.nbest import ListFault
+
     with interrupt_on_sigterm():
-        if args.weights:
-            _apply(args, reporter)
-        else:
-            _tune(args, reporter)
+        try:
+            (_apply if args.weights else _tune)(args, reporter)
+        except ListFault as fault:
+            raise UserError(f"{args.nbest}: {fault.reason}") from fault
     return 0
 
 
