@@ -78,9 +78,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a feature to add; may be given several times, and with --weights only where a folder was moved. PATH is "
         "a model folder. KIND is phrases (sum of ln p(target | source) over the phrases of the derivation; the list "
         "must have the segmentation), sentences (ln p of the whole sentences), each also with -per-word (divided by "
-        "the target words plus one); unknown (count of target words the network does not know), unknown-source, "
-        "unknown-both; lm (ln p of the translation under a model of `phrasescore lm train`), lm-unnormalised (for one "
-        "trained with --self-normalise); or numbers (PATH is a file with a line for each entry)",
+        "the target words plus one); unknown (count of target words the network does not know; PATH may be a language "
+        "model), unknown-source, unknown-both; lm (ln p of the translation under a model of `phrasescore lm train`), "
+        "lm-unnormalised (for one trained with --self-normalise); or numbers (PATH is a file with a line for each "
+        "entry)",
     )
     parser.add_argument(
         "--backoff",
