@@ -44,6 +44,7 @@ _SHORT = {
     "th": "threads",
     "cbp": "cube-pruning-pop-limit",
     "du": "drop-unknown",
+    "wf": "weight-file",
     "h": "help",
 }
 _HELP = """\
@@ -58,8 +59,9 @@ The embedded decoder under Moses' switches (- or --, short and long names as in 
   -print-alignment-info-in-n-best      with word alignment
   -show-weights                        print features and weights, and end
   -weight-overwrite 'A= 1 2 B= 3'      other weights than moses.ini's; x keeps one
+  -wf, -weight-file FILE               weights of sparse features; accepted if it has none
   -t, -report-segmentation             source range behind each phrase
-  -T, -translation-details FILE        how each translation came about
+  -T, -translation-details FILE        how each translation came about, phrase by phrase
   -s, -stack N                         hypotheses in a stack (200)
   -b, -beam-threshold X                worst factor to the best of a stack (1e-5)
   -search-algorithm 0|1                0 scores every candidate, 1 cube pruning
@@ -94,6 +96,7 @@ def _run(arguments: Sequence[str]) -> int:
     if "show-weights" in switches:
         sys.stdout.write(show_weights(model))
         return 0
+    _refuse_sparse_weights(switches)
     settings = _settings(ini, switches)
     if _one(switches, "inputtype", "0") != "0":
         raise UserError("-inputtype: this decoder reads plain text (0) only; use Moses")
@@ -120,6 +123,7 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
         "print-alignment-info-in-n-best",
         "show-weights",
         "weight-overwrite",
+        "weight-file",
         "search-algorithm",
         "max-phrase-length",
         "inputtype",
@@ -184,7 +188,7 @@ class Printing:
         return Printed(
             translation_line(best, self.trace) + b"\n",
             b"".join(entry.to_line() for entry in entries),
-            details(model, sentence, best) if self.details else b"",
+            details(model, sentence, best, graph.values_of_best()) if self.details else b"",
         )
 
 
@@ -253,6 +257,17 @@ def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, lis
                 f"-weight-overwrite: `{token}` is no weight of `{label}`; give 'Label= number ...'"
             ) from error
     return weights
+
+
+def _refuse_sparse_weights(switches: dict[str, list[str]]) -> None:
+    """Let files of `-weight-file` pass that hold no weight (Moses: moses/FeatureVector.cpp)."""
+    for path in switches.get("weight-file", []):
+        for row, line in enumerate(read_lines(path), 1):
+            if line.strip() and not line.startswith(b"#"):
+                raise UserError(
+                    f"{path}: line {row}: is the weight of a sparse feature, which this decoder has not; use Moses, or "
+                    "give dense weights by -weight-overwrite"
+                )
 
 
 def _one(switches: dict[str, list[str]], name: str, default: str | None = None) -> str:

@@ -8,13 +8,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from moses_integration.cli.decoder import main, parse_switches
 from moses_integration.decoder.graph import Derivation
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import details, translation_line
-from moses_integration.nbest import read_nbest
+from moses_integration.nbest import NbestEntry, read_nbest
 from tests.conftest import MINI
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
@@ -66,7 +67,8 @@ def test_switches_and_values() -> None:
     [
         (["x", "-f", INI], "x: stands where a switch is expected"),
         (["-f", INI, "-xyz"], "-xyz: is no switch of this decoder"),
-        (["-f", INI, "-weight-file", "x"], "-weight-file: is no switch"),
+        (["-f", INI, "-weight-file", "nowhere"], "nowhere: cannot be read"),
+        (["-f", INI, "-weight-file", INI], "moses.ini: line 6: is the weight of a sparse feature, which"),
         (["-v", "0"], "-config: is missing"),
         (["-f", INI, "-n-best-list", "x"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-n-best-list", "x", "distinct"], "-n-best-list: needs a file and a size"),
@@ -116,6 +118,11 @@ def test_weights_are_overwritten(capfdbinary: Capture) -> None:
     assert b"\nWordPenalty0= -1.000000\n" in out
 
 
+def test_a_file_without_sparse_weights_changes_nothing(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+    (tmp_path / "weights").write_text("# none\n\n")
+    assert decoded(capfdbinary, "-i", text, "-weight-file", tmp_path / "weights") == decoded(capfdbinary, "-i", text)
+
+
 def test_overwritten_weights_decode_otherwise(text: Path, capfdbinary: Capture) -> None:
     plain = decoded(capfdbinary, "-i", text)
     assert plain == b"".join((MINI / "decode/default.out").read_bytes().splitlines(keepends=True)[:8]) + b"\n"
@@ -150,6 +157,11 @@ def test_a_list_on_standard_output_takes_the_place_of_the_translations(
     assert (tmp_path / "list").read_bytes() == out
 
 
+def features_of(text: str) -> dict[str, list[float]]:
+    """What stands as `Label= v v Label= v`."""
+    return NbestEntry(0, b"", text.encode(), b"0").features()
+
+
 def test_segmentation_and_details(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     plain = decoded(capfdbinary, "-i", text)
     traced = decoded(capfdbinary, "-i", text, "-t", "-T", tmp_path / "details")
@@ -164,6 +176,13 @@ def test_segmentation_and_details(text: Path, tmp_path: Path, capfdbinary: Captu
     assert blocks[0].startswith(f"         SOURCE: [{start}..{end}] {phrase}\n  TRANSLATED AS: {target}\n")
     assert blocks[0].count("SOURCE: ") == len(ranges)
     assert "\nTOTAL: -" in blocks[0]
+    for block in blocks[:-1]:
+        *phrases, whole = (features_of(line) for line in re.findall(r"SCORES(?: \(UNWEIGHTED\))?: (.*)", block))
+        assert len(phrases) == block.count("SOURCE: ")
+        for label, values in whole.items():
+            added = [sum(column) for column in zip(*(phrase[label] for phrase in phrases), strict=True)]
+            assert added == pytest.approx(values, abs=1e-3), label
+        assert all(phrase["PhrasePenalty0"] == [1] for phrase in phrases)
 
 
 def test_search_switches_change_the_search(text: Path, capfdbinary: Capture) -> None:
@@ -226,4 +245,4 @@ def test_a_search_that_failed_gives_an_empty_line(tmp_path: Path) -> None:
     none: Derivation | None = None
     model = LogLinearModel([], [], [], [])
     assert translation_line(none) == b""
-    assert details(model, (b"a",), none) == b"\nTRANSLATION HYPOTHESIS DETAILS:\n"
+    assert details(model, (b"a",), none, np.zeros((0, 0))) == b"\nTRANSLATION HYPOTHESIS DETAILS:\n"
