@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 .PHONY: demo test check format speed clean
 
 demo: $(READY)
-	$(BIN)/python -m experiments.ablation gettext-en-fr --output demo --examples 12
+	$(BIN)/python -m experiments.ablation demo --output demo --examples 12
 
 # A process for each core: each then computes with one thread.
 test: $(READY)

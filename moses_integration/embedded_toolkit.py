@@ -14,7 +14,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.settings import ignored_sections, read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.toolkit import NbestRequest, Say
 from moses_integration.tuning.bleu import read_references
@@ -57,6 +57,10 @@ class EmbeddedToolkit:
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> TableCounts:
         """Make phrase and reordering table of an aligned corpus in a system folder."""
         return build_tables(corpus.source, corpus.target, corpus.alignment, folder, longest_phrase)
+
+    def ignored_sections(self, ini: MosesIni) -> list[str]:
+        """Return the sections that the embedded decoder passes over."""
+        return ignored_sections(ini)
 
     def tune(
         self,

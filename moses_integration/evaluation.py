@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sacrebleu.metrics.bleu import BLEU
 
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, read_lines
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 Statistics = NDArray[np.int64]
 
@@ -40,15 +43,16 @@ class Comparison:
     signature: str
 
 
-def score(translations: Path, references: Sequence[Path], tokenise: str = "13a") -> Score:
-    """Return BLEU of a file.
+def score(translations: Path, references: Sequence[Path], tokenise: str = "13a", lowercase: bool = False) -> Score:
+    """Return BLEU of a file; with `lowercase`, of its words without regard to capitals.
 
     Raises:
-        UserError: a file cannot be read or is empty, or the files differ in their number of lines.
+        UserError: a file cannot be read or is empty, the files differ in their number of lines, or sacreBLEU is not
+            installed.
     """
     system, *texts = _read_parallel((translations, *references))
     # Tokenised text is expected with `none`; otherwise sacreBLEU warns of it.
-    metric = BLEU(tokenize=tokenise, force=tokenise == "none")
+    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=tokenise == "none")
     return Score(metric.corpus_score(system, texts).score, str(metric.get_signature()))
 
 
@@ -59,6 +63,7 @@ def compare(
     tokenise: str = "13a",
     trials: int = 10_000,
     seed: int = 1,
+    lowercase: bool = False,
 ) -> Comparison:
     """Return BLEU of two files and the p-value of their difference.
 
@@ -67,22 +72,33 @@ def compare(
     not p = 0.0001.
 
     Raises:
-        UserError: a file cannot be read or is empty, or the files differ in their number of lines.
+        UserError: see `score`.
     """
     base, system, *texts = _read_parallel((baseline, translations, *references))
-    metric = BLEU(tokenize=tokenise, force=True)
+    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=True)
     baseline_bleu = metric.corpus_score(base, texts).score
-    base_S10, system_S10 = (_statistics(lines, texts, tokenise) for lines in (base, system))
+    base_S10, system_S10 = (_statistics(lines, texts, tokenise, lowercase) for lines in (base, system))
     p_value = _p_value(base_S10, system_S10, trials, seed)
     signature = metric.get_signature()
     signature.update("seed", str(seed))
     signature.update("ar", trials)
-    return Comparison(score(translations, references, tokenise).bleu, baseline_bleu, p_value, str(signature))
+    bleu = score(translations, references, tokenise, lowercase).bleu
+    return Comparison(bleu, baseline_bleu, p_value, str(signature))
 
 
-def _statistics(lines: Sequence[str], references: Sequence[Sequence[str]], tokenise: str) -> Statistics:
+def _sacrebleu() -> type[BLEU]:
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise UserError("BLEU needs sacreBLEU; pip install 'phrasescore[smt]'") from error
+    return BLEU
+
+
+def _statistics(
+    lines: Sequence[str], references: Sequence[Sequence[str]], tokenise: str, lowercase: bool
+) -> Statistics:
     """Return what BLEU counts of each sentence, [S, 10]."""
-    metric = BLEU(tokenize=tokenise, effective_order=True)
+    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, effective_order=True)
     rows = []
     for line, *sentence_references in zip(lines, *references, strict=True):
         counted = metric.sentence_score(line, sentence_references)
@@ -107,7 +123,7 @@ def _difference(first_10: Statistics, second_10: Statistics) -> float:
 def _bleu(statistics_10: Statistics) -> float:
     """Return BLEU, from 0 to 100, of summed statistics, smoothed as `score` smooths."""
     sys_len, ref_len, *counts = statistics_10.tolist()
-    bleu: float = BLEU.compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp").score
+    bleu: float = _sacrebleu().compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp").score
     return bleu
 
 

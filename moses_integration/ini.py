@@ -160,14 +160,10 @@ class MosesIni:
             UserError: there is none, or more than one.
         """
         tables = [feature for feature in self.features() if feature.is_phrase_table]
-        if not tables:
-            raise UserError(f"{self.name}: has no phrase table; add one to [feature]")
-        if len(tables) > 1:
-            raise self._fault(
-                tables[1].row,
-                f"{tables[1].label} is a second phrase table, behind {tables[0].label}",
-                "remove one of them with its weights, or name the one meant by --feature where that is an option",
-            )
+        if len(tables) != 1:
+            found = ", ".join(f"{table.label} in line {table.row + 1}" for table in tables) or "none"
+            remedy = "choose by --feature (add-column), or use Moses (tune, decode)" if tables else "add its line"
+            raise UserError(f"{self.name}: one phrase table is expected in [feature], found {found}; {remedy}")
         return tables[0]
 
     def language_model(self) -> Path:

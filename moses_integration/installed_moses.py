@@ -22,6 +22,9 @@ _SECONDS_TO_END = 5
 class StepFailure(UserError):
     """A step of an installed Moses failed; its log tells more."""
 
+    def __init__(self, failure: str, log: Path) -> None:
+        super().__init__(f"{failure}; mend what {log} tells of, or use --toolkit embedded")
+
 
 @dataclass(frozen=True)
 class Installation:
@@ -84,7 +87,7 @@ def run_step(
     """Run a command with its messages in `log`; afterwards every artefact must be there and not empty.
 
     Raises:
-        StepFailure: the command fails or leaves an artefact out; the message names step, command, cause and log.
+        StepFailure: the command fails or leaves an artefact out; the message names step, command, cause, log, remedy.
         UserError: the command cannot be run at all.
     """
     words = [str(word) for word in command]
@@ -92,10 +95,12 @@ def run_step(
     missing = [artefact for artefact in artefacts if not has_content(artefact)]
     if code == 0 and not missing:
         return
-    cause = f"exit code {code}" if code > 0 else f"signal {-code}" if code else f"{missing[0]} is missing or empty"
+    cause = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
+    if code == 0:
+        cause = f"left {missing[0]} missing or empty"
     lines = [line.strip() for line in log.read_text("utf-8", "replace").split("\n") if line.strip()]
     last = " / ".join(lines[-_LINES_SHOWN:]) or "no message"
-    raise StepFailure(f"{step}: {cause} of `{shlex.join(words)}`, which said: {last}; the whole log is {log}")
+    raise StepFailure(f"{step}: `{shlex.join(words)}` {cause} and said: {last}", log)
 
 
 def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout: Path | None) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from moses_integration.binary_tables import binary_form
 from moses_integration.build.aligned_corpus import read_aligned_corpus
 from moses_integration.build.corpus import Corpus
-from moses_integration.build.system import REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.build.phrase_scores import PHRASE_TABLE
+from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import FeatureLine, MosesIni
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
 from moses_integration.processes import available_cores
@@ -18,10 +19,10 @@ from moses_integration.toolkit import Binary, NbestRequest, Say
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import open_output, read_lines, write_lines
 
 _HEURISTIC = "grow-diag-final-and"
-_TABLES = ("lex.e2f", "lex.f2e", "phrase-table.gz", REORDERING_TABLE)
+_TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
 _ODD = re.compile(r"[^\w./@%+=:,-]")
 _DEV_BLEU = re.compile(r"^# BLEU ([0-9.]+) on dev", re.MULTILINE)
@@ -65,6 +66,10 @@ class MosesToolkit:
             (model / name).replace(folder / name)
         shutil.rmtree(root)
 
+    def ignored_sections(self, ini: MosesIni) -> list[str]:
+        """Return no section: Moses knows them all, or says itself what it does not know."""
+        return []
+
     def tune(
         self,
         ini: MosesIni,
@@ -81,12 +86,12 @@ class MosesToolkit:
         for feature in ini.features():
             ini.check_label(feature)
         sentences, dev_references = list(read_lines(source)), read_references(references)
-        check_dev_set(sentences, dev_references)
+        check_dev_set(sentences, dev_references, (source, references[0]))
         # Moses loses a last line without an end, and its programs differ in what they decompress.
         dev = folder / "dev.lines"
-        _write_lines(dev, sentences)
+        write_lines(dev, sentences)
         for number, lines in enumerate(zip(*dev_references, strict=True)):
-            _write_lines(folder / f"{_REFERENCES}{number}", lines)
+            write_lines(folder / f"{_REFERENCES}{number}", lines)
         filtered = self._filter(ini, dev, folder)
         tunings = []
         for seed in seeds:
@@ -116,7 +121,7 @@ class MosesToolkit:
         result = MosesIni.read(tuned)
         header = _DEV_BLEU.search("".join(result.lines))
         if header is None:
-            raise StepFailure(f"{tuned}: mert-moses.pl wrote no dev BLEU; its log is {work / 'mert-moses.log'}")
+            raise StepFailure(f"{tuned}: mert-moses.pl wrote no dev BLEU", work / "mert-moses.log")
         bleu = float(header[1])
         return Tuning(seed, result.weights(), 100 * bleu if bleu <= 1 else bleu)
 
@@ -137,15 +142,21 @@ class MosesToolkit:
         run_step("decoding", command, log, artefacts if sentences else (), stdin=source, stdout=translations)
         translated = _count_lines(translations)
         if translated != sentences:
-            raise StepFailure(f"decoding: moses translated {translated} of {sentences} sentences; its log is {log}")
+            raise StepFailure(f"decoding: moses translated {translated} of {sentences} sentences", log)
         # Moses writes a blank behind each word.
-        _write_lines(output, (line.rstrip(b" ") for line in read_lines(translations)))
+        write_lines(output, (line.rstrip(b" ") for line in read_lines(translations)))
         if nbest:
             with open_output(nbest.path) as stream, lists.open("rb") as content:
                 shutil.copyfileobj(content, stream)
 
     def _filter(self, ini: MosesIni, source: Path, folder: Path) -> Path:
         """Return a moses.ini whose tables hold only what the input needs, binary if that is wanted."""
+        for feature in ini.features():
+            if feature.kind == "CSLM":
+                raise UserError(
+                    f"{ini.name}: line {feature.row + 1}: {feature.label} is a neural language model, which Moses does "
+                    "not know; use --toolkit embedded, or leave it out and give it to `phrasescore-smt rescore`"
+                )
         whole, filtered = folder / "whole.ini", folder / "filtered"
         shutil.rmtree(filtered, ignore_errors=True)
         absolute = ini.with_absolute_paths()
@@ -162,7 +173,7 @@ class MosesToolkit:
         for feature in result.features():
             table = Path(feature.arguments.get("path", ""))
             if table.is_relative_to(filtered.resolve()) and not table.exists():
-                raise StepFailure(f"filtering: {table} is missing; the log is {folder / 'filter.log'}")
+                raise StepFailure(f"filtering: {table} is missing", folder / "filter.log")
         if self._binary is not None:
             for feature in result.features():
                 self._binarise(result, feature, folder, self._binary)
@@ -191,11 +202,6 @@ def _check_path(folder: Path) -> None:
             f"{folder}: Moses' scripts cannot use a folder with `{odd[0]}` in its path; give another one (--work says "
             "where tune and decode work)"
         )
-
-
-def _write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
-    with open_output(path) as stream:
-        stream.writelines(line + b"\n" for line in lines)
 
 
 def _count_lines(path: Path) -> int:

@@ -35,6 +35,10 @@ class Toolkit(Protocol):
         """Make phrase and reordering table of an aligned corpus in a system folder; return a report or None."""
         ...
 
+    def ignored_sections(self, ini: MosesIni) -> list[str]:
+        """Return the sections of a moses.ini that this toolkit passes over, though they may matter."""
+        ...
+
     def tune(
         self,
         ini: MosesIni,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import io
 import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,10 +178,29 @@ def write_atomically(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
+def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
+    """Write lines, given without their ends, whole or not at all; see `open_output`."""
+    with open_output(path) as stream:
+        stream.writelines(line + b"\n" for line in lines)
+
+
 def read_bytes(path: str | Path) -> bytes:
     """Return the decompressed content of a file."""
     with open_input(path) as source:
         return source.stream.read()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file as it lies there, in hexadecimal digits.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}; give another file") from error
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:

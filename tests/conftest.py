@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,15 @@ def tiny_settings() -> Settings:
     """A network that trains in a second."""
     training = TrainingConfig(batch_size=32, epochs=2, evaluate_every=10, warmup_updates=5, learning_rate=5e-3)
     return Settings(TINY, DataConfig(held_out=0.1), training)
+
+
+@pytest.fixture
+def moses_home() -> Path:
+    """The folder of an installed Moses; skips where there is none."""
+    home = os.environ.get("MOSES_HOME")
+    if not home:
+        pytest.skip("needs MOSES_HOME")
+    return Path(home).resolve()
 
 
 @pytest.fixture

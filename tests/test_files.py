@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_output
+from phrasescore.files import open_output, sha256_of
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
@@ -24,3 +24,11 @@ def test_what_went_wrong_elsewhere_is_not_hidden_by_a_full_disk(tmp_path: Path, 
     with pytest.raises(UserError, match="the other file"):
         write()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    # NIST's example, FIPS 180-2.
+    assert sha256_of(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    with pytest.raises(UserError, match="b: cannot be read: No such file or directory; give another file"):
+        sha256_of(tmp_path / "b")

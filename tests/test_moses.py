@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -39,11 +38,8 @@ Distortion0= 0.3
 
 
 @pytest.fixture
-def moses() -> Path:
-    home = os.environ.get("MOSES_HOME")
-    if not home:
-        pytest.skip("needs MOSES_HOME")
-    return Path(home) / "bin" / "moses"
+def moses(moses_home: Path) -> Path:
+    return moses_home / "bin" / "moses"
 
 
 @pytest.mark.moses

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from experiments.ablation.rows import Row
 from experiments.toml import command_options, read_values
+from moses_integration.build.alignment import METHODS
 from moses_integration.build.prepare import Casing
 from moses_integration.toolkit import Name
-from phrasescore.configuration import check_values, option, unknown_key
+from phrasescore.configuration import check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
 
 
@@ -44,6 +46,16 @@ class TuningSection:
 
 
 @dataclass(frozen=True)
+class ScoringSection:
+    """How networks score translations, in the decoder and on n-best lists."""
+
+    unnormalised: bool = option(
+        False, "take the outputs of the neural language model for ln p; it needs language_model.self_normalise"
+    )
+    rescored: int = option(200, "translations of a sentence that networks score by RESCORING and S2S", minimum=1)
+
+
+@dataclass(frozen=True)
 class Config:
     """An ablation."""
 
@@ -53,6 +65,7 @@ class Config:
     data: DataSection = field(default_factory=DataSection)
     build: BuildSection = field(default_factory=BuildSection)
     tuning: TuningSection = field(default_factory=TuningSection)
+    scoring: ScoringSection = field(default_factory=ScoringSection)
     decoder: dict[str, int] = field(default_factory=dict)
     """Sections of moses.ini, as in `search-algorithm = 1`; either toolkit reads them."""
     network: tuple[str, ...] = ()
@@ -63,6 +76,10 @@ class Config:
     """Options of `phrasescore train` for the network that is trained on sentences."""
 
 
+_SECTIONS = {"data": DataSection, "build": BuildSection, "tuning": TuningSection, "scoring": ScoringSection}
+_COMMAND_OPTIONS = ("network", "language_model", "sentence_network")
+
+
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     """Read a configuration; `changes` are lines of TOML such as `build.aligner = "hmm"` that come after it.
 
@@ -70,20 +87,55 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         UserError: it cannot be read, or has an unknown key or a value of the wrong type.
     """
     values = read_values(path, changes)
-    known = {item.name: item for item in fields(Config)}
-    for key in values:
-        if key not in known:
-            raise UserError(unknown_key(key, known, str(path)))
-    sections = {"data": DataSection, "build": BuildSection, "tuning": TuningSection}
-    for key, section in sections.items():
+    _check_shape(values, path)
+    if values.get("scoring", {}).get("unnormalised") and not values.get("language_model", {}).get("self_normalise"):
+        raise UserError(
+            f"{path}: scoring.unnormalised is for a network that was trained for it; give language_model.self_normalise"
+        )
+    for key, section in _SECTIONS.items():
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
-    for key in ("network", "language_model", "sentence_network"):
+    if values["build"].aligner not in METHODS:
+        raise UserError(f"{path}: [build]: aligner is {values['build'].aligner!r}; choose one of {', '.join(METHODS)}")
+    for key in _COMMAND_OPTIONS:
         values[key] = command_options(values.get(key, {}))
     if "seeds" in values:
         values["seeds"] = tuple(values["seeds"])
     if "rows" in values:
-        try:
-            values["rows"] = tuple(Row.parse(name) for name in values["rows"])
-        except ValueError as error:
-            raise UserError(f"{path}: the row {error}; mend its name") from error
+        values["rows"] = _rows(values["rows"], path)
     return Config(**values)
+
+
+def _check_shape(values: dict[str, Any], path: Path) -> None:
+    """Check the keys outside the sections, and that sections are sections."""
+    known = {item.name: item for item in fields(Config)}
+    for key, value in values.items():
+        if key not in known:
+            raise UserError(unknown_key(key, known, str(path)))
+        if key not in ("toolkit", "seeds", "rows") and not isinstance(value, dict):
+            raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
+    if values.get("toolkit", "auto") not in choices(Name):
+        raise UserError(f"{path}: toolkit is {values['toolkit']!r}; choose one of {', '.join(choices(Name))}")
+    if not _are_distinct(values.get("seeds", [1]), int) or min(values.get("seeds", [1])) < 0:
+        raise UserError(f"{path}: seeds is {values['seeds']!r}; give different whole numbers, as in [1, 2, 3]")
+    if not _are_distinct(values.get("rows", ["baseline"]), str):
+        raise UserError(f'{path}: rows is {values["rows"]!r}; give different names, as in ["baseline", "+RNN"]')
+    for name, value in values.get("decoder", {}).items():
+        if type(value) is not int:
+            raise UserError(f"{path}: [decoder]: {name} is {value!r}; give a whole number")
+
+
+def _are_distinct(values: Any, kind: type) -> bool:
+    """Whether these are one value or several of a type, all different."""
+    # By its type, for a truth value is a whole number too.
+    is_list = isinstance(values, list) and all(type(value) is kind for value in values)
+    return is_list and 0 < len(values) == len(set(values))
+
+
+def _rows(names: Sequence[str], path: Path) -> tuple[Row, ...]:
+    try:
+        rows = tuple(Row.parse(name) for name in names)
+    except ValueError as error:
+        raise UserError(f"{path}: the row {error}; mend its name") from error
+    if len(set(rows)) < len(rows):
+        raise UserError(f"{path}: rows has a row twice, with its parts in another order; leave one out")
+    return rows

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from safetensors.numpy import load_file
@@ -15,7 +18,7 @@ from experiments.steps import Steps, run_command
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice
-from phrasescore.files import read_bytes, read_lines
+from phrasescore.files import read_bytes, read_lines, sha256_of
 from phrasescore.model_folder import WEIGHTS
 
 Json = dict[str, Any]
@@ -44,7 +47,9 @@ class Networks:
         """
         self._folder, self._config, self._system, self._steps = folder, config, system, steps
         self.trained: dict[str, Json] = {}
-        """What is known of each network that was asked for."""
+        """What training said of each network that was asked for."""
+        self.annotated: dict[str, Json] = {}
+        """The report of `phrasescore annotate` on each table that was asked for."""
 
     def ini_of(self, row: Row) -> tuple[MosesIni, Json]:
         """Return the moses.ini of a row without networks that score lists, not tuned, and what it rests on.
@@ -62,8 +67,15 @@ class Networks:
             ini.add_columns(ini.phrase_table().label, table, column.width)
         if "CSLM" in row.parts:
             rests_on["networks"][CSLM] = self.language_model()
-            files = {"path": self._folder / CSLM, "backoff": ini.language_model(), "cache": self._folder / "cslm.cache"}
-            ini.add_feature("CSLM", "CSLM0", files, [0.2])
+            arguments: dict[str, str | Path] = {
+                "path": self._folder / CSLM,
+                "backoff": ini.language_model(),
+                "cache": self._folder / "cslm.cache",
+            }
+            if self._config.scoring.unnormalised:
+                arguments["unnormalised"] = "true"
+                rests_on["unnormalised"] = True
+            ini.add_feature("CSLM", "CSLM0", arguments, [0.2])
         for section, value in self._config.decoder.items():
             ini.set_value(section, str(value))
             rests_on[section] = value
@@ -71,7 +83,8 @@ class Networks:
 
     def scorers(self, row: Row) -> list[ScorerChoice]:
         """Return what scores the n-best lists of a row; it is trained if it is not yet."""
-        kinds = {"CSLM": ("lm", CSLM, self.language_model), "S2S": ("sentences", S2S, self._sentence_network)}
+        lm = "lm-unnormalised" if self._config.scoring.unnormalised else "lm"
+        kinds = {"CSLM": (lm, CSLM, self.language_model), "S2S": ("sentences", S2S, self._sentence_network)}
         choices = []
         for label in row.listed:
             kind, name, train = kinds[label]
@@ -84,6 +97,39 @@ class Networks:
         command = ["lm", "train", self._text("train", "target"), "-o", str(self._folder / CSLM)]
         command += ["--validation", self._text("dev", "target"), *self._config.language_model]
         return self._trained(CSLM, command)
+
+    def described(self) -> dict[str, Json]:
+        """Return what is known of each network that was asked for: its training, the hash of its weights, perplexities.
+
+        Raises:
+            UserError: a step fails.
+        """
+        described = {
+            name: {**trained, "weights_sha256": sha256_of(self._folder / name / WEIGHTS)}
+            for name, trained in self.trained.items()
+        }
+        if CSLM in described:
+            is_self_normalised = described[CSLM]["config"]["model"]["self_normalise"] > 0
+            ways: list[tuple[str, ...]] = [(), ("--unnormalised",)] if is_self_normalised else [()]
+            described[CSLM]["perplexities"] = [self._perplexities(*options) for options in ways]
+        return described
+
+    def _perplexities(self, *options: str) -> Json:
+        """Return the report of `phrasescore lm score` on the test text, with the n-gram model; dev gives the weight."""
+        backoff = MosesIni.read(self._folder / "system" / "moses.ini").language_model()
+        command = ["lm", "score", self._text("test", "target"), "-m", str(self._folder / CSLM), *options]
+        command += ["--backoff", str(backoff), "--interpolate", "auto", "--weight-text", self._text("dev", "target")]
+
+        def work() -> Json:
+            with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
+                path = Path(folder) / "report.json"
+                run_command([*command, "--precision", "fp32", "--summary", "--report", str(path)])
+                report: Json = json.loads(read_bytes(path))
+            return report
+
+        name = "perplexity.unnormalised" if options else "perplexity"
+        found: Json = self._steps.run(f"{name}.{CSLM}", [self._system, self.trained[CSLM], command], work)
+        return found
 
     def _sentence_network(self) -> Json:
         command = ["train", "-o", str(self._folder / S2S)]
@@ -135,8 +181,8 @@ class Networks:
         def work() -> Json:
             command = ["annotate", str(table), *models, "-o", str(annotated), *column.options]
             run_command([*command, "--only-sources-in", *texts, "--report", str(report)])
-            counts: Json = json.loads(read_bytes(report))
-            return counts
+            said: Json = json.loads(read_bytes(report))
+            return said
 
-        self._steps.run(f"annotate.{name}", [rests_on, list(column.options), texts], work)
+        self.annotated[name] = self._steps.run(f"annotate.{name}", [rests_on, list(column.options), texts], work)
         return annotated

@@ -1,27 +1,33 @@
-"""The report of an ablation: a table in Markdown, a plot, translations side by side."""
+"""The report of an ablation as text: tables in Markdown, translations side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from experiments.ablation.rows import BASELINE
-from phrasescore.files import read_lines, write_atomically
+from experiments.ablation.weights import tuned_weights
+from phrasescore.files import read_lines
+
+Json = dict[str, Any]
 
 
-def table(report: dict[str, Any]) -> str:
+def markdown(report: Json) -> str:
+    """Return the whole report: the table of rows, what translating costs, the tuned weights."""
+    return "\n".join(part for part in (table(report), _costs(report), _weights(report)) if part)
+
+
+def table(report: Json) -> str:
     """Return the rows as a Markdown table, with what they rest on."""
     data = report["data"]
-    sizes = data["sizes"]
-    pair = f"{data['settings']['name']} {data['settings']['source']}-{data['settings']['target']}"
+    sizes, pairs = data["sizes"], (report["build"]["tables"] or {}).get("phrase_pairs")
     lines = [
-        f"{pair}: {sizes['train']['sentences']:,} sentence pairs, "
-        f"{report['build']['tables']['phrase_pairs']:,} phrase pairs, dev {sizes['dev']['sentences']:,}, test "
-        f"{sizes['test']['sentences']:,} sentences with {sizes['test']['references']} reference(s); toolkit "
-        f"{report['toolkit']}."
-        if report["build"]["tables"]
-        else f"{pair}; toolkit {report['toolkit']}.",
+        f"{data['settings']['name']} {data['settings']['source']}-{data['settings']['target']}: "
+        f"{sizes['train']['sentences']:,} sentence pairs, {f'{pairs:,} phrase pairs, ' if pairs else ''}dev "
+        f"{sizes['dev']['sentences']:,}, test {sizes['test']['sentences']:,} sentences with "
+        f"{sizes['test']['references']} reference(s); toolkit {report['toolkit']}.",
         "",
         "| row | dev BLEU | test BLEU | against the baseline | against | tuning and decoding |",
         "|---|---|---|---|---|---|",
@@ -37,18 +43,115 @@ def table(report: dict[str, Any]) -> str:
     seeds = next(iter(report["rows"].values()))["seeds"]
     lines += [
         "",
-        f"Mean and standard deviation of {len(seeds)} tuning seeds. Dev BLEU is that of tuning, on tokens; test BLEU "
-        f"is sacreBLEU's, {seeds[0]['signature']}. p: paired approximate randomisation over all seeds.",
+        f"Mean and standard deviation of {len(seeds)} tuning seeds. {dev_bleu_in_words(report)} Test BLEU is "
+        f"sacreBLEU's, {seeds[0]['signature']}. p: paired approximate randomisation over all seeds. {TIMES}",
     ]
     lines += [f"{name}: {_losses(network['best'])}." for name, network in report["networks"].items()]
+    for name, network in report["networks"].items():
+        lines += [f"{name}, {perplexity_in_words(found)}." for found in network.get("perplexities", [])]
     return "\n".join(lines) + "\n"
+
+
+TIMES = (
+    "Times are of the clock, all seeds, and those of a row whose n-best lists are rescored count what made the lists; "
+    "a neural language model finds in the file of its cache what earlier rows and seeds have asked."
+)
+
+
+def dev_bleu_in_words(report: Json) -> str:
+    """Return what dev BLEU is, in a sentence."""
+    if report["toolkit"] != "embedded":
+        return "Dev BLEU is what Moses' mert says of its lists, on the prepared text."
+    references = report["data"]["sizes"]["dev"]["references"]
+    signature = f"nrefs:{references}|case:mixed|eff:no|tok:none|smooth:none"
+    return f"Dev BLEU is that of tuning, counted on the prepared text as sacreBLEU does with {signature}."
+
+
+def perplexity_in_words(found: Json) -> str:
+    """Return a report of `phrasescore lm score` as a sentence without its end."""
+    values, text = found["perplexity"], found["text"]
+    gain = 1 - values["interpolation"] / values["backoff"]
+    estimated = ", outputs taken for ln p, so that the perplexities only estimate" if found["unnormalised"] else ""
+    return (
+        f"perplexity of the test text: {values['network']:.2f}, of the n-gram model {values['backoff']:.2f}, "
+        f"interpolated {values['interpolation']:.2f} ({gain:.1%} below the n-gram model's; weight "
+        f"{found['weight']:.2f}, from the dev text); {text['outside_shortlist'] / text['words']:.2%} of the words are "
+        f"outside the shortlist{estimated}"
+    )
+
+
+COSTS = {
+    "row": (),
+    "test BLEU": (),
+    "seconds a sentence": ("cold", "warm", "for rescoring"),
+    "times the first row": ("cold", "warm"),
+    "n-gram queries": (),
+    "served by the cache": ("cold", "warm"),
+}
+"""The columns of what translating costs, in groups."""
+
+
+def costs_in_words(report: Json) -> str:
+    """Return what was measured, in some sentences."""
+    sentences = max(row["translating"]["sentences"] for row in report["rows"].values() if row.get("translating"))
+    return (
+        f"CPU seconds a sentence, on one thread, for {sentences:,} sentences of the test text with the weights of the "
+        "first seed; loading is left out. Cold: the cache of the neural language model is empty at first. Warm: the "
+        "same sentences once more, as in all decodings of tuning but the first. Queries are for a sentence."
+    )
+
+
+def costs(report: Json) -> list[list[str]]:
+    """Return what translating costs in each row that was measured: a text for each column of `COSTS`."""
+    rows = {name: row for name, row in report["rows"].items() if row.get("translating")}
+    lines = []
+    for name, row in rows.items():
+        cost, first = row["translating"], next(iter(rows.values()))["translating"]
+        passes = [(cost[key], first[key]["seconds"]) for key in ("cold", "warm")]
+        queries = cost["cold"]["queries"]
+        lines.append(
+            [
+                name,
+                _with_spread(row["test_bleu"]),
+                *(f"{one['seconds']:.4f}" for one, _ in passes),
+                f"{cost['rescoring']:.4f}" if "rescoring" in cost else "",
+                *(f"{one['seconds'] / before:.1f}" for one, before in passes),
+                f"{queries:,.0f}" if queries else "",
+                *(f"{one['served']:.1%}" if queries else "" for one, _ in passes),
+            ]
+        )
+    return lines
+
+
+def _costs(report: Json) -> str:
+    lines = costs(report)
+    head = [", ".join(filter(None, (group, column))) for group, columns in COSTS.items() for column in columns or ("",)]
+    return f"{_as_markdown(head, lines)}\n{costs_in_words(report)}\n" if lines else ""
+
+
+def _weights(report: Json) -> str:
+    """Return the mean of each tuned weight over the seeds, a column for each row."""
+    rows = report["rows"]
+    found = {name: dict(tuned_weights(name, [one["weights"] for one in row["seeds"]])) for name, row in rows.items()}
+    features = list(dict.fromkeys(feature for weights in found.values() for feature in weights))
+    lines = [
+        [feature, *(f"{fmean(weights[feature]):.3f}" if feature in weights else "" for weights in found.values())]
+        for feature in features
+    ]
+    note = "Tuned weights, means over the seeds; report.json has those of each seed."
+    return f"{_as_markdown(['feature', *rows], lines)}\n{note}\n" if lines else ""
+
+
+def _as_markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    rows = [head, ["---"] * len(head), *body]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _difference(compared: dict[str, float] | None) -> str:
     return "" if compared is None else f"{compared['difference']:+.2f} (p = {compared['p_value']:.4f})"
 
 
-def _losses(evaluation: dict[str, Any]) -> str:
+def _losses(evaluation: Json) -> str:
     """Return the losses of a network's weights in words."""
     parts = []
     for key, name in (("held_out", "held-out pairs of the table"), ("validation", "the dev set")):
@@ -62,30 +165,6 @@ def _with_spread(value: dict[str, float]) -> str:
     return f"{value['mean']:.2f} ± {value['standard_deviation']:.2f}"
 
 
-def plot(report: dict[str, Any], path: Path) -> None:
-    """Draw dev and test BLEU of the rows, each seed a point, the mean a line."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    rows = report["rows"]
-    figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), sharex=True)
-    for axis, part, title in zip(axes, ("dev_bleu", "test_bleu"), ("dev", "test"), strict=True):
-        for position, row in enumerate(rows.values()):
-            values = [seed[part] for seed in row["seeds"]]
-            axis.errorbar(
-                position, row[part]["mean"], row[part]["standard_deviation"], fmt="_", markersize=24, capsize=6
-            )
-            axis.scatter([position] * len(values), values, s=14, color="black", zorder=3)
-        axis.set_xticks(range(len(rows)), list(rows))
-        axis.set_xlim(-0.6, len(rows) - 0.4)
-        axis.set_title(f"{title} BLEU")
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-
-
 def side_by_side(source: Path, references: Sequence[Path], outputs: Mapping[str, Path], count: int) -> str:
     """Return sentences that two systems, given with their outputs, translate differently, spread over the text."""
     paths = (source, *references, *outputs.values())
@@ -96,9 +175,3 @@ def side_by_side(source: Path, references: Sequence[Path], outputs: Mapping[str,
     chosen = different[:: max(1, len(different) // count)][:count]
     blocks = ["\n".join(f"{name:{width}}  {line}" for name, line in zip(names, rows, strict=True)) for rows in chosen]
     return "\n\n".join(blocks) + "\n"
-
-
-def write_report(report: dict[str, Any], folder: Path) -> None:
-    """Write report.md and bleu.png beside report.json."""
-    write_atomically(folder / "report.md", table(report).encode())
-    plot(report, folder / "bleu.png")

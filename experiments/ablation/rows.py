@@ -12,12 +12,16 @@ PARTS = {
     "ENSEMBLE": "with RNN: the mean of three networks",
     "REVERSE": "one more column: ln p(source | target) of a second encoder-decoder",
     "WP": "with RNN: one more column, the count of target words that the network does not know",
+    "WP-SOURCE": "with RNN: the same of source words, which no translation changes; a check that it brings nothing",
+    "WP-BOTH": "with RNN: the same of the words of both sides",
     "CSLM": "a neural language model as a feature of the decoder",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
 }
 """What a part is; those that change another part need it in the row."""
-_NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "WP": "RNN", "RESCORING": "CSLM"}
+_SIDES = {"WP": "target", "WP-SOURCE": "source", "WP-BOTH": "both"}
+"""Whose unknown words these parts count."""
+_NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "RESCORING": "CSLM", **dict.fromkeys(_SIDES, "RNN")}
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Row:
         for part in parts:
             if part in _NEEDED and _NEEDED[part] not in parts:
                 raise ValueError(f"{name} has {part} without {_NEEDED[part]}")
+        if len(_SIDES.keys() & set(parts)) > 1:
+            raise ValueError(f"{name} has more than one of {', '.join(_SIDES)}")
         return cls(frozenset(parts))
 
     @property
@@ -80,9 +86,10 @@ class Row:
             name, options = "ensemble" if "ENSEMBLE" in self.parts else "rnn", []
             if "PER-WORD" in self.parts:
                 name, options = f"{name}-per-word", ["--per-word"]
-            if "WP" in self.parts:
-                name, options = f"{name}-wp", [*options, "--unknown-words", "target"]
-            columns.append(Column(name, networks, tuple(options), 1 + ("WP" in self.parts)))
+            counted = _SIDES.keys() & self.parts
+            for part in counted:
+                name, options = f"{name}-{part.lower()}", [*options, "--unknown-words", _SIDES[part]]
+            columns.append(Column(name, networks, tuple(options), 1 + len(counted)))
         if "REVERSE" in self.parts:
             columns.append(Column("reverse", ("reverse",), ("--direction", "source-given-target")))
         return columns

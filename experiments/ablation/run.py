@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
 from experiments.ablation.report import side_by_side
 from experiments.ablation.rows import Row, extended_by
+from experiments.ablation.timing import time_decoding, time_rescoring
 from experiments.data import DataFolder, prepare
+from experiments.machine import machine
 from experiments.steps import Steps
-from moses_integration.build.system import BuildSettings, SystemText, TextSettings, build_system
+from moses_integration.build.system import PHRASE_TABLE, BuildSettings, SystemText, TextSettings, build_system
 from moses_integration.evaluation import compare, score
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice, load_scorers
@@ -26,12 +29,13 @@ from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tune import Tuning, TuningSettings, spread
 from phrasescore import __version__
 from phrasescore.device import choose_device
+from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, read_lines, write_atomically
 
 Json = dict[str, Any]
 
-RESCORED = 200
-"""Translations of a sentence that are rescored."""
+TIMED = 100
+"""Sentences of the test text that are translated again to see what a row costs."""
 
 
 class Ablation:
@@ -48,9 +52,18 @@ class Ablation:
             data_options: where the data set comes from, as `experiments.data.prepare` wants it.
             say: told of each step.
             processes: to share the work among.
+
+        Raises:
+            UserError: there is no such toolkit here, or a row is none for it.
         """
         self._config, self._folder, self._data_options, self._say = config, folder, data_options, say
         self._toolkit = choose_toolkit(config.toolkit, processes)
+        inside = [row.name for row in config.rows if "CSLM" in row.decoded.parts]
+        if inside and self._toolkit.name != "embedded":
+            raise UserError(
+                f"the row {inside[0]}: Moses has no neural language model in its decoder; set toolkit to embedded, or "
+                "add +RESCORING to the row"
+            )
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:
@@ -62,11 +75,13 @@ class Ablation:
         rows = {row.name: self._row(row) for row in config.rows}
         report = {
             "version": __version__,
+            "machine": machine(),
             "config": {**asdict(config), "rows": list(rows)},
             "toolkit": str(self._toolkit),
             "data": dict(data.description),
-            "build": system,
-            "networks": self._networks.trained,
+            "build": {**system, "tables": system["tables"] or self._count_phrase_pairs(system)},
+            "networks": self._networks.described(),
+            "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
         write_atomically(self._folder / "report.json", json.dumps(report, indent=2, default=str).encode())
@@ -121,6 +136,12 @@ class Ablation:
         built: Json = json.loads(read_bytes(self._system / "build.json"))
         return built
 
+    def _count_phrase_pairs(self, system: Json) -> Json:
+        """Return what Moses does not say."""
+        path = self._system / PHRASE_TABLE
+        found: Json = self._steps.run("count", system, lambda: {"phrase_pairs": sum(1 for _ in read_lines(path))})
+        return found
+
     @property
     def _system(self) -> Path:
         return self._folder / "system"
@@ -163,10 +184,12 @@ class Ablation:
         settings = asdict(self._config.tuning)
         choices = self._networks.scorers(row)
         trained = [self._networks.trained[choice.path.name] for choice in choices]
+        scoring = self._config.scoring
+        rests_on = [trained, settings, scoring.rescored, *(["unnormalised"] if scoring.unnormalised else [])]
         return [
             self._steps.run(
                 f"{row.name}.seed{before['seed']}",
-                [before, trained, settings, RESCORED],
+                [before, *rests_on],
                 lambda before=before: self._rescore(row, choices, before["seed"]),  # type: ignore[misc]
             )
             for before in self._row(row.decoded)
@@ -174,11 +197,14 @@ class Ablation:
 
     def _rescore(self, row: Row, choices: Sequence[ScorerChoice], seed: int) -> Json:
         work, tuned = self._work(row, seed), MosesIni.read(self._work(row.decoded, seed) / "moses.ini")
-        scorers = load_scorers(choices, choose_device("auto", "auto"), tuned.language_model())
+        # As precisely as in the decoder.
+        scorers = load_scorers(choices, choose_device("auto", "fp32"), tuned.language_model())
         lists = {}
         for part in ("dev", "test"):
             source, path = self._prepared(part, "source"), work / f"{part}.nbest"
-            self._toolkit.decode(tuned, source, work / f"{part}.before", NbestRequest(path, RESCORED), work)
+            self._toolkit.decode(
+                tuned, source, work / f"{part}.before", NbestRequest(path, self._config.scoring.rescored), work
+            )
             lists[part] = add_scores(list(read_nbest(path)), list(read_lines(source)), scorers)
         candidates = from_nbest(lists["dev"], read_references(self._references("dev")))
         start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))
@@ -222,6 +248,23 @@ class Ablation:
     def _test_references(self) -> list[Path]:
         return self._data().target_files("test")
 
+    def _translating(self, row: Row, seed: Json) -> Json | None:
+        """Return what translating costs with the weights of a seed; None where Moses does it."""
+        if self._toolkit.name != "embedded":
+            return None
+        source = list(islice(read_lines(self._prepared("test", "source")), TIMED))
+        ini = MosesIni.read(self._work(row.decoded, seed["seed"]) / "moses.ini")
+        size = self._config.scoring.rescored
+
+        def work() -> Json:
+            if not row.listed:
+                return time_decoding(ini, source)
+            return time_rescoring(ini, source, self._networks.scorers(row), seed["weights"], size)
+
+        rests_on = [seed, len(source), *([size] if row.listed else [])]
+        found: Json = self._steps.run(f"{row.name}.translating", rests_on, work)
+        return {"sentences": len(source), **found}
+
     # Comparison
 
     def _summary(self, row: Row, rows: dict[str, list[Json]]) -> Json:
@@ -230,7 +273,10 @@ class Ablation:
         for part in ("dev_bleu", "test_bleu"):
             mean, deviation = spread([one[part] for one in seeds])
             summary[part] = {"mean": mean, "standard_deviation": deviation}
-        summary["seconds"] = sum(self._steps.seconds(f"{row.name}.seed{one['seed']}") for one in seeds)
+        # A row whose lists are rescored needs the one that made them.
+        steps = [f"{name}.seed{one['seed']}" for name in {row.name, row.decoded.name} for one in seeds]
+        summary["seconds"] = sum(map(self._steps.seconds, steps))
+        summary["translating"] = self._translating(row, seeds[0])
         baseline = next((other for other in self._config.rows if not other.parts), None)
         for other in (baseline, extended_by(row, self._config.rows)):
             if other is not None and other != row:

@@ -6,8 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments.ablation.report import table
-from experiments.report.loaded import REPORT, LoadedAblation
+from experiments.ablation.report import markdown
+from experiments.report.embedded import embedded_markdown
+from experiments.report.loaded import REPORT, LoadedAblation, read_report
 from experiments.report.page import SENTENCES, Contents, write_page
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UserError
@@ -66,10 +67,15 @@ def run(args: argparse.Namespace) -> int:
     ablations = [LoadedAblation.read(folder) for folder in finished]
     args.output.parent.mkdir(parents=True, exist_ok=True)
     write_page(Contents(ablations, args.qualitative, args.measurements, args.sentences), args.output)
-    texts = [f"## {one.folder.name}\n\n{table(one.report)}" for one in ablations]
-    texts += [(folder / "report.md").read_text() for folder in (*args.qualitative, *args.measurements)]
+    texts = [f"## {one.folder.name}\n\n{markdown(one.report)}" for one in ablations]
+    texts += [embedded_markdown(folder, args.output.parent) for folder in (*args.qualitative, *args.measurements)]
     write_atomically(args.output.with_suffix(".md"), "\n".join(texts).encode())
-    reports = {"schema": 1, "ablations": {one.folder.name: one.report for one in ablations}}
+    reports = {
+        "schema": 2,
+        "ablations": {str(one.folder): one.report for one in ablations},
+        "qualitative": {str(folder): read_report(folder) for folder in args.qualitative},
+        "measurements": {str(folder): read_report(folder) for folder in args.measurements},
+    }
     write_atomically(args.output.with_suffix(".json"), to_json(reports))
     print(f"{args.output} and, beside it, .md and .json: {', '.join(one.title for one in ablations)}.")
     return 0

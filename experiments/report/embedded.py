@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -25,6 +28,8 @@ _DESCRIPTIONS = {
     "phrases": "Map of source phrases by their vectors, with the densest regions enlarged and labelled",
 }
 """What the pictures of `experiments.qualitative` show, for those who cannot see them."""
+_PICTURE = re.compile(r"!\[[^\]]*\]\(")
+"""What stands before the name of a picture in Markdown."""
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
@@ -39,6 +44,17 @@ def embedded(folder: Path) -> Html:
     pieces = [_token(token, tokens[i : i + 1], reader, folder) for i, token in enumerate(tokens)]
     # The cells of these tables have this one tag, which a reader of Markdown without HTML shows as text.
     return Html("".join(pieces).replace("&lt;br&gt;", "<br>"))
+
+
+def embedded_markdown(folder: Path, place: Path) -> str:
+    """Return a report as Markdown that can stand in another folder: its pictures are named from there.
+
+    Raises:
+        UserError: the folder has no report.md.
+    """
+    text = read_bytes(folder / "report.md").decode("utf-8", "replace")
+    way = quote(Path(os.path.relpath(folder, place)).as_posix())
+    return _PICTURE.sub(rf"\g<0>{way}/", text)
 
 
 def _token(token: Token, itself: Sequence[Token], reader: MarkdownIt, folder: Path) -> str:

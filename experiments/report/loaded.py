@@ -16,6 +16,20 @@ REPORT = "report.json"
 _NEEDED = ("version", "config", "toolkit", "data", "build", "networks", "rows")
 
 
+def read_report(folder: Path) -> Json:
+    """Return the JSON report of an experiment.
+
+    Raises:
+        UserError: there is none, or it is not JSON.
+    """
+    path = folder / REPORT
+    try:
+        report: Json = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise UserError(f"{path}: is not JSON ({error}); make the report again") from error
+    return report
+
+
 @dataclass(frozen=True)
 class LoadedAblation:
     """An ablation that `experiments.ablation` wrote."""
@@ -30,12 +44,11 @@ class LoadedAblation:
         Raises:
             UserError: there is none, or it is not one of this version.
         """
-        path = folder / REPORT
+        path, report = folder / REPORT, read_report(folder)
         try:
-            report = json.loads(read_bytes(path))
             missing = [key for key in _NEEDED if key not in report]
             missing += ["against" for row in report.get("rows", {}).values() if "against" not in row][:1]
-        except (ValueError, AttributeError) as error:
+        except AttributeError as error:
             raise UserError(f"{path}: is not the report of an ablation ({error}); give an ablation's folder") from error
         if missing or not report["rows"]:
             what = f"`{missing[0]}`" if missing else "rows"

@@ -29,6 +29,7 @@ def networks(ablation: LoadedAblation) -> Html:
         _table(found),
         element("p", _NOTE, class_="note"),
         _options(ablation.report["config"]),
+        _coverage(ablation.report.get("tables", {})),
         _perplexities(found),
     ]
     curves = [_curve(name, network) for name, network in found.items() if network.get("evaluations")]
@@ -91,12 +92,43 @@ def _options(config: Json) -> Html:
     return join(element("p", element("code", command), class_="note") for command in given)
 
 
+def _coverage(tables: dict[str, Json]) -> Html:
+    """Return how many words of the scored part of the phrase table the networks do not know."""
+    body = []
+    for name, annotated in tables.items():
+        counts = annotated["counts"]
+        lines, clipped = counts["lines_written"], counts["pairs_clipped"]
+        unknown = [counts[f"{side}_words_unknown"] / max(counts[f"{side}_words"], 1) for side in ("source", "target")]
+        body.append([name, f"{lines:,}", *(f"{share:.2%}" for share in unknown), f"{clipped:,}"])
+    head = ["table", "phrase pairs for dev and test", "unknown source words", "unknown target words", "clipped scores"]
+    return table([head], body, "Phrase pairs that were scored") if body else Html()
+
+
 def _perplexities(found: dict[str, Json]) -> Html:
-    """Return perplexities beside those of other models, where a network's record has them."""
-    given = {name: network["perplexity"] for name, network in found.items() if network.get("perplexity")}
-    models = list(dict.fromkeys(model for values in given.values() for model in values))
-    body = [[name, *(_number(values.get(model), ".2f") for model in models)] for name, values in given.items()]
-    return table([["network", *models]], body, "Perplexity of the test text") if given else Html()
+    """Return perplexities beside those of the n-gram model, where they were measured."""
+    body = []
+    for name, report in ((name, one) for name, network in found.items() for one in network.get("perplexities", [])):
+        values, text = report["perplexity"], report["text"]
+        perplexities = [f"{values[key]:.2f}" for key in ("network", "backoff", "interpolation")]
+        gain = f"{values['interpolation'] / values['backoff'] - 1:+.1%}"
+        outside = f"{text['outside_shortlist'] / text['words']:.2%}"
+        model = f"{name}, outputs taken for ln p" if report["unnormalised"] else name
+        body.append([model, *perplexities, gain, f"{report['weight']:.2f}", outside])
+    head = [
+        "network",
+        "alone",
+        "n-gram model",
+        "interpolated",
+        "against the n-gram model",
+        "weight",
+        "outside shortlist",
+    ]
+    note = (
+        "Ends of sentences and unknown words are counted. The weight is the network’s, from the dev text. Outputs that "
+        "are taken for ln p sum to one only nearly, so that what they give estimates a perplexity."
+    )
+    shown = table([head], body, "Perplexity of the test text")
+    return join([shown, element("p", note, class_="note")]) if body else Html()
 
 
 def _curve(name: str, network: Json) -> Html:

@@ -11,7 +11,7 @@ from experiments.report.loaded import LoadedAblation
 from experiments.report.markup import Html, element, identifier, join
 from experiments.report.networks import networks
 from experiments.report.provenance import provenance
-from experiments.report.results import overview, results, weights
+from experiments.report.results import costs, overview, results, weights
 from experiments.report.translations import translations
 from experiments.report.tuning import tuning
 from phrasescore import __version__
@@ -112,6 +112,7 @@ def _titles(ablations: Sequence[LoadedAblation]) -> list[str]:
 def _ablation(title: str, ablation: LoadedAblation, sentences: int) -> _Section:
     parts = {
         "BLEU": results(ablation),
+        "Cost": costs(ablation),
         "Networks": networks(ablation),
         "Tuning": tuning(ablation),
         "Weights": weights(ablation),

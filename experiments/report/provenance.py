@@ -7,8 +7,6 @@ import json
 from experiments.report.loaded import Json, LoadedAblation
 from experiments.report.markup import Html, definitions, element, join
 
-_NOT_PROVENANCE = ("rows", "networks")
-
 
 def provenance(ablation: LoadedAblation) -> Html:
     """Return versions, machine, seeds, hashes and the whole configuration, behind a line to click on."""
@@ -19,11 +17,14 @@ def provenance(ablation: LoadedAblation) -> Html:
     facts.append(("BLEU", ablation.rows[ablation.first]["seeds"][0]["signature"]))
     facts.append(("text", _plain(report["data"].get("origin", {}).get("what", ""))))
     parts = [definitions((name, value) for name, value in facts if value)]
-    for name in ("config", "data", "build"):
-        parts.append(_as_json(name, report[name]))
+    for name in ("config", "data", "build", "tables"):
+        if name in report:
+            parts.append(_as_json(name, report[name]))
     for name, network in report["networks"].items():
         kept = {
-            key: network[key] for key in ("weights_sha256", "parameters", "config", "best", "last") if key in network
+            key: network[key]
+            for key in ("weights_sha256", "parameters", "config", "best", "last", "perplexities")
+            if key in network
         }
         parts.append(_as_json(f"network {name}", kept))
     return element("details", element("summary", f"Provenance of {ablation.title}"), join(parts))

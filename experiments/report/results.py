@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from experiments.ablation.rows import PARTS, Row
+from experiments.ablation import report
+from experiments.ablation.rows import PARTS
+from experiments.ablation.weights import tuned_weights
 from experiments.report.charts import Track, charts, dot_plot
 from experiments.report.loaded import Json, LoadedAblation, spread
 from experiments.report.markup import Html, definitions, element, heading, join, table
 
 SIGNIFICANT = 0.05
-_MOSES_SCORES = (
-    "source given target",
-    "lexical, source given target",
-    "target given source",
-    "lexical, target given source",
-)
-"""The columns that the table has before networks append theirs."""
-_COLUMN_NAMES = {"rnn": "network", "ensemble": "network", "reverse": "network, source given target"}
 
 
 def results(ablation: LoadedAblation) -> Html:
@@ -45,8 +39,8 @@ def overview(ablations: Sequence[LoadedAblation], links: Sequence[tuple[str, str
 
 
 def _facts(ablation: LoadedAblation) -> Html:
-    report = ablation.report
-    sizes, tables = report["data"]["sizes"], report["build"].get("tables") or {}
+    found = ablation.report
+    sizes, tables = found["data"]["sizes"], found["build"].get("tables") or {}
     facts = [
         ("Training", f"{sizes['train']['sentences']:,} sentence pairs"),
         ("Dev", _text_size(sizes["dev"])),
@@ -54,7 +48,7 @@ def _facts(ablation: LoadedAblation) -> Html:
     ]
     if "phrase_pairs" in tables:
         facts.append(("Phrase table", f"{tables['phrase_pairs']:,} phrase pairs"))
-    facts += [("Toolkit", report["toolkit"]), ("Tuning seeds", ", ".join(map(str, ablation.seeds)))]
+    facts += [("Toolkit", found["toolkit"]), ("Tuning seeds", ", ".join(map(str, ablation.seeds)))]
     return element("div", definitions(facts), class_="facts")
 
 
@@ -99,10 +93,10 @@ def _notes(ablation: LoadedAblation) -> Html:
     of_what = f"Mean ± standard deviation of {len(seeds)} tuning seeds. " if len(seeds) > 1 else "One tuning seed. "
     return element(
         "p",
-        of_what + "Dev BLEU is that of tuning, on the text it was tuned on; test BLEU is sacreBLEU’s (",
+        f"{of_what}{report.dev_bleu_in_words(ablation.report)} Test BLEU is sacreBLEU’s (",
         element("code", seeds[0]["signature"]),
         "). p: paired approximate randomisation, translations exchanged sentence by sentence within each seed, all "
-        f"seeds together; bold where p < {SIGNIFICANT:g}. Minutes: tuning and decoding, all seeds.",
+        f"seeds together; bold where p < {SIGNIFICANT:g}. Minutes: tuning and decoding. {report.TIMES}",
         class_="note",
     )
 
@@ -120,6 +114,20 @@ def _plot(ablation: LoadedAblation) -> Html:
     return join([charts(figures), element("p", caption, class_="note")])
 
 
+def costs(ablation: LoadedAblation) -> Html:
+    """Return what translating costs in each row; nothing if it was not measured."""
+    body = report.costs(ablation.report)
+    if not body:
+        return Html()
+    groups = [
+        heading(name, columns=len(columns)) if columns else heading(name, rows=2)
+        for name, columns in report.COSTS.items()
+    ]
+    names = [column for columns in report.COSTS.values() for column in columns]
+    shown = table([groups, names], body, f"Translating {ablation.title}")
+    return join([shown, element("p", report.costs_in_words(ablation.report), class_="note")])
+
+
 def _parts(ablation: LoadedAblation) -> Html:
     used = [part for part in PARTS if any(part in name.split("+") for name in ablation.rows)]
     return element("div", definitions((part, PARTS[part]) for part in used), class_="parts") if used else Html()
@@ -127,7 +135,9 @@ def _parts(ablation: LoadedAblation) -> Html:
 
 def weights(ablation: LoadedAblation) -> Html:
     """Return the table of the tuned weights of every row."""
-    by_row = {name: list(_weights(name, row["seeds"])) for name, row in ablation.rows.items()}
+    by_row = {
+        name: list(tuned_weights(name, [one["weights"] for one in row["seeds"]])) for name, row in ablation.rows.items()
+    }
     features = list(dict.fromkeys(feature for found in by_row.values() for feature, _ in found))
     largest = max((abs(fmean(values)) for found in by_row.values() for _, values in found), default=1.0) or 1.0
     if not features:
@@ -143,28 +153,6 @@ def weights(ablation: LoadedAblation) -> Html:
     )
     shown = table([["feature", *by_row]], body, f"Feature weights on {ablation.title}")
     return join([shown, element("p", note, class_="note")])
-
-
-def _weights(row: str, seeds: list[Json]) -> Iterator[tuple[str, list[float]]]:
-    """Yield the name of each tuned weight with its value for each seed."""
-    for label in seeds[0]["weights"]:
-        if label.startswith("UnknownWordPenalty"):
-            continue
-        values = [one["weights"][label] for one in seeds]
-        names = [f"{label}: {name}" for name in _table_columns(row)] if label == "TranslationModel0" else []
-        for number, of_seeds in enumerate(zip(*values, strict=True)):
-            several = len(values[0]) > 1
-            name = names[number] if number < len(names) else f"{label}: {number + 1}" if several else label
-            yield name, list(of_seeds)
-
-
-def _table_columns(row: str) -> list[str]:
-    """Return what the columns of a row's phrase table are."""
-    names = list(_MOSES_SCORES)
-    for column in Row.parse(row).columns():
-        names.append(_COLUMN_NAMES.get(column.name.split("-")[0], column.name))
-        names += ["unknown words"] * (column.width - 1)
-    return names
 
 
 def _weight(values: list[float] | None, largest: float) -> Html:

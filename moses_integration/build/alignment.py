@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -111,9 +112,11 @@ def align(
 
     Raises:
         UserError: an unknown method or heuristic, iterations that do not fit the method, a seed out of range, sides
-            of different length or without words, files that cannot be read or written.
+            of different length or without words, files that cannot be read or written; sil-thot is not installed.
     """
     _check_settings(method, iterations, seed, heuristic)
+    if find_spec("thot") is None:
+        raise UserError("aligning words needs sil-thot; pip install 'phrasescore[smt]', or give a ready alignment")
     lengths = [(len(split_words(a)), len(split_words(b))) for a, b in read_pairs(source, target)]
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words here and in {target}; give a parallel corpus")

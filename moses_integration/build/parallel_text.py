@@ -93,5 +93,8 @@ def clean(
         dropped = {rule: count for rule, count in counts.items() if rule is not None}
         if not counts[None]:
             found = ", ".join(f"{rule} {count}" for rule, count in dropped.items()) or "both files are empty"
-            raise UserError(f"{source}: has no sentence pair with {target} that is fit for training ({found})")
+            raise UserError(
+                f"{source}: has no sentence pair with {target} that is fit for training ({found}); give texts whose "
+                "lines translate each other, or other rules (--longest-sentence, --ratio)"
+            )
     return CleaningReport(counts.total(), counts[None], dropped)

@@ -19,7 +19,8 @@ from typing import Literal
 
 from moses_integration.build.truecaser import Truecaser, capitalise
 from moses_integration.processes import available_cores, worker_pool
-from phrasescore.files import open_output, read_lines
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines, write_lines
 from phrasescore.tokenisation import tokenise, with_single_blanks
 
 Casing = Literal["lower", "true", "keep"]
@@ -94,7 +95,7 @@ def prepare_file(raw: Path, output: Path, preparation: Preparation, truecaser: T
     Raises:
         UserError: a file cannot be read or written.
     """
-    _write(output, preparation.apply(read_lines(raw), truecaser))
+    write_lines(output, preparation.apply(read_lines(raw), truecaser))
 
 
 def prepare_training_file(raw: Path, output: Path, preparation: Preparation, model: Path) -> Truecaser | None:
@@ -109,8 +110,23 @@ def prepare_training_file(raw: Path, output: Path, preparation: Preparation, mod
     cased = [_decode(line) for line in replace(preparation, casing="keep").apply(read_lines(raw))]
     truecaser = Truecaser.learn(cased)
     truecaser.save(model)
-    _write(output, (_encode(truecaser.apply(text)) for text in cased))
+    write_lines(output, (_encode(truecaser.apply(text)) for text in cased))
     return truecaser
+
+
+def require_unescaped(path: Path) -> None:
+    """Check that a text whose special characters are to be escaped has no escapes yet: `&apos;` would get another one.
+
+    Raises:
+        UserError: it has, or it cannot be read.
+    """
+    for number, line in enumerate(read_lines(path), 1):
+        found = _ESCAPE.search(_decode(line))
+        if found:
+            raise UserError(
+                f"{path}: line {number}: has `{found[0]}`, as text that is escaped for Moses; give --escaped, or write "
+                f"`{unescape(found[0])}` if only some lines are"
+            )
 
 
 def escape(text: str) -> str:
@@ -129,11 +145,6 @@ def _decode(line: bytes) -> str:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _write(output: Path, lines: Iterable[bytes]) -> None:
-    with open_output(output) as stream:
-        stream.writelines(line + b"\n" for line in lines)
 
 
 def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:

@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from moses_integration.build.phrase_pairs import PhrasePairs
 
-REORDERING_TABLE = "reordering-table.wbe-msd-bidirectional-fe.gz"
+REORDERING_TYPE = "wbe-msd-bidirectional-fe"
+REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"
 _SMOOTHING = 0.5
 
 

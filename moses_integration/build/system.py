@@ -5,6 +5,7 @@
       preparation.json  (truecase.en truecase.fr)  build.json
       corpus/  train.en train.fr train.align    the prepared text that all was made from
       (validation/  phrase-table.gz and what belongs to it: phrase pairs of other sentences, for `phrasescore train`)
+      (building/    what a build that failed was about; the next one removes it)
 
 Every file is in Moses' own format, so what one toolkit builds the other can tune and decode.
 """
@@ -12,6 +13,7 @@ Every file is in Moses' own format, so what one toolkit builds the other can tun
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,19 +25,28 @@ from moses_integration.build.alignment import align
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
-from moses_integration.build.prepare import Casing, Preparation, prepare_file, prepare_training_file
+from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
+from moses_integration.build.prepare import (
+    Casing,
+    Preparation,
+    prepare_file,
+    prepare_training_file,
+    require_unescaped,
+)
+from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
+from moses_integration.build.reordering import REORDERING_TYPE
 from moses_integration.build.translation_tables import build_tables as build_embedded_tables
 from moses_integration.build.truecaser import Truecaser
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
+from moses_integration.words import split_words
 from phrasescore import __version__
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, write_atomically
 
-PHRASE_TABLE = "phrase-table.gz"
+CORPUS = "corpus"
 VALIDATION = "validation"
-REORDERING_TYPE = "wbe-msd-bidirectional-fe"
-REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"
+_BUILDING = "building"
 INI = "moses.ini"
 PREPARATION = "preparation.json"
 REPORT = "build.json"
@@ -84,7 +95,7 @@ class TextSettings:
     source_language: str
     target_language: str
     tokenise: bool = True
-    casing: Casing = "lower"
+    casing: Casing = "true"
     escape: bool = True
 
     def of(self, side: str) -> Preparation:
@@ -122,6 +133,8 @@ def build_system(
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
+    An earlier system in the folder stays as it was until the new one is complete.
+
     Args:
         source: raw or prepared text, a sentence a line.
         target: its translation, line by line.
@@ -135,7 +148,9 @@ def build_system(
     Raises:
         UserError: the text cannot be used, or a step fails.
     """
-    (folder / "corpus").mkdir(parents=True, exist_ok=True)
+    new = folder / _BUILDING
+    shutil.rmtree(new, ignore_errors=True)
+    (new / CORPUS).mkdir(parents=True)
     report: dict[str, Any] = {"version": __version__, "settings": asdict(settings), "seconds": {}}
     text = settings.text
 
@@ -147,12 +162,12 @@ def build_system(
         say(f"{name}: {report['seconds'][name]:.0f} s")
 
     languages = text.source_language, text.target_language
-    corpus = Corpus.in_folder(folder / "corpus", "train", languages)
-    others = None if validation is None else Corpus.in_folder(folder / "corpus", VALIDATION, languages)
+    corpus = Corpus.in_folder(new / CORPUS, "train", languages)
+    others = None if validation is None else Corpus.in_folder(new / CORPUS, VALIDATION, languages)
     with step("text"):
-        report["text"] = _prepare_corpus(source, target, corpus, folder, settings, keep_all=alignment is not None)
+        report["text"] = _prepare_corpus(source, target, corpus, new, settings, keep_all=alignment is not None)
         if validation is not None and others is not None:
-            report["validation_text"] = _prepare_validation(validation, others, SystemText(folder, text), settings)
+            report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings)
     with step("alignment"):
         method, seed = settings.alignment_method, settings.seed
         if others is not None:
@@ -161,23 +176,34 @@ def build_system(
             report["alignment"] = asdict(align(corpus.source, corpus.target, corpus.alignment, method, seed=seed))
         if alignment is not None:
             write_atomically(corpus.alignment, read_bytes(alignment))
-    # From here on the folder holds the files of this run, which an earlier run's moses.ini does not fit.
-    (folder / INI).unlink(missing_ok=True)
     with step("tables"):
-        built = build_tables(corpus, folder, settings.longest_phrase)
+        built = build_tables(corpus, new, settings.longest_phrase)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
         if others is not None:
-            (folder / VALIDATION).mkdir(exist_ok=True)
+            (new / VALIDATION).mkdir(exist_ok=True)
             of_others = build_embedded_tables(
-                others.source, others.target, others.alignment, folder / VALIDATION, settings.longest_phrase
+                others.source, others.target, others.alignment, new / VALIDATION, settings.longest_phrase
             )
             report["validation"] = asdict(of_others)
-    language_model = folder / f"lm.{text.target_language}.arpa"
+    language_model = new / f"lm.{text.target_language}.arpa"
     with step("language model"):
-        report["language_model"] = asdict(build_language_model(corpus.target, language_model, settings.order))
-    write_atomically(folder / PREPARATION, json.dumps(asdict(text), indent=2).encode())
-    write_atomically(folder / REPORT, json.dumps(report, indent=2, default=str).encode())
+        estimated = build_language_model(corpus.target, language_model, settings.order)
+        report["language_model"] = asdict(estimated)
+        say(f"language model: by {'our own estimator' if estimated.estimator == 'embedded' else estimated.estimator}")
+    write_atomically(new / PREPARATION, json.dumps(asdict(text), indent=2).encode())
+    write_atomically(new / REPORT, json.dumps(report, indent=2, default=str).encode())
+    _replace_system(folder, new)
     return write_initial_ini(folder, language_model.name, settings.order)
+
+
+def _replace_system(folder: Path, new: Path) -> None:
+    """Let the files of a new system take the place of an earlier one's; only a complete system has a moses.ini."""
+    (folder / INI).unlink(missing_ok=True)
+    for name in (CORPUS, VALIDATION):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in list(new.iterdir()):
+        path.replace(folder / path.name)
+    new.rmdir()
 
 
 def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni:
@@ -209,16 +235,36 @@ def _prepare_corpus(
     # Now, for later a message would name files that the user has never seen.
     for _ in read_pairs(source, target):
         pass
+    if text.escape and not text.tokenise:
+        require_unescaped(source)
+        require_unescaped(target)
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))
         prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}")
     if keep_all:
+        _require_same_words(source, corpus.source)
+        _require_same_words(target, corpus.target)
         return {"kept": "all, for the alignment is given"}
     report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
     for path in whole:
         path.unlink()
     return asdict(report)
+
+
+def _require_same_words(raw: Path, prepared: Path) -> None:
+    """Check that preparation split no word: a ready alignment counts the words of the raw text.
+
+    Raises:
+        UserError: it did.
+    """
+    for number, lines in enumerate(read_pairs(raw, prepared), 1):
+        before, after = (len(split_words(line)) for line in lines)
+        if before != after:
+            raise UserError(
+                f"{raw}: line {number}: has {before} words but {after} when prepared, so the alignment does not fit; "
+                "give the tokenised text that was aligned, its words separated by blanks, and --tokenised"
+            )
 
 
 def _prepare_validation(
@@ -242,19 +288,23 @@ class SystemText:
 
     @classmethod
     def of(cls, ini: MosesIni) -> SystemText | None:
-        """Return what lies beside the phrase table of a system; None if it was not built by `build_system`.
+        """Return what lies beside a file of the system or its moses.ini; None if `build_system` did not make any.
+
+        The annotated table and the tuned moses.ini may stand elsewhere; the other files are where they were built.
 
         Raises:
             UserError: the file is damaged.
         """
-        folder = ini.path_of(ini.phrase_table()).parent
-        path = folder / PREPARATION
-        if not path.exists():
-            return None
-        try:
-            return cls(folder, TextSettings(**json.loads(read_bytes(path))))
-        except (ValueError, TypeError) as error:
-            raise UserError(f"{path}: is damaged ({error}); build the system again") from error
+        files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
+        for folder in (*(file.parent for file in files), ini.folder):
+            path = folder / PREPARATION
+            if not path.exists():
+                continue
+            try:
+                return cls(folder, TextSettings(**json.loads(read_bytes(path))))
+            except (ValueError, TypeError) as error:
+                raise UserError(f"{path}: is damaged ({error}); build the system again") from error
+        return None
 
     def prepare(self, side: str, raw: Path, prepared: Path) -> None:
         """Prepare a dev or test text, line by line."""

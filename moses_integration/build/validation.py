@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from moses_integration.build.alignment import AlignmentReport, align
 from moses_integration.build.corpus import Corpus
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import read_lines, write_lines
 
 
 def align_together(corpus: Corpus, validation: Corpus, method: str, seed: int) -> AlignmentReport:
@@ -23,16 +23,10 @@ def align_together(corpus: Corpus, validation: Corpus, method: str, seed: int) -
     """
     with TemporaryDirectory(prefix=".together", dir=corpus.alignment.parent) as folder:
         source, target, links = (Path(folder) / name for name in ("source", "target", "links"))
-        _write_lines(source, corpus.source, validation.source)
-        _write_lines(target, corpus.target, validation.target)
+        write_lines(source, chain(read_lines(corpus.source), read_lines(validation.source)))
+        write_lines(target, chain(read_lines(corpus.target), read_lines(validation.target)))
         report = align(source, target, links, method, seed=seed)
         lines = read_lines(links)
         for part in (corpus, validation):
-            with open_output(part.alignment) as stream:
-                stream.writelines(line + b"\n" for _, line in zip(read_lines(part.source), lines, strict=False))
+            write_lines(part.alignment, (line for _, line in zip(read_lines(part.source), lines, strict=False)))
     return report
-
-
-def _write_lines(path: Path, *parts: Path) -> None:
-    with open_output(path) as stream:
-        stream.writelines(line + b"\n" for line in chain.from_iterable(map(read_lines, parts)))

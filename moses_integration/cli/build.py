@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import add_toolkit_options, natural, toolkit_of
+from moses_integration.cli.options import add_toolkit_option, natural, toolkit_of
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError
@@ -33,14 +33,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             f"--{side}-language", metavar="CODE", help=f"two letters (default: the suffix of --{side}'s name)"
         )
     text.add_argument(
-        "--tokenised", action="store_true", help="the text is tokenised: split at blanks only, and lower-case nothing"
+        "--tokenised", action="store_true", help="the text is tokenised: split at blanks only, and keep capitals"
     )
     text.add_argument(
         "--casing",
         choices=("lower", "true", "keep"),
-        help="what to do with capitals (default: lower; keep if tokenised)",
+        help="what to do with capitals; true writes each word as it is mostly written inside of sentences, and begins "
+        "translations with a capital (default: true; keep if tokenised)",
     )
-    text.add_argument("--escaped", action="store_true", help="Moses' special characters are escaped already")
+    text.add_argument("--escaped", action="store_true", help="the text has Moses' escapes already, as &apos;")
     text.add_argument(
         "--longest-sentence", type=positive, default=80, metavar="N", help="drop longer ones (default: %(default)s)"
     )
@@ -49,7 +50,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     models = parser.add_argument_group("models")
     models.add_argument(
-        "--alignment", type=Path, metavar="FILE", help="a ready word alignment of all lines: 0-0 1-2 ..."
+        "--alignment",
+        type=Path,
+        metavar="FILE",
+        help="a ready word alignment of all lines, 0-0 1-2 ..., whose words are those between blanks",
     )
     models.add_argument(
         "--aligner", choices=METHODS, default="eflomal", help="how to align words (default: %(default)s)"
@@ -79,7 +83,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="other sentences and their translations: FOLDER/validation/phrase-table.gz gets their phrase pairs, for "
         "`phrasescore train --validation`",
     )
-    add_toolkit_options(parser)
+    add_toolkit_option(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -98,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             f"{args.source}: source and target language are both `{languages[0]}`; give --source-language and "
             "--target-language"
         )
-    casing: Casing = args.casing or ("keep" if args.tokenised else "lower")
+    casing: Casing = args.casing or ("keep" if args.tokenised else "true")
     settings = BuildSettings(
         TextSettings(*languages, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
         alignment_method=args.aligner,

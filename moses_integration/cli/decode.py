@@ -11,6 +11,7 @@ from moses_integration.cli.options import (
     add_text_options,
     add_toolkit_options,
     prepare_text,
+    read_ini,
     require_writable,
     toolkit_of,
     work_folder,
@@ -73,16 +74,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.build.system import SystemText
-    from moses_integration.ini import MosesIni
     from moses_integration.toolkit import NbestRequest
-    from phrasescore.files import STANDARD_STREAM, open_output, read_bytes, read_lines, write_atomically
+    from phrasescore.files import STANDARD_STREAM, read_bytes, read_lines, write_atomically, write_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_writable(args.output, nbest.path if nbest else None)
     if nbest and str(nbest.path) == str(args.output) == STANDARD_STREAM:
         raise UsageError("--nbest -: the translations go to standard output already; give -o FILE or another file here")
-    toolkit = toolkit_of(args, Reporter(quiet=args.quiet))
-    ini = MosesIni.read(args.ini)
+    reporter = Reporter(quiet=args.quiet)
+    toolkit = toolkit_of(args, reporter)
+    ini = read_ini(args.ini, toolkit, reporter)
     with interrupt_on_sigterm(), work_folder(args.work) as folder:
         raw = folder / "input"
         # Moses loses a last line that has no end.
@@ -96,6 +97,5 @@ def run(args: argparse.Namespace) -> int:
         toolkit.decode(ini, source, tokens, nbest, folder)
         text = SystemText.of(ini)
         assert text is not None, "the text was prepared"
-        with open_output(args.output) as stream:
-            stream.writelines(line + b"\n" for line in text.detokenise(read_lines(tokens)))
+        write_lines(args.output, text.detokenise(read_lines(tokens)))
     return 0

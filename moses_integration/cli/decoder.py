@@ -103,7 +103,8 @@ def _run(arguments: Sequence[str]) -> int:
     verbose = _whole(switches, "verbose", 1)
     for section in ignored_sections(ini):
         if verbose:
-            print(f"phrasescore-decoder: [{section}] of {ini.name} has no meaning here", file=sys.stderr)
+            passed_over = f"{ini.name}: [{section}] is passed over by this decoder; remove it, or use Moses"
+            print(f"phrasescore-decoder: {passed_over}", file=sys.stderr)
     sentences = [split_words(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
     with DecoderPool(ini, settings, sentences, processes) as pool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
 
 from phrasescore.cli import main as phrasescore
@@ -39,6 +40,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    try:
+        code = _annotate(args)
+    except SystemExit as end:
+        # Wrong options of `phrasescore train`, or SIGTERM.
+        code = end.code if isinstance(end.code, int) else 1
+    if code:
+        # EMS does not look at it, but for these words (experiment.perl, check_if_crashed).
+        print(f"phrasescore-smt ems-hook: failed with exit code {code}", file=sys.stderr)
+    return code
+
+
+def _annotate(args: argparse.Namespace) -> int:
+    """Train a network if there is none, and put its scores into the table; return the exit code."""
     table, model = f"{args.input}.gz", str(args.model)
     # A folder without weights may hold a training run that was stopped; the same command resumes it.
     if args.train is not None and not (args.model / "weights.safetensors").exists():

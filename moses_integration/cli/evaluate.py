@@ -28,6 +28,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="how sacreBLEU splits words; none for tokenised text (default: %(default)s)",
     )
     parser.add_argument(
+        "--lowercase",
+        action="store_true",
+        help="without regard to capitals: for a system of `build --casing lower`, which cannot restore them",
+    )
+    parser.add_argument(
         "--trials", type=positive, default=10_000, metavar="N", help="of the randomisation (default: %(default)s)"
     )
     parser.add_argument(
@@ -43,10 +48,12 @@ def run(args: argparse.Namespace) -> int:
 
     references = list(args.reference)
     if args.baseline is None:
-        result = score(args.translations, references, args.tokenise)
+        result = score(args.translations, references, args.tokenise, args.lowercase)
         print(json.dumps(asdict(result), indent=2) if args.json else f"BLEU {result.bleu:.2f}  {result.signature}")
         return 0
-    comparison = compare(args.translations, args.baseline, references, args.tokenise, args.trials, args.seed)
+    comparison = compare(
+        args.translations, args.baseline, references, args.tokenise, args.trials, args.seed, args.lowercase
+    )
     if args.json:
         print(json.dumps(asdict(comparison), indent=2))
     else:

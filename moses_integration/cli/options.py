@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
     """Add --toolkit and --processes."""
+    add_toolkit_option(parser)
+    add_processes_option(parser)
+
+
+def add_toolkit_option(parser: argparse.ArgumentParser) -> None:
+    """Add --toolkit."""
     parser.add_argument(
         "--toolkit",
         choices=("auto", "moses", "embedded"),
@@ -32,7 +38,6 @@ def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
         help="what does the work: an installed Moses, or the embedded toolkit; auto takes Moses if MOSES_HOME is set "
         "or `moses` is on the PATH (default: %(default)s)",
     )
-    add_processes_option(parser)
 
 
 def add_processes_option(parser: argparse.ArgumentParser) -> None:
@@ -114,10 +119,24 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
     """Return the toolkit asked for, and say which it is when that was left to us."""
     from moses_integration.toolkit import choose_toolkit
 
-    toolkit = choose_toolkit(args.toolkit, args.processes, getattr(args, "binarise", None))
+    toolkit = choose_toolkit(args.toolkit, getattr(args, "processes", None), getattr(args, "binarise", None))
     if args.toolkit == "auto":
         reporter.say(f"toolkit: {toolkit}")
     return toolkit
+
+
+def read_ini(path: Path, toolkit: Toolkit, reporter: Reporter) -> MosesIni:
+    """Read a moses.ini, and say which of its sections the toolkit passes over.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    from moses_integration.ini import MosesIni
+
+    ini = MosesIni.read(path)
+    for section in toolkit.ignored_sections(ini):
+        reporter.say(f"{ini.name}: [{section}] is passed over by the embedded decoder; remove it, or use Moses")
+    return ini
 
 
 @contextmanager
@@ -157,8 +176,8 @@ def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepare
     text = SystemText.of(ini)
     if text is None:
         raise UserError(
-            f"{ini.name}: how its text was prepared is not known, for {ini.path_of(ini.phrase_table()).parent} has no "
-            "preparation.json; give text that is tokenised and escaped as in training, and --prepared"
+            f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
+            "it names; give text that is tokenised and escaped as in training, and --prepared"
         )
     text.prepare(side, raw, prepared)
     return prepared

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import time
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.options import (
     add_binarise_option,
@@ -14,6 +17,7 @@ from moses_integration.cli.options import (
     add_toolkit_options,
     natural,
     prepare_text,
+    read_ini,
     require_writable,
     say_spread,
     toolkit_of,
@@ -22,6 +26,11 @@ from moses_integration.cli.options import (
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, positive
+
+if TYPE_CHECKING:
+    from moses_integration.ini import MosesIni
+
+REPORT_SCHEMA = 1
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,7 +60,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--restarts", type=natural, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
     )
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep logs and lists here")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write weights, BLEU and times as JSON")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and hashes of all files as JSON"
+    )
     add_text_options(parser)
     add_toolkit_options(parser)
     add_binarise_option(parser)
@@ -61,7 +72,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.ini import MosesIni
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import TuningSettings, check_dev_set
     from phrasescore.files import read_lines, write_atomically
@@ -69,8 +79,9 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = MosesIni.read(args.ini)
+    ini = read_ini(args.ini, toolkit, reporter)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
+    rests_on = _rests_on(args, ini) if args.report else {}
     started = time.monotonic()
     with interrupt_on_sigterm(), work_folder(args.work) as folder:
         source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared)
@@ -89,13 +100,40 @@ def run(args: argparse.Namespace) -> int:
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
     if args.report:
         report = {
-            "version": __version__,
+            "schema": REPORT_SCHEMA,
             "toolkit": str(toolkit),
-            "ini": str(args.ini),
-            "settings": asdict(settings),
+            **rests_on,
+            "settings": {**asdict(settings), "prepared": args.prepared},
             "dev_bleu": {"mean": mean, "standard_deviation": deviation},
             "seconds": round(time.monotonic() - started, 1),
             "runs": [asdict(tuning) for tuning in tunings],
         }
         write_atomically(args.report, json.dumps(report, indent=2).encode())
     return 0
+
+
+def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
+    """Return the files that the weights depend on, with their hashes, and versions."""
+    from phrasescore.files import sha256_of
+    from phrasescore.model_folder import WEIGHTS
+
+    def described(path: Path) -> dict[str, str | None]:
+        file = path / WEIGHTS if path.is_dir() else path
+        # Some of Moses' features name what several files begin with.
+        return {"path": str(path), "sha256": sha256_of(file) if file.is_file() else None}
+
+    models = {
+        one.label: {key: described(ini.path_of(one, key)) for key in ("path", "backoff") if key in one.arguments}
+        for one in ini.features()
+    }
+    return {
+        "ini": described(args.ini),
+        "models": {label: files for label, files in models.items() if files},
+        "source": described(args.source),
+        "references": [described(path) for path in args.reference],
+        "versions": {
+            "phrasescore": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "torch")},
+        },
+    }

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import kenlm
 import numpy as np
 
 from moses_integration.decoder.phrases import Array, Feature, Ids, Words
 from phrasescore.errors import UserError
 from phrasescore.lm.backoff import load_kenlm
+
+if TYPE_CHECKING:
+    import kenlm
 
 LN_10 = 2.30258509299405
 """Moses' constant: KenLM's log10 becomes a natural log (moses/Util.h)."""
@@ -60,11 +62,14 @@ class LanguageModel:
         """Load the file.
 
         Raises:
-            UserError: KenLM cannot read it.
+            UserError: KenLM cannot read it, or is not installed.
         """
         if not self.path.exists():
             raise UserError(f"{self.path}: is not there, but the ini names it; mend the line")
         self._model = load_kenlm(self.path)
+        from kenlm import State
+
+        self._new_state: type[kenlm.State] = State
         self._context = self._model.order - 1
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:
@@ -79,7 +84,7 @@ class LanguageModel:
 
     def begin(self, phrases: Sequence[Words]) -> int:
         """Forget all states but the one of `<s>`."""
-        start = kenlm.State()
+        start = self._new_state()
         self._model.BeginSentenceWrite(start)
         self._phrases = [_text(phrase) for phrase in phrases]
         self._states = [start]
@@ -105,7 +110,7 @@ class LanguageModel:
         phrase = self._phrases[number]
         score, before = 0.0, self._states[state]
         for word in phrase[: self._context]:
-            after = kenlm.State()
+            after = self._new_state()
             score += self._model.BaseScore(before, word, after)
             before = after
         if len(phrase) > self._context:
@@ -125,7 +130,7 @@ class LanguageModel:
         return number
 
     def _state_after(self, phrase: tuple[str, ...]) -> kenlm.State:
-        before, after = kenlm.State(), kenlm.State()
+        before, after = self._new_state(), self._new_state()
         self._model.NullContextWrite(before)
         for word in phrase:
             self._model.BaseScore(before, word, after)
@@ -134,7 +139,7 @@ class LanguageModel:
 
     def _word_scores(self, phrase: tuple[str, ...]) -> list[float]:
         """Return log10 of each word given the words of the phrase before it."""
-        before, after = kenlm.State(), kenlm.State()
+        before, after = self._new_state(), self._new_state()
         self._model.NullContextWrite(before)
         scores = []
         for word in phrase:
@@ -143,7 +148,7 @@ class LanguageModel:
         return scores
 
     def _end_score(self, state: int) -> float:
-        score: float = self._model.BaseScore(self._states[state], "</s>", kenlm.State())
+        score: float = self._model.BaseScore(self._states[state], "</s>", self._new_state())
         return score
 
 

@@ -28,6 +28,17 @@ _USED = {
 }
 # They concern memory, messages or threads, not what is translated how.
 _HARMLESS = {"threads", "verbose", "cache", "no-cache", "n-best-list"}
+# They give a derivation other scores than [feature] and [weight] say (moses/Parameter.cpp, moses/StaticData.cpp).
+_CHANGES_SCORES = {
+    "alternate-weight-setting",
+    "early-distortion-cost",
+    "feature-add",
+    "feature-name-overwrite",
+    "feature-overwrite",
+    "weight-add",
+    "weight-file",
+    "weight-overwrite",
+}
 
 
 @dataclass(frozen=True)
@@ -43,8 +54,15 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
     """Return the settings of a moses.ini; what it does not say is Moses' default, or ours for the search.
 
     Raises:
-        UserError: a number is none or out of range, or the system has factors or several decoding paths.
+        UserError: a number is none or out of range, the system has factors or several decoding paths, or a section
+            changes scores in a way that the embedded decoder does not know.
     """
+    for name in ini.sections():
+        if name in _CHANGES_SCORES:
+            raise UserError(
+                f"{ini.name}: [{name}] changes the scores, and the embedded decoder does not know it; say it in "
+                "[feature] and [weight], or use Moses"
+            )
     if ini.values("input-factors") not in ([], ["0"]) or ini.values("mapping") not in ([], ["0 T 0"]):
         raise UserError(
             f"{ini.name}: has factors or several decoding paths; the embedded decoder knows words and one table only, "
@@ -90,5 +108,5 @@ def _whole(ini: MosesIni, section: str, default: int) -> int:
 
 
 def ignored_sections(ini: MosesIni) -> list[str]:
-    """Return the sections that may change what Moses translates and that the embedded decoder does not know."""
+    """Return the sections that may change what Moses finds and that the embedded decoder passes over."""
     return [name for name in ini.sections() if name not in _USED | _HARMLESS]

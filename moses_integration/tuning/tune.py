@@ -195,9 +195,7 @@ class Tuner:
         return {label: all_F[columns].tolist() for label, columns in self._model.columns.items()}
 
 
-def check_dev_set(
-    sentences: Sequence[bytes], references: References, names: tuple[object, object] = ("dev text", "reference")
-) -> None:
+def check_dev_set(sentences: Sequence[bytes], references: References, names: tuple[object, object]) -> None:
     """Check that there are sentences, and references for each; `names` are those of the files, for messages.
 
     Raises:

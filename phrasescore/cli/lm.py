@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from phrasescore import __version__
 from phrasescore.cli.console import Reporter, stop_on_signals
 from phrasescore.cli.options import (
     add_device_options,
@@ -18,7 +20,7 @@ from phrasescore.cli.options import (
 from phrasescore.cli.training import add_training_options, read_settings, run_trainer
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines
+from phrasescore.files import display_name, read_lines, sha256_of
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.training.config import TrainingConfig
@@ -31,6 +33,7 @@ _SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConf
 _FOR_OTHERS = {"teacher_forcing"}
 """Settings of training that are refused here."""
 _AUTO = "auto"
+REPORT_SCHEMA = 1
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -112,6 +115,9 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--weight-text", type=Path, metavar="TEXT", help="tokenised text for --interpolate auto, not the one scored"
     )
     parser.add_argument("--summary", action="store_true", help="print the perplexity of each model, not the scores")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the perplexities, and what they rest on, as JSON"
+    )
     add_device_options(parser)
     parser.set_defaults(run=run_score, command="lm score")
 
@@ -155,8 +161,27 @@ class _Scored:
     """A text and what the models give to its words."""
 
     sentences: list[list[bytes]]
+    digest: str
+    """SHA-256 of the text."""
     network: list[Scores]
     backoff: list[Scores]
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What is known of a text, counted as KenLM's `query` counts: ends of sentences are words, unknown words count."""
+
+    sentences: int
+    words: int
+    """Ends of sentences among them."""
+    outside_shortlist: int
+    unknown_to_backoff: int | None
+    """None without a back-off model, as below."""
+    network: float
+    """Perplexity, as below."""
+    backoff: float | None
+    interpolation: float | None
+    """None if the models are not interpolated."""
 
 
 def run_score(args: argparse.Namespace) -> int:
@@ -175,8 +200,14 @@ def run_score(args: argparse.Namespace) -> int:
     if weight is not None:
         pairs = zip(scored.network, scored.backoff, strict=True)
         final = [interpolate(first, second, weight) for first, second in pairs]
+    summary = _summarise(scorer, scored, None if weight is None else final)
+    if args.report:
+        from phrasescore.files import write_atomically
+        from phrasescore.model_folder import to_json
+
+        write_atomically(args.report, to_json(_make_report(args, scorer, scored, summary, weight)))
     if args.summary:
-        print(_summary(scorer, scored, final, weight), end="")
+        print(_as_text(scorer, summary, weight), end="")
     else:
         sys.stdout.writelines(f"{scores.sum():.9g}\n" for scores in final)
     return 0
@@ -205,36 +236,81 @@ def _learn_weight(scorer: NeuralLmScorer, text: Path) -> float:
 def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
     import numpy as np
 
-    sentences = [[word for word in line.split(b" ") if word] for line in read_lines(path)]
+    digest, sentences = hashlib.sha256(), []
+    for line in read_lines(path):
+        digest.update(line + b"\n")
+        sentences.append([word for word in line.split(b" ") if word])
     if not sentences:
         raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
     network = scorer.word_log_probs(sentences)
     model = scorer.backoff
     backoff = [] if model is None else [np.array(model.sentence_log_probs(sentence)) for sentence in sentences]
-    return _Scored(sentences, network, backoff)
+    return _Scored(sentences, digest.hexdigest(), network, backoff)
 
 
-def _summary(scorer: NeuralLmScorer, scored: _Scored, final: list[Scores], weight: float | None) -> str:
-    """Return what is known of a text, as KenLM's `query` counts: per word and end of sentence, unknown words too."""
+def _summarise(scorer: NeuralLmScorer, scored: _Scored, interpolated: list[Scores] | None) -> _Summary:
     from phrasescore.lm.perplexity import flatten, perplexity
 
     words = [word for sentence in scored.sentences for word in sentence]
-    outside = sum(scorer.word_id(word) >= scorer.shortlist for word in words)
+    model = scorer.backoff
+    return _Summary(
+        sentences=len(scored.sentences),
+        words=len(words) + len(scored.sentences),
+        outside_shortlist=sum(scorer.word_id(word) >= scorer.shortlist for word in words),
+        unknown_to_backoff=None if model is None else sum(not model.knows(word) for word in words),
+        network=perplexity(flatten(scored.network)),
+        backoff=None if model is None else perplexity(flatten(scored.backoff)),
+        interpolation=None if interpolated is None else perplexity(flatten(interpolated)),
+    )
+
+
+def _as_text(scorer: NeuralLmScorer, summary: _Summary, weight: float | None) -> str:
     rows = [
-        ("sentences", f"{len(scored.sentences):,}"),
-        ("words and ends of sentences", f"{len(words) + len(scored.sentences):,}"),
-        ("words outside the shortlist", f"{outside:,}"),
-        ("perplexity of the neural language model", f"{perplexity(flatten(scored.network)):.3f}"),
+        ("sentences", f"{summary.sentences:,}"),
+        ("words and ends of sentences", f"{summary.words:,}"),
+        ("words outside the shortlist", f"{summary.outside_shortlist:,}"),
+        ("perplexity of the neural language model", f"{summary.network:.3f}"),
     ]
-    if scorer.backoff is None:
+    if summary.backoff is None:
         rows.append(("", "words outside the shortlist share one probability: no distribution over words; --backoff"))
     else:
-        unknown = sum(not scorer.backoff.knows(word) for word in words)
-        rows.append(("perplexity of the back-off model", f"{perplexity(flatten(scored.backoff)):.3f}"))
-        rows.append(("words unknown to the back-off model", f"{unknown:,}"))
+        rows.append(("perplexity of the back-off model", f"{summary.backoff:.3f}"))
+        rows.append(("words unknown to the back-off model", f"{summary.unknown_to_backoff:,}"))
     if scorer.unnormalised:
         rows.append(("", "the network's scores are not normalised: what they give only estimates a perplexity"))
     if weight is not None:
         rows.append(("weight of the neural language model", f"{weight:.4f}"))
-        rows.append(("perplexity of the interpolation", f"{perplexity(flatten(final)):.3f}"))
+        rows.append(("perplexity of the interpolation", f"{summary.interpolation:.3f}"))
     return "".join(f"{name:41}{value}\n" for name, value in rows)
+
+
+def _make_report(
+    args: argparse.Namespace, scorer: NeuralLmScorer, scored: _Scored, summary: _Summary, weight: float | None
+) -> dict[str, Any]:
+    """Return the perplexities and what they rest on."""
+    import torch
+
+    return {
+        "schema": REPORT_SCHEMA,
+        "model": {"folder": str(args.model), "weights_sha256": scorer.model.weights_digest},
+        "backoff": args.backoff and {"path": str(args.backoff), "sha256": sha256_of(args.backoff)},
+        "unnormalised": scorer.unnormalised,
+        "text": {
+            "path": str(args.text),
+            "sha256": scored.digest,
+            "sentences": summary.sentences,
+            "words": summary.words,
+            "outside_shortlist": summary.outside_shortlist,
+            "unknown_to_backoff": summary.unknown_to_backoff,
+        },
+        "weight": weight,
+        "weight_text": args.weight_text and {"path": str(args.weight_text), "sha256": sha256_of(args.weight_text)},
+        "perplexity": {
+            "network": summary.network,
+            "backoff": summary.backoff,
+            "interpolation": summary.interpolation,
+        },
+        "is_distribution": scorer.is_distribution,
+        "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
+        "versions": {"phrasescore": __version__, "torch": torch.__version__},
+    }

@@ -18,8 +18,8 @@ from phrasescore.pairs import orient
 from phrasescore.scoring.background import read_ahead, write_behind
 from phrasescore.scoring.columns import count_column, score_column
 from phrasescore.scoring.engine import DamagedWeightsError, EncodedPairs, Scorer, Scores
-from phrasescore.table.entry import Entry, LineFault, cut_line
-from phrasescore.table.reader import Chunk, TableReader
+from phrasescore.table.entry import Entry, LineFault, cut_line, quote
+from phrasescore.table.reader import Chunk, FaultyLine, TableReader
 
 UnknownSide = Literal["target", "source", "both"]
 NEUTRAL = b"1"
@@ -112,10 +112,12 @@ def _run(
                 if faulty.fault.is_about_the_table:
                     raise reader.error(faulty)
                 counts.first_fault = counts.first_fault or str(reader.error(faulty))
+            if columns.replaced is not None:
+                numbered = enumerate(chunk.entries, counts.lines_read - chunk.lines_read + 1)
+                entries = [_without(entry, columns.replaced, reader, number) for number, entry in numbered]
+                chunk = replace(chunk, entries=entries)
             if only_sources is not None:
                 chunk = chunk.keep_sources(only_sources)
-            if columns.replaced is not None:
-                chunk = replace(chunk, entries=[_without(entry, columns.replaced, reader) for entry in chunk.entries])
             entries = chunk.entries
             yield (
                 chunk,
@@ -139,12 +141,16 @@ def _run(
     return counts
 
 
-def _without(entry: Entry, last: str, reader: TableReader) -> Entry:
-    """Return an entry without its last score, which must be the one expected."""
+def _without(entry: Entry, last: str, reader: TableReader, number: int) -> Entry:
+    """Return the entry of a line without its last score, which must be the one expected."""
     others, _, score = entry.scores.rpartition(b" ")
     if score != last.encode() or not others:
-        pair = b" ||| ".join(entry[:2]).decode("utf-8", "replace")
-        raise UserError(f"{reader.path}: `{pair}` has the last score {score.decode()} where {last} is to be replaced")
+        fault = LineFault(
+            "field 3 (scores)",
+            f"ends in {quote(score)} where {last} is to be replaced",
+            "give --replace-last what ends every line: 2.718 if the table was made with Moses' --PhraseCount",
+        )
+        raise reader.error(FaultyLine(b" ||| ".join(entry[:2]), number, fault))
     return entry._replace(scores=others)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import subprocess
 import sys
@@ -67,6 +69,33 @@ def test_interpolation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     fixed = [values(score(capsys, *arguments, weight))[name] for weight in ("0", "0.5", "1")]
     assert [fixed[2], fixed[0]] == parts
     assert found[name] <= min(fixed) + 0.1
+
+
+def test_the_report_has_what_the_perplexities_rest_on(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--backoff", ARPA, "--interpolate", "auto", "--weight-text", MINI / "dev.fr", "--summary")
+    shown = values(score(capsys, MINI / "test.fr", "-m", folder, *options, "--report", tmp_path / "report.json"))
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    names = {"network": "neural language model", "backoff": "back-off model", "interpolation": "interpolation"}
+    for key, name in names.items():
+        assert report["perplexity"][key] == pytest.approx(shown[f"perplexity of the {name}"], abs=1e-3)
+    assert report["weight"] == pytest.approx(shown["weight of the neural language model"], abs=1e-4)
+    assert report["text"]["words"] == shown["words and ends of sentences"]
+    assert report["text"]["unknown_to_backoff"] == shown["words unknown to the back-off model"]
+    files = {"text": MINI / "test.fr", "weight_text": MINI / "dev.fr", "backoff": Path(ARPA)}
+    for key, path in files.items():
+        assert report[key]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    weights = (folder / "weights.safetensors").read_bytes()
+    assert report["model"]["weights_sha256"] == hashlib.sha256(weights).hexdigest()
+
+
+def test_a_report_without_a_backoff_model(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores = score(capsys, MINI / "test.fr", "-m", folder, "--report", tmp_path / "report.json").splitlines()
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert len(scores) == report["text"]["sentences"]
+    assert (report["backoff"], report["weight"], report["is_distribution"]) == (None, None, False)
+    assert report["perplexity"]["backoff"] is report["perplexity"]["interpolation"] is None
 
 
 def test_without_a_backoff_model_the_scores_are_flagged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,19 +1,26 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments.ablation.config import Config, read_config
-from experiments.ablation.report import side_by_side, table, write_report
+from experiments.ablation.report import markdown, side_by_side, table
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.run import Ablation
+from experiments.report.loaded import LoadedAblation
+from experiments.report.page import Contents, page
 from experiments.steps import Steps
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
+from tests.conftest import MINI
 
 CONFIGS = Path(__file__).parents[2] / "experiments" / "ablation" / "configs"
 
@@ -26,7 +33,19 @@ def silent(text: str) -> None:
 def test_configurations_are_valid(path: Path) -> None:
     config = read_config(path)
     assert config.rows[0].name == BASELINE
-    assert len(config.seeds) > 1
+    if path.stem == "demo":
+        assert [row.name for row in config.rows] == [BASELINE, "+RNN"]
+        return
+    assert len(config.seeds) >= 3
+    assert {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"} <= {row.name for row in config.rows}
+    for option, words in ("network", _options("train")), ("language_model", _options("lm", "train")):
+        assert {word for word in getattr(config, option) if word.startswith("--")} <= words
+
+
+def _options(*command: str) -> set[str]:
+    """The options of a command, as its help says."""
+    done = subprocess.run([sys.executable, "-m", "phrasescore", *command, "--help"], capture_output=True, check=True)
+    return set(re.findall(r"--[a-z][a-z-]*", done.stdout.decode()))
 
 
 def test_network_options_become_those_of_train(tmp_path: Path) -> None:
@@ -50,12 +69,26 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("rows = ['+XYZ']", "+XYZ is neither baseline nor made of +RNN"),
         ("rows = ['+WP']", "+WP has WP without RNN"),
         ("rows = ['RNN']", "RNN is neither"),
+        ("rows = ['+RNN+WP+WP-BOTH']", "has more than one of WP, WP-SOURCE, WP-BOTH"),
+        ("rows = ['+RNN+CSLM', '+CSLM+RNN']", "rows has a row twice"),
+        ("rows = 'baseline'", "give different names"),
+        ("toolkit = 'mosses'", "toolkit is 'mosses'; choose one of auto, moses, embedded"),
+        ("seeds = '12'", "seeds is '12'; give different whole numbers"),
+        ("seeds = []", "give different whole numbers"),
+        ("seeds = [1, 1]", "give different whole numbers"),
+        ("seeds = [true]", "give different whole numbers"),
+        ("seeds = [-1]", "give different whole numbers"),
+        ("network = 3", "`network` must be a section"),
+        ("[build]\naligner = 'giza'", "aligner is 'giza'; choose one of ibm1"),
+        ("[decoder]\nstack = '50'", "stack is '50'; give a whole number"),
+        ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
+        ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
         ("rows = [", "is not TOML"),
     ],
 )
 def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.toml").write_text(text)
-    with pytest.raises(UserError, match=message.replace("+", r"\+")):
+    with pytest.raises(UserError, match=re.escape(message)):
         read_config(tmp_path / "a.toml")
 
 
@@ -69,6 +102,13 @@ def test_a_row_is_its_parts() -> None:
     listed = Row.parse("+RNN+CSLM+RESCORING+S2S")
     assert (listed.listed, listed.decoded.name) == (("CSLM", "S2S"), "+RNN")
     assert Row.parse("+CSLM+S2S").decoded.name == "+CSLM"
+    sides = {name: Row.parse(f"+RNN+{name}").columns()[0] for name in ("WP", "WP-SOURCE", "WP-BOTH")}
+    assert {name: column.options[-1] for name, column in sides.items()} == {
+        "WP": "target",
+        "WP-SOURCE": "source",
+        "WP-BOTH": "both",
+    }
+    assert len({column.name for column in sides.values()}) == 3
     many = Row.parse("+RNN+REVERSE+ENSEMBLE+PER-WORD").columns()
     assert [(column.name, len(column.networks)) for column in many] == [("ensemble-per-word", 3), ("reverse", 1)]
 
@@ -103,7 +143,8 @@ def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
 
 def fake_row(dev: float, tests: list[float]) -> dict[str, Any]:
     seeds = [
-        {"seed": i, "dev_bleu": dev, "test_bleu": t, "signature": "sig", "weights": {}} for i, t in enumerate(tests)
+        {"seed": i, "dev_bleu": dev, "test_bleu": t, "signature": "sig", "weights": {"LM0": [0.25 + i / 2]}}
+        for i, t in enumerate(tests)
     ]
     mean = sum(tests) / len(tests)
     return {
@@ -129,13 +170,84 @@ def fake_report() -> dict[str, Any]:
     }
 
 
-def test_the_table_shows_difference_and_significance(tmp_path: Path) -> None:
+def test_the_table_shows_difference_and_significance() -> None:
     text = table(fake_report())
+    assert "toy en-fr: 10 sentence pairs, 1,234 phrase pairs, dev 10, test 10 sentences with 1 reference(s)" in text
     assert "| +RNN | 51.00 ± 0.00 | 42.00 ± 0.50 | +1.50 (p = 0.0123) |  | 1.0 min |" in text
+    assert "sacreBLEU does with nrefs:1|case:mixed|eff:no|tok:none|smooth:none." in text
     assert "rnn: 2.50 nats per pair on held-out pairs of the table.\n" in text
-    write_report(fake_report(), tmp_path)
-    assert (tmp_path / "report.md").read_text() == text
-    assert (tmp_path / "bleu.png").read_bytes().startswith(b"\x89PNG")
+    assert markdown(fake_report()).startswith(text)
+
+
+def test_dev_bleu_is_not_said_to_be_ours_where_moses_tuned() -> None:
+    text = table({**fake_report(), "toolkit": "Moses in /opt/moses"})
+    assert "smooth:none" not in text
+    assert "what Moses' mert says" in text
+
+
+def test_the_report_shows_weights_as_means_over_the_seeds() -> None:
+    lines = markdown(fake_report()).splitlines()
+    assert "| feature | baseline | +RNN |" in lines
+    assert "| LM0 | 0.500 | 0.500 |" in lines
+
+
+def test_the_report_shows_what_translating_costs() -> None:
+    report = fake_report()
+    report["rows"][BASELINE]["translating"] = cost(cold=0.03, warm=0.03)
+    report["rows"]["+RNN"]["translating"] = cost(cold=0.3, warm=0.06, queries=200.0, served=(0.5, 0.99))
+    lines = markdown(report).splitlines()
+    assert "| baseline | 40.50 ± 0.50 | 0.0300 | 0.0300 |  | 1.0 | 1.0 |  |  |  |" in lines
+    assert "| +RNN | 42.00 ± 0.50 | 0.3000 | 0.0600 |  | 10.0 | 2.0 | 200 | 50.0% | 99.0% |" in lines
+    report["rows"]["+RNN"]["translating"]["rescoring"] = 0.25
+    assert "| 0.2500 | 10.0 | 2.0 | 200 |" in markdown(report)
+    assert "CPU seconds" not in markdown(fake_report())
+
+
+def cost(cold: float, warm: float, queries: float = 0.0, served: tuple[float, float] | None = None) -> dict[str, Any]:
+    passes = zip(("cold", "warm"), (cold, warm), served or (None, None), strict=True)
+    return {
+        "sentences": 5,
+        **{name: {"seconds": seconds, "queries": queries, "served": share} for name, seconds, share in passes},
+    }
+
+
+def test_the_report_shows_perplexities() -> None:
+    report = fake_report()
+    report["networks"]["cslm"] = {
+        "best": {"held_out": None, "validation": {"per_word": 3.0}},
+        "perplexities": [
+            {
+                "unnormalised": False,
+                "weight": 0.6,
+                "perplexity": {"network": 21.0, "backoff": 20.0, "interpolation": 17.0},
+                "text": {"words": 200, "outside_shortlist": 3},
+            }
+        ],
+    }
+    assert (
+        "cslm, perplexity of the test text: 21.00, of the n-gram model 20.00, interpolated 17.00 (15.0% below the "
+        "n-gram model's; weight 0.60, from the dev text); 1.50% of the words are outside the shortlist.\n"
+    ) in table(report)
+
+
+def test_the_pairs_of_a_table_are_counted_where_moses_made_it(tmp_path: Path) -> None:
+    (tmp_path / "system").mkdir()
+    shutil.copy(MINI / "phrase-table.gz", tmp_path / "system")
+    ablation = Ablation(Config(), tmp_path, {}, silent)
+    assert ablation._count_phrase_pairs({}) == {"phrase_pairs": 19_385}
+    report = {**fake_report(), "build": {"tables": None}}
+    assert "10 sentence pairs, dev 10" in table(report)
+
+
+def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Moses:
+        name = "moses"
+
+    monkeypatch.setattr("experiments.ablation.run.choose_toolkit", lambda name, processes: Moses())
+    rows = [Row.parse(name) for name in (BASELINE, "+CSLM+RESCORING", "+CSLM+S2S")]
+    Ablation(Config(rows=tuple(rows[:2])), tmp_path, {}, silent)
+    with pytest.raises(UserError, match=r"\+CSLM\+S2S: Moses has no neural language model"):
+        Ablation(Config(rows=tuple(rows)), tmp_path, {}, silent)
 
 
 def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:
@@ -168,6 +280,10 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
         embedding = 4
         first_hidden = 5
         second_hidden = 4
+        self_normalise = 0.1
+        [scoring]
+        unnormalised = true
+        rescored = 20
         [sentence_network]
         max_updates = 5
         hidden = 16
@@ -190,6 +306,27 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     assert set(rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
     assert all(0 <= one["p_value"] <= 1 for one in rows["+RNN+CSLM+WP"]["against"].values())
     assert report["rows"][BASELINE]["test_bleu"]["mean"] > 20
+    assert [one["unnormalised"] for one in report["networks"]["cslm"]["perplexities"]] == [False, True]
+    weights = {name: (folder / name / "weights.safetensors").read_bytes() for name in report["networks"]}
+    for name, content in weights.items():
+        assert report["networks"][name]["weights_sha256"] == hashlib.sha256(content).hexdigest()
+    assert report["tables"]["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
+    assert report["machine"]["versions"]["torch"]
+    costs = {name: row["translating"] for name, row in rows.items()}
+    assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
+    assert [name for name, one in costs.items() if "rescoring" in one] == ["+RNN+CSLM+RESCORING+S2S"]
+    assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
+    inside = costs["+RNN+CSLM+WP"]
+    assert inside["cold"]["served"] < inside["warm"]["served"]
+    assert inside["warm"]["served"] > 0.999
+    assert "unnormalised=true" in (folder / "rows" / "+RNN+CSLM+WP.seed1" / "moses.ini").read_text()
+    times = {
+        path.stem: json.loads(path.read_bytes())["seconds"] for path in (folder / "steps").glob("+RNN*.seed1.json")
+    }
+    both = times["+RNN.seed1"] + times["+RNN+CSLM+RESCORING+S2S.seed1"]
+    assert rows["+RNN+CSLM+RESCORING+S2S"]["seconds"] == pytest.approx(both)
+    shown = page(Contents([LoadedAblation.read(folder)]))
+    assert all(words in shown for words in ("Translating multi30k", "outputs taken for ln p", "Phrase pairs that were"))
     assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
     assert MosesIni.read(folder / "rows" / "baseline.seed1" / "moses.ini").values("stack") == ["50"]
     said.clear()

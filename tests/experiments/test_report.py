@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import base64
 import json
+import re
+import struct
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
+from experiments.report.__main__ import parse_arguments, run
+from experiments.report.differences import choose, word_differences
+from experiments.report.embedded import embedded
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
 from phrasescore.errors import UserError
@@ -138,7 +146,11 @@ def test_what_is_missing_is_left_out(folder: Path) -> None:
     report["networks"] = {}
     del report["rows"]["+RNN"]
     (folder / "report.json").write_text(json.dumps(report))
-    checked(page(Contents([LoadedAblation.read(folder)])))
+    text = " ".join(checked(page(Contents([LoadedAblation.read(folder)]))).texts)
+    assert "40.50 ± 0.50" in text
+    # The row stands in the configuration still, but nowhere else.
+    shown = text.split("Provenance of")[0]
+    assert not any(word in shown for word in ("+RNN", "Largest gains", "Networks", "Cost"))
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"version": "0.1"}'])
@@ -146,3 +158,147 @@ def test_a_faulty_report_is_one_sentence(tmp_path: Path, content: str) -> None:
     (tmp_path / "report.json").write_text(content)
     with pytest.raises(UserError, match=r"report\.json: "):
         LoadedAblation.read(tmp_path)
+
+
+def add_language_model(folder: Path) -> None:
+    """Add a network with losses per word, a row that decodes with it, and one that rescores with it."""
+    report = json.loads((folder / "report.json").read_text())
+    evaluation = {
+        "update": 7,
+        "epoch": 2.0,
+        "seconds": 30.0,
+        "training_loss": 2.5,
+        "held_out": None,
+        "validation": {"per_word": 2.0},
+        "best": True,
+    }
+    scored = {
+        "unnormalised": False,
+        "weight": 0.61,
+        "perplexity": {"network": 21.0, "backoff": 20.0, "interpolation": 17.0},
+        "text": {"words": 200, "outside_shortlist": 3},
+    }
+    report["networks"]["cslm"] = {
+        "config": {"model": {"order": 7}},
+        "weights_sha256": "abc123",
+        "best": evaluation,
+        "last": evaluation,
+        "evaluations": [evaluation],
+        "perplexities": [scored, {**scored, "unnormalised": True}],
+    }
+    counts = {"lines_written": 1500, "pairs_clipped": 2}
+    counts |= {"source_words": 100, "source_words_unknown": 4, "target_words": 200, "target_words_unknown": 1}
+    report["tables"] = {"phrase-table.rnn": {"counts": counts}}
+    report["machine"] = {"cpu": "a quick one", "versions": {"torch": "9.9"}}
+    warm = {"seconds": 0.05, "queries": 300.0, "served": 0.995}
+    inside, listed = row([43.0, 44.0], {}), row([42.0, 43.0], {})
+    report["rows"]["baseline"]["translating"] = {
+        "sentences": 3,
+        **{key: {"seconds": 0.04, "queries": 0.0, "served": None} for key in ("cold", "warm")},
+    }
+    inside["translating"] = {"sentences": 3, "cold": {"seconds": 0.5, "queries": 300.0, "served": 0.4}, "warm": warm}
+    for one in listed["seeds"]:
+        del one["iterations"]
+    report["rows"] |= {"+CSLM": inside, "+CSLM+RESCORING": listed}
+    (folder / "report.json").write_text(json.dumps(report))
+    for name in ("+CSLM", "+CSLM+RESCORING"):
+        (folder / "rows" / f"{name}.seed1").mkdir(parents=True)
+        (folder / "rows" / f"{name}.seed1" / "test.out").write_text("A\nD\nE\n")
+
+
+def test_a_language_model_has_perplexities_costs_and_losses_per_word(folder: Path) -> None:
+    add_language_model(folder)
+    text = " ".join(checked(page(Contents([LoadedAblation.read(folder)]))).texts)
+    for figure in (
+        "cslm, outputs taken for ln p",
+        "-15.0%",
+        "0.61",
+        "nats per word",
+        "kept: 2.00",
+        "4.00%",
+        "0.5000",
+        "12.5",
+        "99.5%",
+        "+CSLM+RESCORING: tuned on one n-best list",
+        "a quick one",
+        "abc123",
+    ):
+        assert figure in text, figure
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A report with a table and a picture, as other experiments write them."""
+    other = tmp_path / "what it learnt"
+    other.mkdir()
+    text = "# Learnt\n\n| source | target |\n|---|---|\n| a | b <i><br>c |\n\n![](scatter.png)\n"
+    (other / "report.md").write_text(text)
+    (other / "report.json").write_text('{"probes": 0.5}')
+    (other / "scatter.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(8) + struct.pack(">II", 400, 200) + bytes(100))
+    return other
+
+
+def test_the_reports_of_other_experiments_are_on_the_page(other: Path) -> None:
+    html = embedded(other)
+    found = checked(f"<div>{html}</div>")
+    assert re.search(r"<h3>\s*Learnt</h3>", html)
+    assert "b &lt;i&gt;<br>c" in html
+    [picture] = found.links
+    assert base64.b64decode(picture.removeprefix("data:image/png;base64,")) == (other / "scatter.png").read_bytes()
+    (other / "scatter.svg").write_text("<svg/>")
+    [picture] = checked(f"<div>{embedded(other)}</div>").links
+    assert base64.b64decode(picture.removeprefix("data:image/svg+xml;base64,")) == b"<svg/>"
+
+
+@pytest.mark.parametrize(("content", "message"), [(None, r"scatter\.png"), (b"GIF89a", "is not a PNG")])
+def test_a_picture_that_cannot_be_shown(other: Path, content: bytes | None, message: str) -> None:
+    (other / "scatter.png").unlink()
+    if content is not None:
+        (other / "scatter.png").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        embedded(other)
+
+
+def test_the_files_beside_the_page_hold_what_it_holds(
+    folder: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "results" / "all.html"
+    unfinished = tmp_path / "unfinished"
+    arguments = ["report", str(folder), str(unfinished), "--qualitative", str(other), "-o", str(output)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert run(parse_arguments()) == 0
+    assert f"{unfinished}: has no report.json yet, left out" in capsys.readouterr().err
+    checked(output.read_text())
+    text = output.with_suffix(".md").read_text()
+    assert "| +RNN |" in text
+    [place] = re.findall(r"!\[\]\((.*)\)", text)
+    assert (output.parent / unquote(place)).resolve() == (other / "scatter.png").resolve()
+    assert " " not in place
+    reports = json.loads(output.with_suffix(".json").read_text())
+    assert reports["ablations"][str(folder)]["rows"].keys() == {"baseline", "+RNN"}
+    assert reports["qualitative"] == {str(other): {"probes": 0.5}}
+    assert reports["measurements"] == {}
+
+
+def test_without_any_finished_ablation_there_is_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["report", str(tmp_path), "-o", str(tmp_path / "a.html")])
+    with pytest.raises(UserError, match=r"has no report\.json; run `python -m experiments\.ablation` first"):
+        run(parse_arguments())
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_words_are_new_gone_or_the_same() -> None:
+    assert word_differences("a b c", "a x c d") == [("same", "a"), ("new", "x"), ("same", "c"), ("new", "d")]
+    assert word_differences("a b c", "a c") == [("same", "a"), ("gone", "b"), ("same", "c")]
+    assert word_differences("a", "a") == [("same", "a")]
+
+
+def test_sentences_are_chosen_by_gain_and_loss() -> None:
+    changes = [0.0, 5.0, -3.0, 9.0, 0.0, -8.0, 0.0]
+    chosen = choose(changes, 2)
+    assert (chosen.gains, chosen.losses) == ([3, 1], [5, 2])
+    assert len(chosen.random) == 2
+    assert set(chosen.random) <= {0, 4, 6}
+    assert choose(changes, 2) == chosen
+    few = choose([0.0, 1.0], 5)
+    assert (few.gains, few.losses, few.random) == ([1], [], [0])

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import MINI
-
-
-@pytest.fixture
-def moses_home() -> Path:
-    """The folder of an installed Moses; skips where there is none."""
-    home = os.environ.get("MOSES_HOME")
-    if not home:
-        pytest.skip("needs MOSES_HOME")
-    return Path(home).resolve()
 
 
 @pytest.fixture

@@ -44,6 +44,21 @@ def test_bleu_is_that_of_sacrebleu(tmp_path: Path, tokenise: str) -> None:
     assert ours.bleu > score(system, [REFERENCE], tokenise).bleu
 
 
+def test_capitals_count_unless_they_are_not_to(tmp_path: Path) -> None:
+    system, base = tmp_path / "system", write_changed(tmp_path / "base", 5)
+    system.write_text(REFERENCE.read_text().upper())
+    ours = score(system, [REFERENCE], lowercase=True)
+    theirs = sacrebleu(REFERENCE, "-i", system, "--lowercase")
+    assert ours.bleu == pytest.approx(100) == theirs["score"]
+    assert ours.signature == theirs["signature"]
+    assert "|case:lc|" in ours.signature
+    assert score(system, [REFERENCE]).bleu < 50
+    result = compare(system, base, [REFERENCE], trials=100, lowercase=True)
+    assert result.bleu == pytest.approx(100)
+    assert result.p_value == pytest.approx(1 / 101)
+    assert compare(system, base, [REFERENCE], trials=100).bleu < 50
+
+
 def write_without_words(path: Path, seed: int) -> Path:
     """A text that lacks a tenth of its words."""
     draw = Random(seed)

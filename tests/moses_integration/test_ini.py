@@ -329,7 +329,10 @@ def test_tables_that_get_no_column(feature: str, reason: str) -> None:
 def test_one_of_several_tables_is_meant() -> None:
     tables = "".join(f"PhraseDictionaryMemory name=T{n} num-features=4 path=t{n}\n" for n in range(2))
     ini = parse(f"[feature]\n{tables}[weight]\nT0= 1 1 1 1\nT1= 2 2 2 2\n")
-    with pytest.raises(UserError, match="line 3: T1 is a second phrase table, behind T0; remove one of them"):
+    with pytest.raises(
+        UserError,
+        match=r"one phrase table is expected in \[feature\], found T0 in line 2, T1 in line 3; choose by --feat",
+    ):
         ini.phrase_table()
     before = ini.copy()
     ini.add_columns("T1", MINI / "phrase-table.5.gz", 1)
@@ -368,7 +371,7 @@ def test_a_feature_without_a_path_and_a_missing_file(tmp_path: Path) -> None:
     ini = parse("[feature]\nA\n")
     with pytest.raises(UserError, match="line 2: A0 has no path="):
         ini.path_of(ini.feature("A0"))
-    with pytest.raises(UserError, match="has no phrase table; add one"):
+    with pytest.raises(UserError, match="found none; add its line"):
         ini.phrase_table()
     with pytest.raises(UserError, match=r"nowhere\.ini: cannot be read"):
         MosesIni.read(tmp_path / "nowhere.ini")

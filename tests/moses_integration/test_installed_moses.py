@@ -49,14 +49,14 @@ def test_a_program_that_fails(tmp_path: Path) -> None:
     with pytest.raises(StepFailure) as caught:
         run_step("tables", [fails, "--with", "a b"], tmp_path / "log")
     assert str(caught.value) == (
-        f"tables: exit code 3 of `{fails} --with 'a b'`, which said: problem 2 / problem 3 / problem 4; "
-        f"the whole log is {tmp_path}/log"
+        f"tables: `{fails} --with 'a b'` ended with exit code 3 and said: problem 2 / problem 3 / problem 4; "
+        f"mend what {tmp_path}/log tells of, or use --toolkit embedded"
     )
 
 
 def test_a_program_that_is_killed_and_says_nothing(tmp_path: Path) -> None:
     dies = program(tmp_path / "dies", "kill -9 $$")
-    with pytest.raises(StepFailure, match=r"tables: signal 9 of .*, which said: no message; the whole log is"):
+    with pytest.raises(StepFailure, match=r"tables: .* was ended by signal 9 and said: no message; mend what"):
         run_step("tables", [dies], tmp_path / "log")
 
 
@@ -71,7 +71,7 @@ def test_an_artefact_that_is_missing_or_empty(tmp_path: Path, left: str) -> None
         case "an empty folder":
             artefact.mkdir()
     done = program(tmp_path / "done", "echo done")
-    with pytest.raises(StepFailure, match=rf"tables: {artefact} is missing or empty of `{done}`, which said: done;"):
+    with pytest.raises(StepFailure, match=rf"tables: `{done}` left {artefact} missing or empty and said: done; mend"):
         run_step("tables", [done], tmp_path / "log", [tmp_path / "done", artefact])
 
 

@@ -78,7 +78,7 @@ def test_as_many_translations_as_sentences(pretended: MosesToolkit, tmp_path: Pa
     (tmp_path / "in").write_text("a\nb\n")
     assert decode(pretended, tmp_path / "in", tmp_path) == b"     1\ta\n     2\tb\n"
     program(tmp_path / "moses/bin/moses", "head -n 1")
-    with pytest.raises(StepFailure, match=r"decoding: moses translated 1 of 2 sentences; its log is .*moses\.log"):
+    with pytest.raises(StepFailure, match=r"decoding: moses translated 1 of 2 sentences; mend what .*moses\.log"):
         decode(pretended, tmp_path / "in", tmp_path)
     (tmp_path / "in").write_text("")
     assert decode(pretended, tmp_path / "in", tmp_path) == b""
@@ -102,6 +102,15 @@ def test_folders_that_the_scripts_cannot_use(pretended: MosesToolkit, tmp_path: 
         pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "my work")
     with pytest.raises(UserError, match=r"mose\$: Moses' scripts cannot use a folder with `\$`"):
         MosesToolkit(Installation(tmp_path / "mose$"))
+
+
+def test_a_neural_language_model_is_not_for_moses(pretended: MosesToolkit, tmp_path: Path) -> None:
+    ini = MosesIni.read(MINI / "moses.ini")
+    ini.add_feature("CSLM", "CSLM0", {"path": tmp_path}, [0.2])
+    with pytest.raises(UserError, match=r"line 25: CSLM0 is a neural language model, .*; use --toolkit embedded"):
+        pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "work")
+    with pytest.raises(UserError, match="CSLM0 is a neural language model"):
+        pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent)
 
 
 def test_labels_that_the_script_cannot_tune(pretended: MosesToolkit, tmp_path: Path) -> None:
@@ -155,12 +164,13 @@ def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: 
     toolkit = MosesToolkit(Installation(moses_home), 1)
     with pytest.raises(StepFailure) as caught:
         toolkit.decode(ini, small_dev[0], tmp_path / "out", None, tmp_path / "work")
-    assert "decoding: exit code 1 of `" in str(caught.value)
+    assert "decoding: `" in str(caught.value)
+    assert "` ended with exit code 1 and said: " in str(caught.value)
     assert "Size of scoreVector != number (4!=5) of score components on line" in str(caught.value)
-    assert f"the whole log is {tmp_path}/work/moses.log" in str(caught.value)
+    assert f"mend what {tmp_path}/work/moses.log tells of" in str(caught.value)
     assert not (tmp_path / "out").exists()
     with pytest.raises(StepFailure) as caught:
         toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent)
-    assert "tuning with seed 1: exit code" in str(caught.value)
+    assert "tuning with seed 1: `" in str(caught.value)
     assert "mert-moses.log" in str(caught.value)
     assert os.path.getsize(tmp_path / "tuning/mert.seed1/mert-moses.log") > 0  # noqa: PTH202

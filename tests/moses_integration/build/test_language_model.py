@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import sys
 from pathlib import Path
 
@@ -166,9 +165,7 @@ def test_without_lmplz(text: Path, empty_path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.moses
 @pytest.mark.parametrize("order", [2, 3, 4, 6])
-def test_the_two_estimators_agree(order: int, tmp_path: Path) -> None:
-    if not os.environ.get("MOSES_HOME"):
-        pytest.skip("needs MOSES_HOME")
+def test_the_two_estimators_agree(order: int, tmp_path: Path, moses_home: Path) -> None:
     ours, theirs = tmp_path / "ours.arpa", tmp_path / "theirs.arpa"
     embedded = build_language_model(MINI / "train.en", ours, order, estimator="embedded")
     lmplz = build_language_model(MINI / "train.en", theirs, order, estimator="lmplz", memory="200M")

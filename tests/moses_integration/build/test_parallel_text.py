@@ -61,7 +61,7 @@ def test_rules_can_be_set(rules: CleaningRules, broken: str | None) -> None:
 
 def test_a_corpus_without_a_fit_pair_is_refused(tmp_path: Path) -> None:
     paths = write_pairs(tmp_path, [("a", ""), ("a", "x " * 81)])
-    with pytest.raises(UserError, match=r"fit for training \(empty 1, long 1\)"):
+    with pytest.raises(UserError, match=r"fit for training \(empty 1, long 1\); give texts whose lines transl"):
         clean(*paths, tmp_path / "clean.s", tmp_path / "clean.t")
     assert not (tmp_path / "clean.s").exists()
 

@@ -86,6 +86,17 @@ def test_the_report_says_how(system: Path) -> None:
     assert set(report["seconds"]) == {"text", "alignment", "tables", "language model"}
 
 
+def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_moses: None) -> None:
+    for name, lines in (("a.en", "a b\nb a\n"), ("a.fr", "x y\ny x\n"), ("a.align", "0-0 1-1\n0-0 1-1\n")):
+        (tmp_path / name).write_text(lines)
+    told: list[str] = []
+    source, target, alignment = (tmp_path / name for name in ("a.en", "a.fr", "a.align"))
+    tables = EmbeddedToolkit(1).build_tables
+    build_system(source, target, tmp_path / "system", TOKENISED, tables, alignment, say=told.append)
+    assert [line.partition(":")[0] for line in told] == ["text", "alignment", "tables", *2 * ["language model"]]
+    assert told[3] == "language model: by our own estimator"
+
+
 def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
     for name, lines in (("a.en", "a b\n\nc\n"), ("a.fr", "x y\nz\nw\n"), ("a.align", "0-0 1-1\n\n0-0\n")):
         (tmp_path / name).write_text(lines)
@@ -121,18 +132,61 @@ def test_phrase_pairs_of_other_sentences(tmp_path: Path, alignment: Path | None)
     assert not [path.name for path in corpus.iterdir() if path.name.startswith(".") or path.suffix == ".whole"]
 
 
-def test_a_build_that_fails_leaves_no_ini_that_lies(system: Path, tmp_path: Path) -> None:
+def test_a_build_that_fails_leaves_the_old_system_as_it_was(system: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(system, tmp_path / "system")
-    ini, table = (folder / "moses.ini").read_bytes(), (folder / "phrase-table.gz").read_bytes()
-    with pytest.raises(UserError, match=r"nowhere\.align: cannot be read"):
-        build(folder, alignment=tmp_path / "nowhere.align")
-    assert (folder / "moses.ini").read_bytes() == ini
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     (tmp_path / "bad.align").write_text("0-0\n" * 999 + "0-99\n")
-    with pytest.raises(UserError, match="line 1000: the point `0-99` lies outside the sentence"):
-        build(folder, alignment=tmp_path / "bad.align")
-    assert not (folder / "moses.ini").exists()
-    assert (folder / "phrase-table.gz").read_bytes() == table
+    other = replace(TOKENISED, text=replace(TOKENISED.text, casing="true"))
+    for alignment, message in (
+        ("nowhere.align", r"nowhere\.align: cannot be read"),
+        ("bad.align", "line 1000: the point `0-99` lies outside the sentence"),
+    ):
+        with pytest.raises(UserError, match=message):
+            build(folder, settings=other, alignment=tmp_path / alignment)
+        kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        assert {path: content for path, content in kept.items() if "building" not in path.parts} == before
     assert not list(folder.rglob(".*.tmp"))
+
+
+def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> None:
+    """Also of its parts that the new one lacks, and of what a failed build left. The text may be the old one's own."""
+    folder = shutil.copytree(system, tmp_path / "system")
+    for name in ("validation/phrase-table.gz", "building/corpus/rest"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).touch()
+    corpus = folder / "corpus"
+    tables = EmbeddedToolkit(1).build_tables
+    build_system(corpus / "train.en", corpus / "train.fr", folder, TOKENISED, tables, corpus / "train.align")
+    assert {path.relative_to(folder) for path in folder.rglob("*")} == {
+        path.relative_to(system) for path in system.rglob("*")
+    }
+    assert (folder / "moses.ini").read_bytes() == (system / "moses.ini").read_bytes()
+
+
+def test_an_alignment_of_other_words_is_refused(tmp_path: Path) -> None:
+    """Tokenising splits words, and every point would still lie inside its sentence."""
+    for name, lines in (("a.en", "a b .\na, b.\n"), ("a.fr", "x y .\nx, y.\n"), ("a.align", "0-0\n1-1\n")):
+        (tmp_path / name).write_text(lines)
+    settings = replace(TOKENISED, text=TextSettings("en", "fr"))
+    with pytest.raises(UserError, match=r"a\.en: line 2: has 2 words but 4 when prepared, .* --tokenised"):
+        build_system(
+            tmp_path / "a.en",
+            tmp_path / "a.fr",
+            tmp_path / "system",
+            settings,
+            EmbeddedToolkit(1).build_tables,
+            tmp_path / "a.align",
+        )
+
+
+def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("it &apos;s\n")
+    (tmp_path / "a.fr").write_text("c&apos; est\n")
+    settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
+    with pytest.raises(UserError, match=r"a\.en: line 1: has `&apos;`, .*; give --escaped, or write `'` if only"):
+        build_system(
+            tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
+        )
 
 
 # Text
@@ -159,6 +213,16 @@ def test_dev_text_is_prepared_as_the_training_text_was(tmp_path: Path, casing: s
     plain = b"".join(prepared.detokenise(iter([last.encode()]))).decode()
     assert "[x] |" in plain
     assert plain.endswith("4.")
+
+
+def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path, tmp_path: Path) -> None:
+    ini = MosesIni.read(system / "moses.ini")
+    shutil.copy(MINI / "phrase-table.5.gz", tmp_path / "wider.gz")
+    ini.add_columns("TranslationModel0", tmp_path / "wider.gz", 1)
+    ini.write(tmp_path / "tuned.ini")
+    found = SystemText.of(MosesIni.read(tmp_path / "tuned.ini"))
+    assert found is not None
+    assert found.settings == TOKENISED.text
 
 
 def test_text_of_a_system_that_was_built_otherwise(system: Path, tmp_path: Path) -> None:

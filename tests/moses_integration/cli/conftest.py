@@ -35,6 +35,6 @@ def plain_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plain_system(plain_texts: Path) -> Path:
     """A system built of plain text, with our own alignment."""
     folder = plain_texts / "system"
-    texts = ("--source", plain_texts / "train.en", "--target", plain_texts / "train.fr", "--casing", "true")
+    texts = ("--source", plain_texts / "train.en", "--target", plain_texts / "train.fr")
     succeed("build", *texts, "--aligner", "ibm1", "--order", "3", "-o", folder, "-q")
     return folder

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from pathlib import Path
 
 import pytest
 
-from moses_integration.cli import main
+from moses_integration.cli import ems_hook, main
 from phrasescore.cli import main as phrasescore
 from tests.conftest import DATA, MINI
+from tests.moses_integration.cli.running import CRASH_WORDS
 
 MODEL = str(DATA / "stored-model")
 
@@ -55,11 +57,57 @@ def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Pa
     assert (tmp_path / "rnn" / "weights.safetensors").stat().st_mtime_ns == weights
 
 
+@pytest.mark.parametrize("problem", ["table", "constant", "truncated", "model", "options", "stopped"])
+def test_a_hook_that_fails_says_so_to_the_experiment_manager(
+    tmp_path: Path,
+    counted: Path,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    problem: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It reads standard error, not the exit code."""
+    table, model, options = counted.with_name("phrase-table.1.gz"), MODEL, []
+    match problem:
+        case "table":
+            table.unlink()
+        case "constant":
+            table.write_bytes((MINI / "phrase-table.gz").read_bytes())
+        case "truncated":
+            table.write_bytes(table.read_bytes()[:-20])
+        case "model":
+            model = str(tmp_path / "nowhere")
+        case "options":
+            model, options = str(tmp_path / "rnn"), ["--train", "--hiden 8"]
+        case "stopped":
+            monkeypatch.setattr(ems_hook, "phrasescore", lambda arguments: sys.exit(143))
+    code = main(["ems-hook", "-m", model, *options, str(counted), str(tmp_path / "out")])
+    assert code == {"options": 2, "stopped": 143}.get(problem, 1)
+    messages = capfdbinary.readouterr().err.lower()
+    assert [word for word in CRASH_WORDS if word in messages]
+    assert messages.endswith(f"phrasescore-smt ems-hook: failed with exit code {code}\n".encode())
+    assert not (tmp_path / "out.gz").exists()
+
+
 def test_another_last_column_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, output = str(MINI / "phrase-table.gz"), tmp_path / "out.gz"
     assert phrasescore(["annotate", table, "-m", MODEL, "-o", str(output), "--replace-last", "2.718"]) == 1
-    assert "where 2.718 is to be replaced" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert f"{table}, line 1, field 3 (scores): ends in " in message
+    assert "where 2.718 is to be replaced; give --replace-last what ends every line" in message
     assert not output.exists()
+
+
+def test_the_line_with_another_last_column_is_named(
+    tmp_path: Path, counted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = counted.with_name("phrase-table.1.gz")
+    lines = lines_of(table)
+    lines[40] = lines[40].replace(b" 2.718 ", b" 2.72 ")
+    table.write_bytes(gzip.compress(b"\n".join([*lines, b""])))
+    (tmp_path / "text").write_text("the")
+    sources = ["--only-sources-in", str(tmp_path / "text")]
+    assert phrasescore(["annotate", str(table), "-m", MODEL, "-o", "x", "--replace-last", "2.718", *sources]) == 1
+    assert f"{table}, line 41, field 3 (scores): ends in 2.72 where" in capsys.readouterr().err
 
 
 def test_replacing_does_not_go_with_keeping_faulty_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

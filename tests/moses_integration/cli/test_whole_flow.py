@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
 from tests.conftest import MINI
-from tests.moses_integration.cli.running import environment, succeed
+from tests.moses_integration.cli.running import environment, sentence_of, succeed
 
 QUICK = ("--iterations", "2", "--restarts", "2", "--nbest", "20", "--processes", "1")
 
@@ -53,7 +54,12 @@ def test_plain_text_in_and_plain_text_out(plain_texts: Path, plain_system: Path,
     told = succeed(
         "tune", plain_system / "moses.ini", *texts, *QUICK, "-o", tuned, "--report", report, "--seeds", "1", "2"
     )
-    runs = json.loads(report.read_text())["runs"]
+    said = json.loads(report.read_text())
+    models = said["models"]
+    assert {"TranslationModel0", "LM0", "LexicalReordering0"} <= models.keys()
+    files = [said["ini"], said["source"], *said["references"], *(model["path"] for model in models.values())]
+    assert all(file["sha256"] == hashlib.sha256(Path(file["path"]).read_bytes()).hexdigest() for file in files)
+    runs = said["runs"]
     assert [run["seed"] for run in runs] == [1, 2]
     assert f"dev BLEU {max(run['bleu'] for run in runs):.2f}".encode() in told.stderr
     assert b"dev BLEU of 2 seeds: mean " in told.stderr
@@ -97,6 +103,18 @@ def test_odd_input_gives_a_line_for_each_line(plain_system: Path) -> None:
     assert b"\xff" in lines[4]
     assert b"\xfe" in lines[4]
     assert succeed("decode", plain_system / "moses.ini", "-q", stdin=b"").stdout == b""
+
+
+def test_sections_that_are_passed_over_are_told_of(system: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
+    source, reference = small_dev
+    ini = tmp_path / "moses.ini"
+    MosesIni.read(system / "moses.ini").write(ini)
+    ini.write_text(ini.read_text() + "\n[xml-input]\nexclusive\n")
+    texts = ("--prepared", "--source", source)
+    told = f"{ini}: [xml-input] is passed over by the embedded decoder; remove it, or use Moses\n".encode()
+    assert told in succeed("decode", ini, *texts).stderr
+    assert told in succeed("tune", ini, *texts, "--reference", reference, *QUICK, "-o", tmp_path / "tuned.ini").stderr
+    assert succeed("decode", ini, *texts, "-q").stderr == b""
 
 
 def test_compressed_text(system: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
@@ -144,6 +162,26 @@ def test_help_needs_no_library(command: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, env=environment())
     assert done.returncode == 0, done.stderr
     assert b"usage: phrasescore-smt" in done.stdout
+
+
+BUILD = ["build", "--source", MINI / "train.en", "--target", MINI / "train.fr", "-o", "system", "-q"]
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments"),
+    [
+        ("kenlm", ["decode", MINI / "moses.ini", "--prepared", "--processes", "1", "--source", MINI / "dev.en"]),
+        ("sacrebleu", ["evaluate", MINI / "dev.fr", "--reference", MINI / "dev.fr"]),
+        ("thot", [*BUILD, "--tokenised", "--escaped"]),
+        ("sacremoses", BUILD),
+    ],
+)
+def test_a_library_that_is_not_installed(library: str, arguments: list[str | Path], tmp_path: Path) -> None:
+    code = f"import sys; sys.modules[{library!r}] = None; from moses_integration.cli import main; "
+    code += f"sys.exit(main({list(map(str, arguments))}))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, check=False, env=environment(), cwd=tmp_path)
+    assert "; pip install " in sentence_of(done.returncode, done.stderr)
 
 
 def test_wrong_usage_is_exit_code_2(

@@ -228,7 +228,7 @@ def test_ignored_sections_are_told_of_in_words_that_are_no_crash(
     ini.write_text(content + "[xml-input]\nexclusive\n[threads]\n2\n")
     code, out, err = run(capfdbinary, "-f", ini, "-i", text)
     assert (code, out) == (0, decoded(capfdbinary, "-i", text))
-    assert err == f"phrasescore-decoder: [xml-input] of {ini} has no meaning here\n"
+    assert err == f"phrasescore-decoder: {ini}: [xml-input] is passed over by this decoder; remove it, or use Moses\n"
     assert not re.search(CRASH, err, re.IGNORECASE)
     assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0")[2] == ""
 

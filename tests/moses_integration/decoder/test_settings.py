@@ -73,6 +73,8 @@ def test_switches(values: list[str], expected: bool) -> None:
         ({"beam_threshold": "1"}, r"line 2: \[beam-threshold\] 1 is not"),
         ({"beam_threshold": "-0.1"}, r"\[beam-threshold\] -0.1 is not"),
         ({"search_algorithm": "4"}, "line 2: search algorithm 4 is neither"),
+        ({"early_distortion_cost": ""}, r"\[early-distortion-cost\] changes the scores, .*, or use Moses"),
+        ({"weight_add": "LM0= 1"}, r"\[weight-add\] changes the scores"),
     ],
 )
 def test_refused(sections: dict[str, str], message: str) -> None:

@@ -1,0 +1,142 @@
+"""What a row's networks cost in translating: CPU seconds a sentence, in one process on one thread.
+
+The same sentences are decoded twice. The first time nothing is known of them; the second time, as in tuning, a neural
+language model in the decoder finds nearly all its n-grams in its cache. Loading is left out, and so is searching for
+weights; the first sentence is translated once before. CPU time hardly changes when the machine has other work too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from moses_integration.decoder.graph import SearchGraph
+from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
+from moses_integration.decoder.output import nbest_entry
+from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.pool import Decoder
+from moses_integration.decoder.settings import read_settings
+from moses_integration.ini import MosesIni
+from moses_integration.list_scorers import ScorerChoice, load_scorers
+from moses_integration.nbest import NbestEntry
+from moses_integration.rescoring import Weights, add_scores, best_of, rerank
+from phrasescore.device import choose_device
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """The task of listing a sentence's best translations, or the best one only."""
+
+    size: int
+
+    @property
+    def needs_arcs(self) -> bool:
+        """Whether there are lists."""
+        return self.size > 1
+
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> list[NbestEntry]:
+        """Return the translations."""
+        best = graph.best()
+        listed = graph.n_best(self.size, distinct=True) if self.needs_arcs else [best] if best else []
+        return [nbest_entry(model, number, one, segmentation=True, alignment=True) for one in listed]
+
+
+def time_decoding(ini: MosesIni, source: Sequence[bytes]) -> Json:
+    """Return what decoding costs.
+
+    Args:
+        ini: tuned.
+        source: sentences as tokens.
+
+    Returns:
+        `cold` and `warm`: `seconds` a sentence, `queries` of the neural language model a sentence, and `served`, the
+        share of them that its cache had (None without queries).
+
+    Raises:
+        UserError: the model cannot be loaded.
+    """
+    with _one_thread():
+        decoder = _load(ini, source)
+        return {name: _decode(decoder, len(source), 1)[0] for name in ("cold", "warm")}
+
+
+def time_rescoring(
+    ini: MosesIni, source: Sequence[bytes], choices: Sequence[ScorerChoice], weights: Weights, size: int
+) -> Json:
+    """Return what decoding costs if networks then choose from n-best lists; `ini` is that of the decoder.
+
+    Args:
+        ini: tuned, of what makes the lists.
+        source: sentences as tokens.
+        choices: what scores the lists.
+        weights: for all features.
+        size: translations of a list.
+
+    Returns:
+        See `time_decoding`; besides, `rescoring` is what scoring and choosing take, in seconds a sentence. It is part
+        of the other seconds.
+
+    Raises:
+        UserError: a model cannot be loaded.
+    """
+    with _one_thread():
+        decoder = _load(ini, source)
+        scorers = load_scorers(choices, choose_device("auto", "fp32"), ini.language_model())
+        found = {name: _decode(decoder, len(source), size) for name in ("cold", "warm")}
+        started = time.process_time()
+        best_of(rerank(add_scores(found["cold"][1], source, scorers), weights), len(source))
+        rescoring = (time.process_time() - started) / len(source)
+    costs = {name: {**cost, "seconds": cost["seconds"] + rescoring} for name, (cost, _) in found.items()}
+    return {**costs, "rescoring": rescoring}
+
+
+def _load(ini: MosesIni, source: Sequence[bytes]) -> Decoder:
+    decoder = Decoder(_with_empty_caches(ini), read_settings(ini), [split_words(line) for line in source])
+    # So that no pass has to pay for what a process does once.
+    decoder.run(_Listing(1), 0)
+    return decoder
+
+
+def _decode(decoder: Decoder, sentences: int, size: int) -> tuple[Json, list[NbestEntry]]:
+    """Decode all sentences; return what that cost, a sentence, and their lists."""
+    neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
+    queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)
+    task, started = _Listing(size), time.process_time()
+    entries = [entry for number in range(sentences) for entry in decoder.run(task, number)]
+    seconds = time.process_time() - started
+    queries, served = sum(one.queries for one in neural) - queries, sum(one.served for one in neural) - served
+    cost = {
+        "seconds": seconds / sentences,
+        "queries": queries / sentences,
+        "served": served / queries if queries else None,
+    }
+    return cost, entries
+
+
+def _with_empty_caches(ini: MosesIni) -> MosesIni:
+    """Return a copy whose neural language models keep no scores in files: those would be of earlier decodings."""
+    weights = ini.weights()
+    for feature in ini.features():
+        if "cache" in feature.arguments:
+            arguments = {key: value for key, value in feature.arguments.items() if key not in ("name", "cache")}
+            ini = ini.without_feature(feature.label)
+            ini.add_feature(feature.kind, feature.label, arguments, weights[feature.label])
+    return ini
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,35 @@
+"""The machine and the libraries that figures come from."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from moses_integration.processes import available_cores
+from phrasescore import __version__
+
+_LIBRARIES = ("torch", "numpy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm")
+
+
+def machine() -> dict[str, Any]:
+    """Return processor, cores that this process may use, system, and versions."""
+    return {"cpu": _cpu(), "cores": available_cores(), "system": platform.platform(), "versions": _versions()}
+
+
+def _cpu() -> str:
+    facts = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in facts if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    found = {"phrasescore": __version__, "python": platform.python_version()}
+    for library in _LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            # Another build of the same module may be installed.
+            continue
+    return found
