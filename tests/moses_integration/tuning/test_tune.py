@@ -199,8 +199,8 @@ def test_weights_of_nought_are_a_start() -> None:
 def test_dev_sets_that_do_not_fit() -> None:
     with pytest.raises(UserError, match=r"^dev.fr: has 11 lines where dev.en has 12; give a translation for each"):
         check_dev_set(SENTENCES, REFERENCES[:11], ("dev.en", "dev.fr"))
-    with pytest.raises(UserError, match=r"^dev text: is empty; give some hundred"):
-        check_dev_set([], [])
+    with pytest.raises(UserError, match=r"^dev.en: is empty; give some hundred"):
+        check_dev_set([], [], ("dev.en", "dev.fr"))
 
 
 def test_the_spread_of_some_runs() -> None:
