@@ -18,7 +18,7 @@ from moses_integration.decoder.settings import ignored_sections, read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.toolkit import NbestRequest, Say
 from moses_integration.tuning.bleu import read_references
-from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings
+from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings, check_dev_set
 from phrasescore.files import open_output, read_lines
 
 
@@ -73,8 +73,10 @@ class EmbeddedToolkit:
         say: Say,
     ) -> list[Tuning]:
         """Tune the weights with each seed."""
+        sentences, dev_references = list(read_lines(source)), read_references(references)
+        check_dev_set(sentences, dev_references, (source, references[0]))
         tunings = []
-        with Tuner(ini, list(read_lines(source)), read_references(references), settings, self._processes) as tuner:
+        with Tuner(ini, sentences, dev_references, settings, self._processes) as tuner:
             for seed in seeds:
 
                 def report(iteration: Iteration, seed: int = seed) -> None:

@@ -150,7 +150,8 @@ class MosesIni:
             if feature.label == label:
                 return feature
         known = ", ".join(feature.label for feature in self.features())
-        raise UserError(f"{self.name}: has no feature `{label}`; give one that it has: {known or 'none'}")
+        remedy = f"give one of {known}" if known else "add it to [feature]"
+        raise UserError(f"{self.name}: has no feature `{label}`; {remedy}")
 
     def phrase_table(self) -> FeatureLine:
         """Return the one phrase table.
@@ -174,7 +175,7 @@ class MosesIni:
         for feature in self.features():
             if feature.kind == "KENLM":
                 return self.path_of(feature)
-        raise UserError(f"{self.name}: has no KENLM feature; name an n-gram model otherwise")
+        raise UserError(f"{self.name}: has no KENLM feature to take the n-gram model from; give one by --backoff")
 
     def path_of(self, feature: FeatureLine, key: str = "path") -> Path:
         """Return the file a feature is loaded from, or another that its line names.
@@ -202,6 +203,11 @@ class MosesIni:
             except ValueError as error:
                 raise self._fault(row, f"a weight of {label[:-1]} is no number", "mend the line") from error
         return weights
+
+    def place(self, section: str, start: str = "") -> str:
+        """Return file and line of the last value of a section that begins so, for messages; else the file alone."""
+        rows = [row for row, value in self._rows(section) if value.startswith(start)]
+        return f"{self.name}: line {rows[-1] + 1}" if rows else self.name
 
     # Editing
 

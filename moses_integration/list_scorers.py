@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from moses_integration.decoder.derivations import cover_once, segments_of
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.ini import LABEL
-from moses_integration.nbest import NbestEntry
+from moses_integration.nbest import ListFault, NbestEntry
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.pairs import orient
@@ -29,8 +29,10 @@ from phrasescore.table.entry import quote
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
+    from phrasescore.model_folder import TrainedModel
     from phrasescore.scoring.annotate import UnknownSide
     from phrasescore.scoring.engine import Scorer
+    from phrasescore.vocabulary import Vocabulary
 
 _SENTENCES_AT_ONCE = 16_384
 """For a language model, whose queries take memory."""
@@ -44,7 +46,7 @@ KINDS = {
     "phrases-per-word": "the same, each divided by the phrase's target words plus one",
     "sentences": "ln p(target sentence | source sentence)",
     "sentences-per-word": "the same, divided by the target words plus one",
-    "unknown": "count of target words that the network does not know",
+    "unknown": "count of target words that the network, or the language model, does not know",
     "unknown-source": "count of source words that it does not know, the same for all translations of a sentence",
     "unknown-both": "both counts together",
     "lm": "ln p of the target sentence under a neural language model",
@@ -52,6 +54,8 @@ KINDS = {
     "numbers": "numbers from a file, a line for each entry of the list",
 }
 """What a scorer can be, and what its feature is then."""
+LANGUAGE_MODELS = ("lm", "lm-unnormalised")
+"""The kinds that need a back-off model, for words outside the shortlist."""
 _UNKNOWN_SIDES: dict[str, UnknownSide] = {"unknown": "target", "unknown-source": "source", "unknown-both": "both"}
 
 
@@ -83,8 +87,9 @@ class PairScores:
     A network trained for source given target scores in its direction.
     """
 
-    def __init__(self, engine: Scorer) -> None:
-        self.engine = engine
+    def __init__(self, engine: Scorer, name: object = "network") -> None:
+        """Score with an engine; `name` is that of the model folder, for messages."""
+        self.engine, self.name = engine, name
         self._known: dict[Pair, tuple[float, int]] = {}
         self._words = self._unknown = 0
 
@@ -102,7 +107,7 @@ class PairScores:
             try:
                 scores = self.engine.score(self.engine.encode([s for s, _ in new], [t for _, t in new]))
             except DamagedWeightsError as error:
-                raise UserError(f"n-best list: {error}; the weights are damaged, train the network again") from error
+                raise UserError(f"{self.name}: {error}; the weights are damaged, train the network again") from error
             numbers = zip(scores.log_prob.tolist(), scores.symbols.tolist(), strict=True)
             self._known.update(zip(new, numbers, strict=True))
             self._words += int(scores.symbols.sum()) - len(new)
@@ -121,12 +126,12 @@ def phrase_pairs(sentence: Words, entry: NbestEntry) -> list[Pair]:
     A word that the system could not translate stands there as its own translation, though the table has no such pair.
 
     Raises:
-        UserError: the entry has no segmentation, or it is not one of this sentence.
+        ListFault: the entry has no segmentation, or it is not one of this sentence.
     """
     segments = segments_of(entry)
     if not cover_once(segments, len(sentence)):
-        raise UserError(
-            f"n-best list: the segmentation of an entry of sentence {entry.sentence} (from 0) does not cover the "
+        raise ListFault(
+            f"the segmentation of an entry of sentence {entry.sentence} (from 0) does not cover the "
             f"{len(sentence)} words of `{quote(b' '.join(sentence))}` once each; give the text that was decoded, "
             "prepared in the same way"
         )
@@ -171,27 +176,37 @@ class PairScorer:
 
 @dataclass(frozen=True)
 class UnknownWords:
-    """How many words of an entry a network does not know: the paper's WP, a count and no logarithm."""
+    """How many words of an entry a network does not know: the paper's WP, a count and no logarithm.
+
+    A word that the system copied counts like any other. The column of `annotate --unknown-words` does not count it, for
+    it has no line in the table: a difference that is the same for all translations of a sentence, except where a longer
+    phrase covers the word.
+    """
 
     label: str
-    engine: Scorer
-    side: UnknownSide = "target"
+    digest: str
+    """SHA-256 of the network's weights."""
+    source_words: Vocabulary | None
+    """The source words that the network knows; None if those of the source are not to be counted."""
+    target_words: Vocabulary | None
+    """The same of the target."""
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the network's weights."""
-        return self.engine.model.weights_digest
+    @classmethod
+    def of(cls, label: str, model: TrainedModel, side: UnknownSide = "target") -> UnknownWords:
+        """Count the words that an encoder-decoder does not know."""
+        source, target = orient((model.source_vocabulary, model.target_vocabulary), model.direction)
+        return cls(
+            label, model.weights_digest, None if side == "target" else source, None if side == "source" else target
+        )
 
     def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
         """Return the counts, [E, 1]."""
-        model = self.engine.model
-        source_words, target_words = orient((model.source_vocabulary, model.target_vocabulary), model.direction)
         counts_E = np.zeros(len(entries))
         for row, entry in enumerate(entries):
-            if self.side != "target":
-                counts_E[row] += sum(word not in source_words for word in sentences[entry.sentence])
-            if self.side != "source":
-                counts_E[row] += sum(word not in target_words for word in split_words(entry.words))
+            if self.source_words is not None:
+                counts_E[row] += sum(word not in self.source_words for word in sentences[entry.sentence])
+            if self.target_words is not None:
+                counts_E[row] += sum(word not in self.target_words for word in split_words(entry.words))
         return counts_E[:, np.newaxis]
 
 
@@ -287,31 +302,48 @@ def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path 
     Args:
         choices: the scorers.
         device: where and how precisely the networks compute.
-        backoff: n-gram model, ARPA or KenLM binary, for the words outside a neural language model's shortlist.
+        backoff: n-gram model, ARPA or KenLM binary, for the words outside a neural language model's shortlist;
+            without it the scores of such a model are no distribution.
 
     Raises:
         UserError: a folder cannot be loaded.
     """
 
+    from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
+    from phrasescore.model_folder import load_model, network_kind
+
     @cache
     def network(folder: Path) -> PairScores:
-        from phrasescore.model_folder import load_model
         from phrasescore.scoring.engine import Scorer
 
-        return PairScores(Scorer(load_model(folder), device))
+        return PairScores(Scorer(load_model(folder), device), folder)
 
     def load(choice: ScorerChoice) -> ListScorer:
         if choice.kind == "numbers":
             return Numbers(choice.label, choice.path)
-        if choice.kind in ("lm", "lm-unnormalised"):
+        if choice.kind in LANGUAGE_MODELS:
             return _load_language_model(choice, device, backoff)
+        if choice.kind in _UNKNOWN_SIDES and network_kind(choice.path) == LANGUAGE_MODEL:
+            return _unknown_to_language_model(choice)
         scores = network(choice.path)
         if choice.kind in _UNKNOWN_SIDES:
-            return UnknownWords(choice.label, scores.engine, _UNKNOWN_SIDES[choice.kind])
+            return UnknownWords.of(choice.label, scores.engine.model, _UNKNOWN_SIDES[choice.kind])
         pairs_of = phrase_pairs if choice.kind.startswith("phrases") else sentence_pair
         return PairScorer(choice.label, scores, pairs_of, per_word=choice.kind.endswith("per-word"))
 
     return [load(choice) for choice in choices]
+
+
+def _unknown_to_language_model(choice: ScorerChoice) -> UnknownWords:
+    from phrasescore.lm.model_folder import load_language_model
+
+    if _UNKNOWN_SIDES[choice.kind] != "target":
+        raise UserError(
+            f"{choice.path}: holds a language model, which knows no source words; give {choice.label}=unknown:"
+            f"{choice.path}, or the folder of an encoder-decoder"
+        )
+    model = load_language_model(choice.path)
+    return UnknownWords(choice.label, model.weights_digest, source_words=None, target_words=model.vocabulary)
 
 
 def _load_language_model(choice: ScorerChoice, device: Device, backoff: Path | None) -> LanguageModelScorer:

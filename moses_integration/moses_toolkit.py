@@ -86,7 +86,7 @@ class MosesToolkit:
         for feature in ini.features():
             ini.check_label(feature)
         sentences, dev_references = list(read_lines(source)), read_references(references)
-        check_dev_set(sentences, dev_references)
+        check_dev_set(sentences, dev_references, (source, references[0]))
         # Moses loses a last line without an end, and its programs differ in what they decompress.
         dev = folder / "dev.lines"
         write_lines(dev, sentences)

@@ -19,6 +19,15 @@ from phrasescore.table.entry import quote
 _SEPARATOR = b" ||| "
 
 
+class ListFault(UserError):
+    """What is wrong with an n-best list; whoever knows its file says so in place of the message's first words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"n-best list: {reason}")
+        self.reason = reason
+        """What is wrong and what to do, without where."""
+
+
 def number(value: float) -> bytes:
     """Format a number as C++ streams do by default: six significant digits."""
     return b"%g" % value

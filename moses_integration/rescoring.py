@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import split_words
 from moses_integration.list_scorers import ListScorer
-from moses_integration.nbest import NbestEntry, number
+from moses_integration.nbest import ListFault, NbestEntry, number
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import evaluate, optimise
@@ -43,17 +43,18 @@ def add_scores(
         report: told of each scorer that is done.
 
     Raises:
-        UserError: a label is taken, or the list, the source and a scorer do not go together.
+        ListFault: a label is taken, or the list and the source do not go together.
+        UserError: a scorer gives no numbers for this list.
     """
     taken = set(entries[0].features()) if entries else set()
     for scorer in scorers:
         if scorer.label in taken:
-            raise UserError(f"n-best list: has a feature {scorer.label} already; give the scorer another label")
+            raise ListFault(f"has a feature {scorer.label} already; give the scorer another label")
         taken.add(scorer.label)
     for entry in entries:
         if entry.sentence >= len(source):
-            raise UserError(
-                f"n-best list: has a sentence {entry.sentence} (from 0) where the source has {len(source)} lines; "
+            raise ListFault(
+                f"has a sentence {entry.sentence} (from 0) where the source has {len(source)} lines; "
                 "give the text that was decoded"
             )
     sentences = [split_words(line) for line in source]
@@ -61,7 +62,7 @@ def add_scores(
     for scorer in scorers:
         values_EK = scorer.score(sentences, entries)
         if not np.isfinite(values_EK).all():
-            raise UserError(f"n-best list: the scorer {scorer.label} gives a number that is not finite; mend its model")
+            raise UserError(f"{scorer.label}: the scorer gives a number that is not finite; mend its model")
         rows = zip(extended, values_EK.tolist(), strict=True)
         extended = [entry.with_feature(scorer.label, values) for entry, values in rows]
         report(scorer)
@@ -72,7 +73,7 @@ def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) ->
     """Return weights for the features of an entry: those given, and 0 for each of the `new` labels.
 
     Raises:
-        UserError: weights for a feature are missing or are not as many as it has values.
+        ListFault: weights for a feature are missing or are not as many as it has values.
     """
     features = entry.features()
     start = {label: [0.0] * len(features[label]) for label in new}
@@ -95,7 +96,8 @@ def tune_on_list(
         processes: how many share the starts; the result is the same.
 
     Raises:
-        UserError: there are no candidates, or the weights are of other features.
+        ListFault: the weights are of other features.
+        UserError: there are no candidates.
     """
     start_F = _vector(candidates, start)
     tunings = []
@@ -127,7 +129,7 @@ def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
     """Return a list with the totals that the weights give, the best of each sentence first; equals keep their order.
 
     Raises:
-        UserError: an entry has other features than there are weights for.
+        ListFault: an entry has other features than there are weights for.
     """
     totals = []
     for entry in entries:
@@ -150,8 +152,8 @@ def _vector(candidates: Candidates, weights: Weights) -> NDArray[np.float64]:
     """Return weights as an array, [F], if they are those of the candidates' features in their order."""
     names = [f"{label}_{index}" for label, values in weights.items() for index in range(len(values))]
     if tuple(names) != candidates.names:
-        raise UserError(
-            f"n-best list: has the features {' '.join(candidates.names)}, the weights are for {' '.join(names)}; give "
+        raise ListFault(
+            f"has the features {' '.join(candidates.names)}, the weights are for {' '.join(names)}; give "
             "weights that belong to this list"
         )
     return np.array([weight for values in weights.values() for weight in values], np.float64)
@@ -162,7 +164,7 @@ def _check_fit(features: Weights, weights: Weights) -> None:
     for label in sorted(features.keys() | weights.keys()):
         values, found = len(features.get(label, ())), len(weights.get(label, ()))
         if values != found:
-            raise UserError(
-                f"n-best list: the feature {label} has {values} values for {found} weights; give the weights that "
+            raise ListFault(
+                f"the feature {label} has {values} values for {found} weights; give the weights that "
                 "belong to this list, and the same scorers as in tuning"
             )

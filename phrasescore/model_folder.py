@@ -121,19 +121,27 @@ def load_model(folder: Path) -> TrainedModel:
     return TrainedModel(network.eval(), source, target, description["direction"], digest)
 
 
+def network_kind(folder: Path) -> str:
+    """Return what kind of network a folder holds.
+
+    Raises:
+        UserError: it is no model folder, or damaged.
+    """
+    if not (folder / CONFIG).exists():
+        raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
+    # The first folders had one kind and did not name it.
+    return str(_read_json(folder / CONFIG).get("kind", KIND))
+
+
 def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
     """Return config.json of a folder with a network of some kind; it has these keys.
 
     Raises:
         UserError: it is missing, damaged, of another format or of another kind.
     """
-    if not (folder / CONFIG).exists():
-        raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
-    description = _read_json(folder / CONFIG)
-    # The first folders had one kind and did not name it.
-    found = description.get("kind", KIND)
-    if found != kind:
+    if (found := network_kind(folder)) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
+    description = _read_json(folder / CONFIG)
     if not {"format", *keys} <= description.keys():
         raise UserError(f"{folder / CONFIG}: does not describe a network; copy the model folder again")
     if description["format"] != FORMAT:

@@ -18,7 +18,7 @@ from moses_integration.cli.options import (
 )
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError
 
 
 class _FileAndSize(argparse.Action):
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_writable(args.output, nbest.path if nbest else None)
     if nbest and str(nbest.path) == str(args.output) == STANDARD_STREAM:
-        raise UserError("--nbest -: the translations go to standard output already; give -o FILE or another file here")
+        raise UsageError("--nbest -: the translations go to standard output already; give -o FILE or another file here")
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, toolkit, reporter)

@@ -16,6 +16,7 @@ from moses_integration.decoder.model import LogLinearModel, declare_model
 from moses_integration.decoder.output import details, nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import DecoderPool
+from moses_integration.decoder.search import OutOfRange
 from moses_integration.decoder.settings import (
     CUBE_PRUNING,
     MOSES_POP_LIMIT,
@@ -43,6 +44,7 @@ _SHORT = {
     "th": "threads",
     "cbp": "cube-pruning-pop-limit",
     "du": "drop-unknown",
+    "wf": "weight-file",
     "h": "help",
 }
 _HELP = """\
@@ -57,8 +59,9 @@ The embedded decoder under Moses' switches (- or --, short and long names as in 
   -print-alignment-info-in-n-best      with word alignment
   -show-weights                        print features and weights, and end
   -weight-overwrite 'A= 1 2 B= 3'      other weights than moses.ini's; x keeps one
+  -wf, -weight-file FILE               weights of sparse features; accepted if it has none
   -t, -report-segmentation             source range behind each phrase
-  -T, -translation-details FILE        how each translation came about
+  -T, -translation-details FILE        how each translation came about, phrase by phrase
   -s, -stack N                         hypotheses in a stack (200)
   -b, -beam-threshold X                worst factor to the best of a stack (1e-5)
   -search-algorithm 0|1                0 scores every candidate, 1 cube pruning
@@ -88,12 +91,12 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(_HELP if "help" in switches else f"phrasescore-decoder {__version__}\n")
         return 0
     ini = MosesIni.read(Path(_one(switches, "config")))
-    weights = {**ini.weights(), **_overwritten(ini, switches)}
+    model = declare_model(ini)
+    model.set_weights(_overwritten(ini, switches), "-weight-overwrite")
     if "show-weights" in switches:
-        model = declare_model(ini)
-        model.set_weights(weights)
         sys.stdout.write(show_weights(model))
         return 0
+    _refuse_sparse_weights(switches)
     settings = _settings(ini, switches)
     if _one(switches, "inputtype", "0") != "0":
         raise UserError("-inputtype: this decoder reads plain text (0) only; use Moses")
@@ -105,7 +108,7 @@ def _run(arguments: Sequence[str]) -> int:
     sentences = [split_words(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
     with DecoderPool(ini, settings, sentences, processes) as pool:
-        _write(pool.run(_printing(switches), weights), switches)
+        _write(pool.run(_printing(switches), model.weights()), switches)
     return 0
 
 
@@ -121,6 +124,7 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
         "print-alignment-info-in-n-best",
         "show-weights",
         "weight-overwrite",
+        "weight-file",
         "search-algorithm",
         "max-phrase-length",
         "inputtype",
@@ -185,7 +189,7 @@ class Printing:
         return Printed(
             translation_line(best, self.trace) + b"\n",
             b"".join(entry.to_line() for entry in entries),
-            details(model, sentence, best) if self.details else b"",
+            details(model, sentence, best, graph.values_of_best()) if self.details else b"",
         )
 
 
@@ -219,17 +223,21 @@ def _write(results: Iterator[Printed], switches: dict[str, list[str]]) -> None:
 def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
     settings = read_settings(ini)
     search = settings.search
+    pops = search.pop_limit
     if "search-algorithm" in switches or "cube-pruning-pop-limit" in switches:
         limit = _whole(switches, "cube-pruning-pop-limit", MOSES_POP_LIMIT)
-        algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING)
-        search = replace(search, pop_limit=pop_limit(algorithm, limit, "-search-algorithm"))
-    search = replace(
-        search,
-        stack=_whole(switches, "stack", search.stack),
-        beam_threshold=_number(switches, "beam-threshold", search.beam_threshold),
-        distortion_limit=_whole(switches, "distortion-limit", search.distortion_limit),
-        longest_phrase=_whole(switches, "max-phrase-length", search.longest_phrase),
-    )
+        pops = pop_limit(_whole(switches, "search-algorithm", CUBE_PRUNING), limit, "-search-algorithm")
+    try:
+        search = replace(
+            search,
+            stack=_whole(switches, "stack", search.stack),
+            beam_threshold=_number(switches, "beam-threshold", search.beam_threshold),
+            distortion_limit=_whole(switches, "distortion-limit", search.distortion_limit),
+            longest_phrase=_whole(switches, "max-phrase-length", search.longest_phrase),
+            pop_limit=pops,
+        )
+    except OutOfRange as fault:
+        raise UserError(f"-{fault.name}: {fault}") from fault
     drop = _is_on(switches, "drop-unknown") if "drop-unknown" in switches else settings.drop_unknown
     return DecoderSettings(search, drop)
 
@@ -250,6 +258,17 @@ def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, lis
                 f"-weight-overwrite: `{token}` is no weight of `{label}`; give 'Label= number ...'"
             ) from error
     return weights
+
+
+def _refuse_sparse_weights(switches: dict[str, list[str]]) -> None:
+    """Let files of `-weight-file` pass that hold no weight (Moses: moses/FeatureVector.cpp)."""
+    for path in switches.get("weight-file", []):
+        for row, line in enumerate(read_lines(path), 1):
+            if line.strip() and not line.startswith(b"#"):
+                raise UserError(
+                    f"{path}: line {row}: is the weight of a sparse feature, which this decoder has not; use Moses, or "
+                    "give dense weights by -weight-overwrite"
+                )
 
 
 def _one(switches: dict[str, list[str]], name: str, default: str | None = None) -> str:

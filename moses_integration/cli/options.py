@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -20,6 +20,7 @@ from phrasescore.files import STANDARD_STREAM
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
     from moses_integration.toolkit import Toolkit
+    from moses_integration.tuning.tune import Tuning
 
 
 def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +97,22 @@ def require_writable(*paths: str | Path | None) -> None:
         if not os.access(folder, os.W_OK):
             reason = "may not be written to" if folder.is_dir() else "is no folder"
             raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
+
+
+def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:
+    """Return mean and standard deviation of the dev BLEU of some seeds; say them, and where BLEU is 0."""
+    from moses_integration.tuning.tune import spread
+
+    mean, deviation = spread([tuning.bleu for tuning in tunings])
+    if len(tunings) > 1:
+        reporter.say(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+    if not mean:
+        reporter.say(
+            "no translation has 4 words in a row as its reference has them, so BLEU is 0 and the weights, of the best "
+            "smoothed BLEU at most, mean little; check that the dev text and its reference belong together and are "
+            "prepared alike"
+        )
+    return mean, deviation
 
 
 def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:

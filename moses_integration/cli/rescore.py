@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -16,14 +17,16 @@ from moses_integration.cli.options import (
     natural,
     prepare_text,
     require_writable,
+    say_spread,
     work_folder,
 )
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_device_options, add_plugin_option, add_quiet_option, path_or_standard_stream
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
+    from moses_integration.ini import MosesIni
     from moses_integration.list_scorers import ListScorer, ScorerChoice
     from moses_integration.nbest import NbestEntry
 
@@ -75,15 +78,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a feature to add; may be given several times, and with --weights only where a folder was moved. PATH is "
         "a model folder. KIND is phrases (sum of ln p(target | source) over the phrases of the derivation; the list "
         "must have the segmentation), sentences (ln p of the whole sentences), each also with -per-word (divided by "
-        "the target words plus one); unknown (count of target words the network does not know), unknown-source, "
-        "unknown-both; lm (ln p of the translation under a model of `phrasescore lm train`), lm-unnormalised (for one "
-        "trained with --self-normalise); or numbers (PATH is a file with a line for each entry)",
+        "the target words plus one); unknown (count of target words the network does not know; PATH may be a language "
+        "model), unknown-source, unknown-both; lm (ln p of the translation under a model of `phrasescore lm train`), "
+        "lm-unnormalised (for one trained with --self-normalise); or numbers (PATH is a file with a line for each "
+        "entry)",
     )
     parser.add_argument(
         "--backoff",
         type=Path,
         metavar="LM",
-        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of the lm scorers",
+        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of the lm scorers (default: that "
+        "of the ini's first KENLM feature, as in add-lm; with --weights the one of tuning)",
     )
     tuning = parser.add_argument_group("tuning")
     tuning.add_argument(
@@ -104,11 +109,13 @@ def run(args: argparse.Namespace) -> int:
     """Tune or apply."""
     require_writable(args.output, args.nbest_output)
     reporter = Reporter(quiet=args.quiet)
+    from moses_integration.nbest import ListFault
+
     with interrupt_on_sigterm():
-        if args.weights:
-            _apply(args, reporter)
-        else:
-            _tune(args, reporter)
+        try:
+            (_apply if args.weights else _tune)(args, reporter)
+        except ListFault as fault:
+            raise UserError(f"{args.nbest}: {fault.reason}") from fault
     return 0
 
 
@@ -119,11 +126,11 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.candidates import from_nbest
-    from moses_integration.tuning.tune import check_dev_set, spread
+    from moses_integration.tuning.tune import check_dev_set
     from phrasescore.files import read_lines, write_atomically
 
     if args.ini is None:
-        raise UserError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
+        raise UsageError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
     ini = MosesIni.read(args.ini)
     with work_folder(None) as folder:
         source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
@@ -133,8 +140,9 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
                 for number, path in enumerate(args.reference)
             ]
         )
-    check_dev_set(source, references)
-    scorers = _load(args, args.scorers, args.backoff)
+    check_dev_set(source, references, (args.source, args.reference[0]))
+    backoff = _backoff(args.scorers, args.backoff, ini)
+    scorers = _load(args, args.scorers, backoff)
     entries, seconds = _scored_list(args, scorers, source, reporter)
     candidates = from_nbest(entries, references)
     start = starting_weights(entries[0], ini.weights(), [scorer.label for scorer in scorers])
@@ -148,9 +156,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
     seconds["tuning"] = round(time.monotonic() - started, 1)
     best = max(tunings, key=lambda tuning: tuning.bleu)
-    mean, deviation = spread([tuning.bleu for tuning in tunings])
-    if len(tunings) > 1:
-        reporter.say(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+    mean, deviation = say_spread(tunings, reporter)
     report = {
         "schema": SCHEMA,
         "version": __version__,
@@ -159,7 +165,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
             {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
             for one, scorer in zip(args.scorers, scorers, strict=True)
         ],
-        "backoff": args.backoff and str(args.backoff.resolve()),
+        "backoff": backoff and {"path": str(backoff.resolve()), "sha256": _digest(backoff)},
         "list": {"path": str(args.nbest), "sentences": len(source), "entries": len(entries)},
         "settings": {"seeds": args.seeds, "restarts": args.restarts},
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
@@ -185,7 +191,13 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     ini = MosesIni.read(args.ini or tuned.ini)
     with work_folder(None) as folder:
         source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
-    scorers = _load(args, choices, args.backoff or tuned.backoff)
+    backoff = (args.backoff or tuned.backoff) if tuned.backoff else None
+    scorers = _load(args, choices, backoff)
+    if backoff and _digest(backoff) != tuned.backoff_digest:
+        raise UserError(
+            f"{backoff}: is not the n-gram model that {args.weights} was tuned with; give that one by --backoff, or "
+            "tune again"
+        )
     for choice, scorer in zip(choices, scorers, strict=True):
         if scorer.digest != tuned.digests[choice.label]:
             raise UserError(
@@ -211,6 +223,8 @@ class _Tuned:
 
     ini: Path
     backoff: Path | None
+    """n-gram model of the language models, if there are any."""
+    backoff_digest: str | None
     scorers: list[ScorerChoice]
     digests: Mapping[str, str | None]
     """By label."""
@@ -228,7 +242,8 @@ class _Tuned:
                 raise ValueError
             return cls(
                 Path(report["ini"]),
-                Path(report["backoff"]) if report["backoff"] else None,
+                Path(report["backoff"]["path"]) if report["backoff"] else None,
+                report["backoff"] and report["backoff"]["sha256"],
                 [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]],
                 {one["label"]: one["sha256"] for one in report["scorers"]},
                 report["weights"],
@@ -251,6 +266,21 @@ class _Tuned:
                     f"{one.label}=numbers:FILE with those of this list"
                 )
         return [replaced.get(one.label, one) for one in self.scorers]
+
+
+def _backoff(choices: Sequence[ScorerChoice], given: Path | None, ini: MosesIni) -> Path | None:
+    """Return the n-gram model of the language models: the one given, else the ini's; None where no scorer needs one."""
+    from moses_integration.list_scorers import LANGUAGE_MODELS
+
+    if not any(choice.kind in LANGUAGE_MODELS for choice in choices):
+        return None
+    return given or ini.language_model()
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _load(args: argparse.Namespace, choices: Sequence[ScorerChoice], backoff: Path | None) -> list[ListScorer]:

@@ -19,6 +19,7 @@ from moses_integration.cli.options import (
     prepare_text,
     read_ini,
     require_writable,
+    say_spread,
     toolkit_of,
     work_folder,
 )
@@ -71,8 +72,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.tuning.tune import TuningSettings, spread
-    from phrasescore.files import write_atomically
+    from moses_integration.tuning.bleu import read_references
+    from moses_integration.tuning.tune import TuningSettings, check_dev_set
+    from phrasescore.files import read_lines, write_atomically
 
     require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
@@ -87,13 +89,14 @@ def run(args: argparse.Namespace) -> int:
             prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared)
             for number, path in enumerate(args.reference)
         ]
+        if not args.prepared:
+            # Here, where the names of the user's files are known.
+            check_dev_set(list(read_lines(source)), read_references(references), (args.source, args.reference[0]))
         tunings = toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say)
     best = max(tunings, key=lambda tuning: tuning.bleu)
     ini.set_weights(best.weights)
     ini.write(args.output)
-    mean, deviation = spread([tuning.bleu for tuning in tunings])
-    if len(tunings) > 1:
-        reporter.say(f"dev BLEU of {len(tunings)} seeds: mean {mean:.2f}, standard deviation {deviation:.2f}")
+    mean, deviation = say_spread(tunings, reporter)
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
     if args.report:
         report = {

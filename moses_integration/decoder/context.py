@@ -65,7 +65,7 @@ class LanguageModel:
             UserError: KenLM cannot read it, or is not installed.
         """
         if not self.path.exists():
-            raise UserError(f"{self.path}: is not there, but moses.ini names it; check its path=")
+            raise UserError(f"{self.path}: is not there, but the ini names it; mend the line")
         self._model = load_kenlm(self.path)
         from kenlm import State
 

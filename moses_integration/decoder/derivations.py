@@ -15,7 +15,7 @@ from moses_integration.decoder.graph import Derivation, Step, step_values
 from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.options import Options, assemble_options
 from moses_integration.decoder.phrases import Array, Ids, Words, split_words
-from moses_integration.nbest import NbestEntry
+from moses_integration.nbest import ListFault, NbestEntry
 from phrasescore.errors import UserError
 
 
@@ -31,15 +31,15 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
     """Return the phrases of an n-best entry, in target order, from its words and its segmentation.
 
     Raises:
-        UserError: the entry has no segmentation.
+        ListFault: the entry has no segmentation.
     """
     try:
         sides = [field.split(b"=") for field in split_words(entry.extras[0])]
         sources = [[int(position) for position in source.split(b"-")] for source, _ in sides]
         starts = [int(target.split(b"-")[0]) for _, target in sides]
     except (IndexError, ValueError) as error:
-        raise UserError(
-            f"n-best list: an entry of sentence {entry.sentence} has no segmentation after its total; decode with "
+        raise ListFault(
+            f"an entry of sentence {entry.sentence} has no segmentation after its total; decode with "
             "-include-segmentation-in-n-best"
         ) from error
     words = split_words(entry.words)
@@ -107,7 +107,11 @@ def _phrase_pair(model: LogLinearModel, sentence: Words, segment: Segment) -> Tr
     every = model.every_translation(source)
     same = [i for i, target in enumerate(every.targets) if target.words == segment.words] if every else []
     if every is None or not same:
-        raise UserError(f"the phrase table does not translate `{_text(source)}` as `{_text(segment.words)}`")
+        assert model.table is not None
+        raise UserError(
+            f"{model.table.path}: does not translate `{_text(source)}` as `{_text(segment.words)}`; give derivations "
+            "of this system"
+        )
     score_T = every.values_TF @ model.weights_F
     return every.take([max(same, key=lambda i: float(score_T[i]))])
 

@@ -117,6 +117,11 @@ class SearchGraph:
         last = int(self._last[0])
         return self._derivations([(float(self.score[last]), self._way_to(last))])[0]
 
+    def values_of_best(self) -> Array:
+        """Return what each phrase of the best derivation adds to the feature values [L, F]."""
+        best = [self._way_to(int(last))[::-1] for last in self._last[:1]]
+        return self._values_of_steps(best)[0]
+
     def n_best(self, size: int, distinct: bool, factor: int = 20) -> list[Derivation]:
         """Return the best derivations, best first; with `distinct` the best one of each translation.
 
@@ -195,6 +200,13 @@ class SearchGraph:
 
     def _sum_of_values(self, ways: Sequence[list[int]]) -> Array:
         """Return the feature values of derivations, each its hypotheses from first to last [derivations, F]."""
+        values_LF, derivation_L = self._values_of_steps(ways)
+        values = np.zeros((len(ways), self._model.width))
+        np.add.at(values, derivation_L, values_LF)
+        return values
+
+    def _values_of_steps(self, ways: Sequence[list[int]]) -> tuple[Array, Ids]:
+        """Return what each step of derivations adds to the feature values [L, F], and whose step it is [L]."""
         hypothesis_L = np.array([hypothesis for way in ways for hypothesis in way], np.int64)
         derivation_L = np.repeat(np.arange(len(ways)), [len(way) for way in ways])
         option_L = self.option[hypothesis_L]
@@ -202,9 +214,7 @@ class SearchGraph:
         previous_L = np.where(is_first_L, -1, np.roll(option_L, 1))
         values_LF = step_values(self._model, self._options, previous_L, option_L)
         values_LF[:, self._model.context_columns] += self._context[hypothesis_L]
-        values = np.zeros((len(ways), self._model.width))
-        np.add.at(values, derivation_L, values_LF)
-        return values
+        return values_LF, derivation_L
 
 
 class _Replacement(NamedTuple):

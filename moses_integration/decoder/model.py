@@ -35,6 +35,8 @@ from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.errors import UserError
 
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
+_SINGLE = {"WordPenalty", "UnknownWordPenalty"}
+"""Features that Moses refuses to have twice (moses/FF/WordPenaltyProducer.cpp, UnknownWordPenaltyProducer.cpp)."""
 DEFAULT_TABLE_LIMIT = 20
 
 _FACTORS = {"input-factor", "output-factor", "factor"}
@@ -76,13 +78,8 @@ class LogLinearModel:
         jump_features: Sequence[JumpFeature],
         context_features: Sequence[ContextFeature],
         order: Sequence[str],
-        weights: Mapping[str, Sequence[float]],
     ) -> None:
-        """Put features together; `order` is that of moses.ini.
-
-        Raises:
-            UserError: a feature and its weights differ in number, or weights belong to no feature.
-        """
+        """Put features together, with weights of 1, as in Moses; `order` is that of moses.ini."""
         self.phrase_features, self.jump_features = list(phrase_features), list(jump_features)
         self.context_features = list(context_features)
         with_state: list[Feature] = [*self.jump_features, *self.context_features]
@@ -101,7 +98,6 @@ class LogLinearModel:
         self.context_columns = np.concatenate([np.zeros(0, np.int64), *contexts])
         """Components of the context features, one feature after another."""
         self.weights_F = np.ones(width)
-        self.set_weights(weights)
         self.table: PhraseTable | None = None
         self.table_limit = DEFAULT_TABLE_LIMIT
         self.drop_unknown = False
@@ -119,22 +115,20 @@ class LogLinearModel:
         weights_X: Array = self.weights_F[self.context_columns]
         return weights_X
 
-    def set_weights(self, weights: Mapping[str, Sequence[float]]) -> None:
-        """Set the weights of some features.
+    def set_weights(self, weights: Mapping[str, Sequence[float]], origin: str = "weights") -> None:
+        """Set the weights of some features; `origin` says where they come from, in messages.
 
         Raises:
             UserError: a label is unknown, or has another number of weights than its feature.
         """
         for label, numbers in weights.items():
             if label not in self.columns:
-                raise UserError(
-                    f"moses.ini: the weights of `{label}` have no feature; correct the label or remove the line"
-                )
+                raise UserError(f"{origin}: the weights of `{label}` have no feature; correct the label or remove them")
             columns = self.columns[label]
             width = columns.stop - columns.start
             if len(numbers) != width:
                 raise UserError(
-                    f"moses.ini: {label} has {width} features but {len(numbers)} weights; give as many of both"
+                    f"{origin}: {label} has {width} features but {len(numbers)} weights; give as many of both"
                 )
             self.weights_F[columns] = numbers
         self._pruned = {}
@@ -220,15 +214,25 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
     phrase: list[PhraseFeature] = []
     jump: list[JumpFeature] = []
     context: list[ContextFeature] = []
+    kinds: set[str] = set()
     for line in ini.features():
         _check_arguments(ini, line)
+        if line.kind in kinds & _SINGLE:
+            raise UserError(
+                f"{ini.name}: line {line.row + 1}: is a second {line.kind}, which Moses refuses; remove one with its "
+                "weights"
+            )
+        kinds.add(line.kind)
         _declare(ini, line, phrase, jump, context)
     for feature in (*phrase, *jump, *context):
         if ini.feature(feature.label).arguments.get("tuneable") == "false":
             feature.tuneable = False
     if not any(isinstance(feature, UnknownWordPenalty) for feature in phrase):
         raise UserError(f"{ini.name}: has no UnknownWordPenalty; Moses cannot do without, add it to [feature]")
-    return LogLinearModel(phrase, jump, context, [line.label for line in ini.features()], ini.weights())
+    model = LogLinearModel(phrase, jump, context, [line.label for line in ini.features()])
+    for label, numbers in ini.weights().items():
+        model.set_weights({label: numbers}, ini.place("weight", f"{label}="))
+    return model
 
 
 def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:

@@ -1,4 +1,7 @@
-"""What is printed of translations: lines as Moses writes them (moses/Manager.cpp, moses/TranslationAnalysis.cpp)."""
+"""What is printed of translations: lines as Moses writes them (moses/Manager.cpp, moses/TranslationAnalysis.cpp).
+
+Shapes: F components of all features, L phrases of a derivation.
+"""
 
 from __future__ import annotations
 
@@ -45,20 +48,26 @@ def printed_features(model: LogLinearModel, values_F: Array) -> dict[str, list[f
     return {f.label: values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
 
 
-def details(model: LogLinearModel, source: Words, derivation: Derivation | None) -> bytes:
-    """Return a report on one translation, phrase by phrase."""
+def details(model: LogLinearModel, source: Words, derivation: Derivation | None, values_LF: Array) -> bytes:
+    """Return a report on one translation, phrase by phrase, with what each phrase adds to the feature values."""
     lines = [b"", b"TRANSLATION HYPOTHESIS DETAILS:"]
     steps = derivation.steps if derivation else ()
-    for step in steps:
+    for step, values_F in zip(steps, values_LF, strict=True):
         lines += [
             b"         SOURCE: [%d..%d] %s" % (step.start, step.end, b" ".join(source[step.start : step.end + 1])),
             b"  TRANSLATED AS: " + (b" ".join(step.target.words) or b"<EPSILON>"),
             b"  WORD ALIGNED: " + b"".join(b"%d-%d " % link for link in sorted(step.target.alignment)),
+            b"         SCORES: " + _features(model, values_F),
         ]
     if derivation:
-        features = {f.label: derivation.values_F[model.columns[f.label]].tolist() for f in model.features}
-        lines += [b"", b"SCORES (UNWEIGHTED): " + format_features(features), b"TOTAL: " + number(derivation.score)]
+        scores = _features(model, derivation.values_F)
+        lines += [b"", b"SCORES (UNWEIGHTED): " + scores, b"TOTAL: " + number(derivation.score)]
     return b"\n".join(lines) + b"\n"
+
+
+def _features(model: LogLinearModel, values_F: Array) -> bytes:
+    # No jump is -0; a sum makes it 0.
+    return format_features({f.label: (values_F[model.columns[f.label]] + 0.0).tolist() for f in model.features})
 
 
 def _target_ranges(derivation: Derivation) -> Iterator[tuple[Step, int, int]]:

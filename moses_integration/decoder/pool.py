@@ -125,6 +125,15 @@ def _start(*arguments: Any) -> None:
 def _decode(task: Task[Result], weights: Weights, numbers: range) -> list[Result]:
     global _decoder
     if _decoder is None:
+        _compute_on_one_core(_arguments[0])
         _decoder = Decoder(*_arguments)
     _decoder.model.set_weights(weights)
     return [_decoder.run(task, number) for number in numbers]
+
+
+def _compute_on_one_core(ini: MosesIni) -> None:
+    """Keep PyTorch to one thread, if a neural language model brings it: the processes share the cores already."""
+    if any(line.kind == "CSLM" for line in ini.features()):
+        import torch
+
+        torch.set_num_threads(1)

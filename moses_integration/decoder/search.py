@@ -25,18 +25,26 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.options import best_of_ranges, collect_options
 from moses_integration.decoder.phrases import Array, Ids, Words
 from moses_integration.decoder.reordering import Jumps
-from phrasescore.errors import UserError
 from phrasescore.phrases import ranges
 
 Coverages = NDArray[np.bool_]
 
 
+class OutOfRange(ValueError):
+    """A setting that no search can have; who reads settings says where it stands."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
+        """Moses' name of the setting."""
+
+
 @dataclass(frozen=True)
 class SearchSettings:
-    """How far the search goes. Names and defaults are Moses' where it has them.
+    """How far the search goes. Defaults are Moses' where it has them.
 
     Raises:
-        UserError: a number is out of range.
+        OutOfRange: a number is out of range.
     """
 
     stack: int = 200
@@ -51,11 +59,15 @@ class SearchSettings:
     """Source words of the longest span that is looked up."""
 
     def __post_init__(self) -> None:
-        if min(self.stack, self.pop_limit) < 0 or self.longest_phrase < 1:
-            raise UserError("search: stack or pop limit is negative, or the longest phrase is of no word; give others")
+        if self.stack < 0:
+            raise OutOfRange("stack", f"{self.stack} is negative; give a size, 0 for any")
+        if self.pop_limit < 0:
+            raise OutOfRange("cube-pruning-pop-limit", f"{self.pop_limit} is negative; give a number, 0 for all")
+        if self.longest_phrase < 1:
+            raise OutOfRange("max-phrase-length", f"{self.longest_phrase} leaves no phrase; give 1 or more")
         if not 0 <= self.beam_threshold < 1:
-            raise UserError(
-                f"search: the beam threshold {self.beam_threshold:g} is not from 0 to below 1; give another"
+            raise OutOfRange(
+                "beam-threshold", f"{self.beam_threshold:g} is not from 0 to below 1; give such a number, 0 for none"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from moses_integration.decoder.search import SearchSettings
+from moses_integration.decoder.search import OutOfRange, SearchSettings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 
@@ -70,13 +70,17 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
         )
     default = SearchSettings()
     limit = _whole(ini, "cube-pruning-pop-limit", MOSES_POP_LIMIT if ini.values("search-algorithm") else 0)
-    search = SearchSettings(
-        stack=_whole(ini, "stack", default.stack),
-        beam_threshold=ini.number("beam-threshold", default.beam_threshold),
-        distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
-        longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase),
-        pop_limit=pop_limit(_whole(ini, "search-algorithm", CUBE_PRUNING), limit or default.pop_limit, ini.name),
-    )
+    algorithm = _whole(ini, "search-algorithm", CUBE_PRUNING)
+    try:
+        search = SearchSettings(
+            stack=_whole(ini, "stack", default.stack),
+            beam_threshold=ini.number("beam-threshold", default.beam_threshold),
+            distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
+            longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase),
+            pop_limit=pop_limit(algorithm, limit or default.pop_limit, ini.place("search-algorithm")),
+        )
+    except OutOfRange as fault:
+        raise UserError(f"{ini.place(fault.name)}: [{fault.name}] {fault}") from fault
     return DecoderSettings(search, "drop-unknown" in ini.sections() and is_on(ini.values("drop-unknown")))
 
 
@@ -99,7 +103,7 @@ def pop_limit(algorithm: int, limit: int, name: str) -> int:
 def _whole(ini: MosesIni, section: str, default: int) -> int:
     number = float(ini.number(section, default))
     if not number.is_integer():
-        raise UserError(f"{ini.name}: [{section}] is no whole number; mend the line")
+        raise UserError(f"{ini.place(section)}: [{section}] is no whole number; mend the line")
     return int(number)
 
 

@@ -111,7 +111,7 @@ class ReorderingTable:
 def _wanted_lines(path: Path, wanted: set[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield row, source phrase and the bytes after it, of the lines whose source phrase is wanted."""
     if not path.exists():
-        raise UserError(f"{path}: is not there, but moses.ini names it; check its path=")
+        raise UserError(f"{path}: is not there, but the ini names it; mend the line")
     with open_input(path) as source:
         for row, line in enumerate(source.stream, 1):
             phrase, separator, rest = line.partition(SEPARATOR)

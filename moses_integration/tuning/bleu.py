@@ -77,12 +77,6 @@ def smoothed_bleu(statistics: Statistics) -> NDArray[np.float64]:
     return _geometric_mean(statistics, 1)
 
 
-def corpus_bleu(translations: Sequence[bytes], references: Sequence[Sequence[bytes]]) -> float:
-    """Return the BLEU, from 0 to 1, of one translation for each sentence."""
-    rows = [bleu_statistics(refs, [text]) for text, refs in zip(translations, references, strict=True)]
-    return float(bleu(np.concatenate(rows).sum(axis=0, dtype=np.int64))) if rows else 0.0
-
-
 def _geometric_mean(statistics: Statistics, added: int) -> NDArray[np.float64]:
     matches, totals = statistics[..., :-1:2] + added, statistics[..., 1:-1:2] + added
     log_precisions = np.log(np.maximum(matches, 1)) - np.log(np.maximum(totals, 1))

@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.nbest import NbestEntry
+from moses_integration.nbest import ListFault, NbestEntry
 from moses_integration.tuning.bleu import STATISTICS, bleu_statistics
 from moses_integration.words import split_words
 from phrasescore.errors import UserError
@@ -119,7 +119,7 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
     """Score n-best entries against the references of each sentence, as Moses' `extractor` does.
 
     Raises:
-        UserError: there is no entry, an entry's sentence has no references, or its features differ from the first's.
+        ListFault: there is no entry, an entry's sentence has no references, or its features differ from the first's.
     """
     texts: list[list[bytes]] = [[] for _ in references]
     rows: list[list[list[float]]] = [[] for _ in references]
@@ -129,19 +129,19 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
         found = [f"{label}_{index}" for label, values in features.items() for index in range(len(values))]
         names = names or found
         if not entry.sentence < len(references):
-            raise UserError(
-                f"n-best list: has a sentence {entry.sentence} (from 0) where the references have {len(references)} "
+            raise ListFault(
+                f"has a sentence {entry.sentence} (from 0) where the references have {len(references)} "
                 "lines; give the references of the text that was decoded"
             )
         if found != names:
-            raise UserError(
-                f"n-best list: sentence {entry.sentence} has the features {' '.join(found)} where the first has "
+            raise ListFault(
+                f"sentence {entry.sentence} has the features {' '.join(found)} where the first has "
                 f"{' '.join(names)}; decode all sentences with one system"
             )
         texts[entry.sentence].append(entry.words)
         rows[entry.sentence].append([value for values in features.values() for value in values])
     if names is None:
-        raise UserError("n-best list: is empty; check what the decoder reported")
+        raise ListFault("is empty; check what the decoder reported")
     return Candidates.from_lists(
         names,
         [np.array(values, np.float64).reshape(-1, len(names)) for values in rows],

@@ -57,14 +57,11 @@ class Optimum:
     """What MERT found."""
 
     weights_F: Floats
-    """The weights; their magnitudes add up to 1 unless some were held fixed."""
+    """The weights; their magnitudes add up to 1."""
     bleu: float
-    """BLEU, from 0 to 1, of the 1-best candidates under these weights."""
-    start_bleu: float
-    """BLEU of the 1-best candidates under the first start's weights."""
-    smoothed: bool
-    """Whether BLEU was 0 wherever the search went, because no 4-gram matches; the weights are then the ones with the
-    highest smoothed BLEU, or the first start where none had more."""
+    """BLEU, from 0 to 1, of the 1-best candidates under these weights. It is 0 where no 4-gram matches wherever the
+    search went; the weights are then the ones with the highest smoothed BLEU, or the first start where none had more.
+    """
 
 
 def optimise(
@@ -74,7 +71,6 @@ def optimise(
     restarts: int = 20,
     seed: int = 0,
     directions: int = 20,
-    tuneable: NDArray[np.bool_] | None = None,
     processes: int = 1,
 ) -> Optimum:
     """Return the best weights that searches from the starts and from random points find.
@@ -89,7 +85,6 @@ def optimise(
         seed: of the random numbers.
         directions: how many random directions to try where the axes gain nothing; on 100 sentences 20 of them gain
             about 0.001 BLEU for half as much time again.
-        tuneable: [F], which weights may change. If some may not, all starts have the first one's, none is scaled.
         processes: how many share the starts; each has its own copy of the lists.
 
     Raises:
@@ -97,30 +92,21 @@ def optimise(
     """
     feature_count = len(candidates.names)
     starts_NF = np.asarray(starts_NF, np.float64)
-    tuneable = np.ones(feature_count, bool) if tuneable is None else np.asarray(tuneable, bool)
     if not len(candidates):
         raise UserError("n-best lists: have no candidates at all; check what the decoder reported")
     if starts_NF.shape[1:] != (feature_count,) or not np.isfinite(starts_NF).all():
         raise UserError(f"weights to start from: are not {feature_count} finite numbers; give one for each feature")
     drawing, *seeds = np.random.SeedSequence(seed).spawn(1 + len(starts_NF) + restarts)
     drawn_NF = np.random.default_rng(drawing).uniform(size=(restarts, feature_count))
-    starts_NF = np.concatenate([starts_NF, drawn_NF])
-    starts_NF[:, ~tuneable] = starts_NF[0, ~tuneable]
-    scaled = _scaled if tuneable.all() else np.asarray
-    starts = [scaled(start_F) for start_F in starts_NF]
+    starts = [_scaled(start_F) for start_F in np.concatenate([starts_NF, drawn_NF])]
 
     for objective in (bleu, smoothed_bleu):
-        climb = partial(_climb_all, candidates, objective, tuneable, directions)
+        climb = partial(_climb_all, candidates, objective, directions)
         value, weights_F = max(_share(climb, starts, seeds, processes), key=itemgetter(0))
         if value > 0:
             break
-    weights_F = scaled(weights_F)
-    return Optimum(
-        weights_F,
-        bleu=evaluate(candidates, weights_F),
-        start_bleu=evaluate(candidates, starts[0]),
-        smoothed=objective is smoothed_bleu,
-    )
+    weights_F = _scaled(weights_F)
+    return Optimum(weights_F, evaluate(candidates, weights_F))
 
 
 def evaluate(candidates: Candidates, weights_F: Floats) -> float:
@@ -323,18 +309,17 @@ def _climb(
     start_F: Floats,
     seed: np.random.SeedSequence,
     objective: Objective,
-    tuneable: NDArray[np.bool_],
     directions: int,
 ) -> tuple[float, Floats]:
     """Search along lines from a start as long as that gains enough; return the value reached and the weights."""
     generator = np.random.default_rng(seed)
-    axes_DF = np.eye(len(start_F))[tuneable]
+    axes_DF = np.eye(len(start_F))
     point = _point(lists, start_F, objective)
     while True:
         before = point.value
         point = _best_move(lists, point, axes_DF, objective)
         if point.value - before <= SMALLEST_GAIN and directions:
-            drawn_DF = generator.normal(size=(directions, len(start_F))) * tuneable
+            drawn_DF = generator.normal(size=(directions, len(start_F)))
             point = _best_move(lists, point, drawn_DF, objective)
         if point.value - before <= SMALLEST_GAIN:
             return point.value, point.weights_F
@@ -343,7 +328,6 @@ def _climb(
 def _climb_all(
     candidates: Candidates,
     objective: Objective,
-    tuneable: NDArray[np.bool_],
     directions: int,
     starts: Sequence[Floats],
     seeds: Sequence[np.random.SeedSequence],
@@ -351,7 +335,7 @@ def _climb_all(
     """Return what the searches from some starts find."""
     lists = Lists(candidates)
     pairs = zip(starts, seeds, strict=True)
-    return [_climb(lists, start_F, seed, objective, tuneable, directions) for start_F, seed in pairs]
+    return [_climb(lists, start_F, seed, objective, directions) for start_F, seed in pairs]
 
 
 def _share(

@@ -116,12 +116,11 @@ class Tuner:
         settings: TuningSettings,
         processes: int | None = None,
     ) -> None:
-        """Prepare tuning.
+        """Prepare tuning; the dev set is one that `check_dev_set` lets pass.
 
         Raises:
-            UserError: the model or the data cannot be used.
+            UserError: the model cannot be used.
         """
-        check_dev_set(sentences, references)
         self._settings, self._references, self._processes = settings, references, processes or available_cores()
         self._model = declare_model(ini)
         start_F = self._model.weights_F[self._model.tuneable_F]
@@ -196,18 +195,20 @@ class Tuner:
         return {label: all_F[columns].tolist() for label, columns in self._model.columns.items()}
 
 
-def check_dev_set(sentences: Sequence[bytes], references: References) -> None:
-    """Check that there are sentences, and references for each.
+def check_dev_set(sentences: Sequence[bytes], references: References, names: tuple[object, object]) -> None:
+    """Check that there are sentences, and references for each; `names` are those of the files, for messages.
 
     Raises:
         UserError: there are none, or not equally many.
     """
+    source, reference = names
     if len(sentences) != len(references):
         raise UserError(
-            f"tuning: there are {len(sentences)} sentences but {len(references)} references; give equally many"
+            f"{reference}: has {len(references)} lines where {source} has {len(sentences)}; give a translation for "
+            "each dev sentence"
         )
     if not sentences:
-        raise UserError("tuning: the dev set is empty; give some hundred sentences and their translations")
+        raise UserError(f"{source}: is empty; give some hundred dev sentences and their translations")
 
 
 def component_names(feature: Feature) -> list[str]:

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 _SECONDS_BETWEEN_LINES = 30.0
 
@@ -26,7 +26,7 @@ def run_command(name: str, run: Callable[[], int]) -> int:
         return code
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # Whoever read our output has had enough. Point stdout elsewhere, so that flushing it at exit is silent.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

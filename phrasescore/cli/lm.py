@@ -19,7 +19,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.cli.training import add_training_options, read_settings, run_trainer
 from phrasescore.configuration import Section
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines, sha256_of
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from phrasescore.lm.scorer import NeuralLmScorer
 
 _SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
+_FOR_OTHERS = {"teacher_forcing"}
+"""Settings of training that are refused here."""
 _AUTO = "auto"
 REPORT_SCHEMA = 1
 
@@ -73,7 +75,7 @@ def _add_train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_training_options(parser)
     add_device_options(parser)
     for name, section in _SECTIONS.items():
-        add_section_options(parser, name, section)
+        add_section_options(parser, name, section, hidden=_FOR_OTHERS)
     add_quiet_option(parser)
     parser.set_defaults(run=run_train, command="lm train")
 
@@ -122,9 +124,15 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _weight(text: str) -> float | str:
     """Parse a number between 0 and 1, or `auto`."""
-    if text != _AUTO and not 0 <= float(text) <= 1:
+    if text == _AUTO:
+        return text
+    try:
+        weight = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"`{text}` is neither a number nor auto") from None
+    if not 0 <= weight <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return text if text == _AUTO else float(text)
+    return weight
 
 
 def run_train(args: argparse.Namespace) -> int:
@@ -207,11 +215,11 @@ def run_score(args: argparse.Namespace) -> int:
 
 def _check_usage(args: argparse.Namespace) -> None:
     if args.interpolate is not None and args.backoff is None:
-        raise UserError("--interpolate: needs an n-gram model to interpolate with; give --backoff")
+        raise UsageError("--interpolate: needs an n-gram model to interpolate with; give --backoff")
     if (args.interpolate == _AUTO) != (args.weight_text is not None):
-        raise UserError("--interpolate auto and --weight-text need each other; give both or a weight")
+        raise UsageError("--interpolate auto and --weight-text need each other; give both or a weight")
     if args.weight_text is not None and _is_same_file(args.text, args.weight_text):
-        raise UserError(f"{args.weight_text}: is the text to be scored; take the weight from another text")
+        raise UsageError(f"{args.weight_text}: is the text to be scored; take the weight from another text")
 
 
 def _is_same_file(first: str | Path, second: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -62,8 +62,10 @@ def add_quiet_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
-def add_section_options(parser: argparse.ArgumentParser, title: str, section: type[Section]) -> None:
-    """Add an option for each field of a configuration section; options not given are None."""
+def add_section_options(
+    parser: argparse.ArgumentParser, title: str, section: type[Section], hidden: Collection[str] = ()
+) -> None:
+    """Add an option for each field of a configuration section; those not given are None, the hidden have no help."""
     group = parser.add_argument_group(title)
     kinds = option_types(section)
     for item in fields(section):
@@ -71,6 +73,7 @@ def add_section_options(parser: argparse.ArgumentParser, title: str, section: ty
         flag = "--" + item.name.replace("_", "-")
         shown = "none" if item.default is None else str(item.default)
         text = f"{item.metadata['help']} (default: {shown.lower() if kind is bool else shown})"
+        text = argparse.SUPPRESS if item.name in hidden else text
         if kind is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
             continue

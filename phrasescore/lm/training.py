@@ -151,7 +151,9 @@ def prepare(
     """
     OPTIMISERS[settings.training.optimiser]
     if settings.training.teacher_forcing < 1:
-        raise UserError("--teacher-forcing: is for encoder-decoders; a language model reads the words of its text")
+        raise UserError(
+            "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
+        )
     make_run_folder(folder, restart)
     lines = _read_text(text)
     counts = Counter(word for line in lines for word in line.split(b" ") if word)

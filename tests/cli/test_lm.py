@@ -103,19 +103,19 @@ def test_without_a_backoff_model_the_scores_are_flagged(folder: Path, capsys: py
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "message", "code"),
     [
-        (["--interpolate", "0.5"], "needs an n-gram model"),
-        (["--interpolate", "auto", "--backoff", ARPA], "need each other"),
-        (["--weight-text", MINI / "dev.fr", "--backoff", ARPA], "need each other"),
-        (["--interpolate", "auto", "--backoff", ARPA, "--weight-text", MINI / "test.fr"], "is the text to be scored"),
-        (["--backoff", MINI / "none"], "is not there"),
+        (["--interpolate", "0.5"], "needs an n-gram model", 2),
+        (["--interpolate", "auto", "--backoff", ARPA], "need each other", 2),
+        (["--weight-text", MINI / "dev.fr", "--backoff", ARPA], "need each other", 2),
+        (["--interpolate", "auto", "--backoff", ARPA, "--weight-text", MINI / "test.fr"], "is the text to be scor", 2),
+        (["--backoff", MINI / "none"], "is not there", 1),
     ],
 )
 def test_errors_are_one_sentence(
-    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str | Path], message: str
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str | Path], message: str, code: int
 ) -> None:
-    assert main(["lm", "score", str(MINI / "test.fr"), "-m", str(folder), *map(str, options)]) == 1
+    assert main(["lm", "score", str(MINI / "test.fr"), "-m", str(folder), *map(str, options)]) == code
     error = capsys.readouterr().err
     assert error.startswith("phrasescore lm score: ")
     assert message in error
@@ -127,11 +127,28 @@ def test_a_model_of_another_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert "a network of the kind encoder-decoder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", ["", "score", "score -m x --interpolate 2", "score -m x --interpolate most"])
-def test_wrong_usage_is_exit_code_2(arguments: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("", "required: COMMAND"),
+        ("score", "required: -m"),
+        ("score -m x --interpolate 2", "2 is not between 0 and 1"),
+        ("score -m x --interpolate most", "`most` is neither a number nor auto"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["lm", *arguments.split()])
     assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["lm", "train", "--help"])
+    assert "--teacher-forcing" not in capsys.readouterr().out
+    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), "--teacher-forcing", "0.5"]) == 1
+    assert "--teacher-forcing: is for encoder-decoders; leave it out" in capsys.readouterr().err
 
 
 def test_help_needs_no_torch() -> None:

@@ -300,9 +300,7 @@ def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     )
     assert "has 5 scores a line, but moses.ini has num-features=4 and 2 more" in message(ini, table, five, 2)
     assert "cannot be read" in message(ini, table, tmp_path / "nowhere.gz")
-    assert "has no feature `TM`; give one that it has: UnknownWordPenalty0, TranslationModel0, LM0" in message(
-        ini, "TM", five
-    )
+    assert "has no feature `TM`; give one of UnknownWordPenalty0, TranslationModel0, LM0" in message(ini, "TM", five)
     assert "line 8: LM0 is a KENLM; give the label of a phrase table" in message(ini, "LM0", five)
     (tmp_path / "a b.gz").write_bytes(five.read_bytes())
     assert "a blank ends a value" in message(ini, table, tmp_path / "a b.gz")

@@ -39,20 +39,21 @@ from moses_integration.rescoring import (
     starting_weights,
     tune_on_list,
 )
-from moses_integration.tuning.bleu import bleu_statistics, corpus_bleu, read_references, smoothed_bleu
+from moses_integration.tuning.bleu import bleu_statistics, read_references, smoothed_bleu
 from moses_integration.tuning.candidates import from_nbest
 from phrasescore.cli import main as phrasescore
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.lm.config import NeuralLmConfig
-from phrasescore.lm.model_folder import save_description
+from phrasescore.lm.model_folder import load_language_model, save_description
 from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.model_folder import load_model, save_weights
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import DATA, MINI
+from tests.moses_integration.corpus_bleu import corpus_bleu
 
 CPU = choose_device("cpu", "fp32")
 NETWORK = DATA / "stored-model"
@@ -165,10 +166,11 @@ def test_an_empty_translation_of_an_empty_sentence() -> None:
 def test_unknown_words() -> None:
     """The network knows all words but `zzz`; the other direction's network has the vocabularies the other way round."""
     source = [b"the black qqq", SOURCE[1]]
-    assert column(UnknownWords("U", engine()), source=source) == [0, 1, 0]
-    assert column(UnknownWords("U", engine(), "source"), source=source) == [1, 1, 0]
-    assert column(UnknownWords("U", engine(), "both"), source=source) == [1, 2, 0]
-    assert column(UnknownWords("U", engine("source-given-target")), source=source) == [3, 2, 3]
+    model, reverse = (engine(direction).model for direction in ("target-given-source", "source-given-target"))
+    assert column(UnknownWords.of("U", model), source=source) == [0, 1, 0]
+    assert column(UnknownWords.of("U", model, "source"), source=source) == [1, 1, 0]
+    assert column(UnknownWords.of("U", model, "both"), source=source) == [1, 2, 0]
+    assert column(UnknownWords.of("U", reverse), source=source) == [3, 2, 3]
 
 
 class LengthModel:
@@ -236,6 +238,18 @@ def test_every_kind_loads(tmp_path: Path, language_model: Path) -> None:
         model = NeuralLmScorer.load(language_model, CPU, MINI / "lm.fr.arpa", unnormalised=unnormalised)
         assert values[kind] == pytest.approx(model.sentence_log_probs(texts), abs=1e-6)
     assert values["lm"] != values["lm-unnormalised"]
+
+
+def test_words_that_a_language_model_does_not_know(language_model: Path) -> None:
+    """Its shortlist has le, chien and un."""
+    (scorer,) = load_scorers([ScorerChoice("U", "unknown", language_model)], CPU)
+    assert column(scorer) == [1, 1, 2]
+    assert scorer.digest == load_language_model(language_model).weights_digest
+    for kind in ("unknown-source", "unknown-both"):
+        with pytest.raises(UserError, match="knows no source words; give U=unknown:"):
+            load_scorers([ScorerChoice("U", kind, language_model)], CPU)
+    with pytest.raises(UserError, match="is not a model folder"):
+        load_scorers([ScorerChoice("U", "unknown", language_model / "none")], CPU)
 
 
 def test_choices_are_parsed() -> None:

@@ -51,16 +51,19 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         (["build", "-o", "FOLDER/s", "--source", "a.en", "--target", "b.en"], "are both `en`; give --source-language"),
         (["build", "-o", "FOLDER/two", "--source", "a.en", "--target", "b.fr"], "two"),
         (
+            [*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/three"],
+            "three: has 3 lines where FOLDER/two has 2; give a",
+        ),
+        (
             ["tune", INI, "--source", "FOLDER/two", "--reference", "FOLDER/two", "-o", "x"],
             "no preparation.json lies beside it",
         ),
-        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/three"], "there are 2 sentences but 3 references"),
         ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two", "FOLDER/three"], "three: has 3 lines where"),
-        ([*TUNE, "--source", "FOLDER/empty", "--reference", "FOLDER/empty"], "the dev set is empty"),
+        ([*TUNE, "--source", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty; give some hundred dev"),
         ([*DECODE, "FOLDER/nowhere.ini"], "nowhere.ini: cannot be read"),
         ([*DECODE, "FOLDER/sub"], "sub: cannot be read (Is a directory"),
         ([*DECODE, INI, "--source", "FOLDER/nowhere"], "nowhere: cannot be read"),
-        ([*DECODE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "is not there, but moses.ini names it"),
+        ([*DECODE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "is not there, but the ini names it"),
         ([*DECODE, "FOLDER/unknown.ini", "--source", "FOLDER/two"], "has no feature Distorsion; remove it, or use"),
         ([*DECODE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
         ([*DECODE, "FOLDER/weights.ini", "--source", "FOLDER/two"], "has 4 features but 3 weights"),
@@ -69,7 +72,6 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         (["decode", INI, "--source", "FOLDER/two"], "it names; give text that is tokenised"),
         (["decode", INI, "-o", "FOLDER/no/out"], "out: cannot be written, for FOLDER/no is no folder"),
         ([*DECODE, INI, "--nbest", "FOLDER/no/nbest", "3"], "nbest: cannot be written, for FOLDER/no is no folder"),
-        (["decode", INI, "--nbest", "-", "3"], "--nbest -: the translations go to standard output already; give -o"),
         ([*TUNE, "--source", "x", "--reference", "y", "-o", "FOLDER/no/x.ini"], "x.ini: cannot be written, for"),
         ([*TUNE, "--source", "x", "--reference", "y", "-o", "FOLDER/sub"], "sub: is a folder; give the name of a"),
         (
@@ -81,7 +83,7 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: line: has 1 field"),
         (
             ["add-column", INI, "--table", "x", "--feature", "TM", "-o", "FOLDER/o"],
-            "feature `TM`; give one that it has: Unk",
+            "has no feature `TM`; give one of Un",
         ),
         (["evaluate", "FOLDER/two", "--reference", "FOLDER/three"], "two: has 2 lines but"),
         (["evaluate", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty"),
@@ -98,6 +100,11 @@ def test_errors_are_one_sentence(
     # A build leaves the folder that it began; everything else leaves nothing.
     assert [path for path in after if "system" not in path.parts] == []
     assert not [path for path in after if path.name == "moses.ini"]
+
+
+def test_two_outputs_on_standard_output_are_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decode", INI, "--nbest", "-", "3"]) == 2
+    assert "--nbest -: the translations go to standard output already; give -o" in capsys.readouterr().err
 
 
 def test_moses_that_is_not_there(folder: Path) -> None:

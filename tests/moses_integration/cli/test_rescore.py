@@ -12,10 +12,11 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
-from moses_integration.tuning.bleu import corpus_bleu, read_references
+from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines
 from tests.conftest import DATA, MINI
 from tests.moses_integration.cli.running import sentence_of
+from tests.moses_integration.corpus_bleu import corpus_bleu
 
 NETWORK = DATA / "stored-model"
 SENTENCES = 30
@@ -145,19 +146,30 @@ def test_another_network_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*TUNE, "--scorer", f"LM0=sentences:{NETWORK}"], "has a feature LM0 already; give the scorer another label"),
+        (
+            [*TUNE, "--scorer", f"LM0=sentences:{NETWORK}"],
+            "/nbest: has a feature LM0 already; give the scorer another label",
+        ),
         ([*TUNE, "--scorer", "RNN=phrases:FOLDER"], "is not a model folder"),
-        ([*TUNE, "--nbest", "FOLDER/bare", "--scorer", f"RNN=phrases:{NETWORK}"], "has no segmentation after its"),
-        ([*TUNE, "--nbest", "FOLDER/empty"], "n-best list: is empty"),
+        (
+            [*TUNE, "--nbest", "FOLDER/bare", "--scorer", f"RNN=phrases:{NETWORK}"],
+            "bare: an entry of sentence 0 has no segmentation",
+        ),
+        ([*TUNE, "--nbest", "FOLDER/empty"], "FOLDER/empty: is empty"),
         ([*TUNE, "--nbest", "FOLDER/nowhere"], "nowhere: cannot be read"),
-        ([*TUNE, "--reference", "FOLDER/two"], "there are 30 sentences but 2 references"),
-        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two"], "where the source has 2 lines"),
-        ([*TUNE, "--ini", "FOLDER/none.ini"], "the feature LM0 has 1 values for 0 weights"),
-        ([*DEV, "--reference", "DATA/dev.fr"], "give --ini too"),
+        ([*TUNE, "--reference", "FOLDER/two"], "two: has 2 lines where "),
+        (
+            [*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two"],
+            "nbest: has a sentence 2 (from 0) where the source has 2 lines",
+        ),
+        ([*TUNE, "--ini", "FOLDER/none.ini"], "/nbest: the feature LM0 has 1 values for 0 weights"),
         ([*DEV, "--weights", MINI / "moses.ini"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "FOLDER/list.json"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "TUNED", "--scorer", f"CSLM=phrases:{NETWORK}"], "has no weight for it"),
-        ([*DEV, "--weights", "TUNED", "--nbest", "FOLDER/five"], "TranslationModel0 has 5 values for"),
+        (
+            [*DEV, "--weights", "TUNED", "--nbest", "FOLDER/five"],
+            "five: the feature TranslationModel0 has 5 values for",
+        ),
         ([*DEV, "--weights", "TUNED", "-o", "FOLDER"], "is a folder; give the name of a file"),
     ],
 )
@@ -184,8 +196,13 @@ def test_faults_are_one_sentence(
     before = {path.name for path in tmp_path.iterdir()}
     given = [str(one).replace("FOLDER", str(tmp_path)).replace("TUNED", str(tuned)) for one in arguments]
     code = rescore("-o", tmp_path / "out", *given, "-q")
-    assert message in sentence_of(code, capsys.readouterr().err.encode())
+    assert message.replace("FOLDER", str(tmp_path)) in sentence_of(code, capsys.readouterr().err.encode())
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_tuning_needs_an_ini(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rescore(*DEV, "--reference", "DATA/dev.fr", "-o", "x") == 2
+    assert capsys.readouterr().err.endswith("that the list was decoded with; give --ini too\n")
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,21 @@ def test_plain_text_in_and_plain_text_out(plain_texts: Path, plain_system: Path,
     assert json.loads(told.stdout)["bleu"] > 60
 
 
+def test_a_dev_set_that_teaches_nothing_is_told_of(
+    plain_system: Path, plain_texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reference, tuned = tmp_path / "dev.fr", tmp_path / "tuned.ini"
+    texts = ["--source", str(plain_texts / "dev.en"), "--reference", str(reference)]
+    tune = ["tune", str(plain_system / "moses.ini"), *texts, *QUICK, "--toolkit", "embedded", "-o", str(tuned)]
+    reference.write_text("x\n" * 11)
+    assert main(tune) == 1
+    assert f"{reference}: has 11 lines where {plain_texts}/dev.en has 12; give a " in capsys.readouterr().err
+    reference.write_text("x\n" * 12)
+    assert main(tune) == 0
+    assert "no translation has 4 words in a row as its reference has them, so BLEU is 0" in capsys.readouterr().err
+    assert tuned.exists()
+
+
 def test_odd_input_gives_a_line_for_each_line(plain_system: Path) -> None:
     text = "\n   \n[x] | <y> & \"z\" 'w'\nno\u00a0break\u2028same line\r\nThe letter".encode() + b" \xff\xfe"
     done = succeed("decode", plain_system / "moses.ini", "-q", "--processes", "1", stdin=text)

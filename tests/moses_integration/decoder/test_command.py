@@ -8,13 +8,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from moses_integration.cli.decoder import main, parse_switches
 from moses_integration.decoder.graph import Derivation
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import details, translation_line
-from moses_integration.nbest import read_nbest
+from moses_integration.nbest import NbestEntry, read_nbest
 from tests.conftest import MINI
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
@@ -66,22 +67,24 @@ def test_switches_and_values() -> None:
     [
         (["x", "-f", INI], "x: stands where a switch is expected"),
         (["-f", INI, "-xyz"], "-xyz: is no switch of this decoder"),
-        (["-f", INI, "-weight-file", "x"], "-weight-file: is no switch"),
+        (["-f", INI, "-weight-file", "nowhere"], "nowhere: cannot be read"),
+        (["-f", INI, "-weight-file", INI], "moses.ini: line 6: is the weight of a sparse feature, which"),
         (["-v", "0"], "-config: is missing"),
         (["-f", INI, "-n-best-list", "x"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-n-best-list", "x", "distinct"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-s", "many"], "-stack: `many` is no whole number"),
-        (["-f", INI, "-s", "-5"], "negative"),
+        (["-f", INI, "-s", "-5"], "-stack: -5 is negative; give a size"),
+        (["-f", INI, "-cbp", "-5"], "-cube-pruning-pop-limit: -5 is negative"),
         (["-f", INI, "-b", "x"], "-beam-threshold: `x` is no number"),
-        (["-f", INI, "-b", "nan"], "beam threshold nan"),
+        (["-f", INI, "-b", "nan"], "-beam-threshold: nan is not from 0 to below 1"),
         (["-f", INI, "-th", "x"], "-threads: `x` is no whole number"),
         (["-f", INI, "-search-algorithm", "2"], "-search-algorithm: search algorithm 2 is neither"),
         (["-f", INI, "-inputtype", "1"], "-inputtype: "),
         (["-f", INI, "-weight-overwrite", "LM0= one"], "-weight-overwrite: `one` is no weight of `LM0`"),
         (["-f", INI, "-weight-overwrite", "0.5"], "-weight-overwrite: `0.5` is no weight of ``"),
         (["-f", INI, "-weight-overwrite", "LM0= 0.5 x"], "-weight-overwrite: `x` is no weight of `LM0`"),
-        (["-f", INI, "-weight-overwrite", "LM0= 0.5 1"], "LM0 has 1 features but 2 weights"),
-        (["-f", INI, "-weight-overwrite", "LM9= 0.5"], "the weights of `LM9` have no feature"),
+        (["-f", INI, "-weight-overwrite", "LM0= 0.5 1"], "-weight-overwrite: LM0 has 1 features but 2 weights"),
+        (["-f", INI, "-weight-overwrite", "LM9= 0.5"], "-weight-overwrite: the weights of `LM9` have no feature"),
         (["-f", "nowhere.ini"], "nowhere.ini: cannot be read"),
     ],
 )
@@ -113,6 +116,11 @@ def test_weights_are_overwritten(capfdbinary: Capture) -> None:
     assert b"\nLM0= -0.250000\n" in out
     assert b"\nTranslationModel0= 0.200000 0.000000 0.200000 0.100000\n" in out
     assert b"\nWordPenalty0= -1.000000\n" in out
+
+
+def test_a_file_without_sparse_weights_changes_nothing(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+    (tmp_path / "weights").write_text("# none\n\n")
+    assert decoded(capfdbinary, "-i", text, "-weight-file", tmp_path / "weights") == decoded(capfdbinary, "-i", text)
 
 
 def test_overwritten_weights_decode_otherwise(text: Path, capfdbinary: Capture) -> None:
@@ -149,6 +157,11 @@ def test_a_list_on_standard_output_takes_the_place_of_the_translations(
     assert (tmp_path / "list").read_bytes() == out
 
 
+def features_of(text: str) -> dict[str, list[float]]:
+    """What stands as `Label= v v Label= v`."""
+    return NbestEntry(0, b"", text.encode(), b"0").features()
+
+
 def test_segmentation_and_details(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     plain = decoded(capfdbinary, "-i", text)
     traced = decoded(capfdbinary, "-i", text, "-t", "-T", tmp_path / "details")
@@ -163,6 +176,13 @@ def test_segmentation_and_details(text: Path, tmp_path: Path, capfdbinary: Captu
     assert blocks[0].startswith(f"         SOURCE: [{start}..{end}] {phrase}\n  TRANSLATED AS: {target}\n")
     assert blocks[0].count("SOURCE: ") == len(ranges)
     assert "\nTOTAL: -" in blocks[0]
+    for block in blocks[:-1]:
+        *phrases, whole = (features_of(line) for line in re.findall(r"SCORES(?: \(UNWEIGHTED\))?: (.*)", block))
+        assert len(phrases) == block.count("SOURCE: ")
+        for label, values in whole.items():
+            added = [sum(column) for column in zip(*(phrase[label] for phrase in phrases), strict=True)]
+            assert added == pytest.approx(values, abs=1e-3), label
+        assert all(phrase["PhrasePenalty0"] == [1] for phrase in phrases)
 
 
 def test_search_switches_change_the_search(text: Path, capfdbinary: Capture) -> None:
@@ -223,6 +243,6 @@ def test_as_a_program(text: Path) -> None:
 
 def test_a_search_that_failed_gives_an_empty_line(tmp_path: Path) -> None:
     none: Derivation | None = None
-    model = LogLinearModel([], [], [], [], {})
+    model = LogLinearModel([], [], [], [])
     assert translation_line(none) == b""
-    assert details(model, (b"a",), none) == b"\nTRANSLATION HYPOTHESIS DETAILS:\n"
+    assert details(model, (b"a",), none, np.zeros((0, 0))) == b"\nTRANSLATION HYPOTHESIS DETAILS:\n"

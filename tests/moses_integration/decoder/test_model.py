@@ -85,7 +85,8 @@ def test_widths_of_reordering_types(kind: str, width: int) -> None:
         ("KENLM path=x factor=1", "line 4: the embedded decoder does not know `factor=1`"),
         ("KENLM path=x oov-feature=1", "line 4: the embedded decoder does not know `oov-feature=1`"),
         ("SRILM path=x", "line 4: the embedded decoder has no feature SRILM"),
-        ("ProbingPT path=x", "one phrase table is expected"),
+        ("ProbingPT path=x", "line 4: ProbingPT0 is a second phrase table, behind PhraseDictionaryMemory0; remove"),
+        ("UnknownWordPenalty name=U1", "line 4: is a second UnknownWordPenalty, which Moses refuses; remove"),
         ("Distortion name=PhraseDictionaryMemory0", "PhraseDictionaryMemory0"),
     ],
 )
@@ -108,8 +109,8 @@ def test_unknown_words_need_a_penalty() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ("Distortion0= 1 2", "Distortion0 has 1 features but 2 weights"),
-        ("Distortion9= 1", "the weights of `Distortion9` have no feature"),
+        ("Distortion0= 1 2", "moses.ini: line 6: Distortion0 has 1 features but 2 weights"),
+        ("Distortion9= 1", "moses.ini: line 6: the weights of `Distortion9` have no feature"),
     ],
 )
 def test_weights_that_do_not_fit(weights: str, message: str) -> None:

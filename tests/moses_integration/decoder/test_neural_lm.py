@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moses_integration.decoder.graph import SearchGraph
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import Words
+from moses_integration.decoder.pool import DecoderPool
+from moses_integration.decoder.settings import read_settings
 from phrasescore.errors import UserError
-from tests.moses_integration.decoder.small_system import SmallSystem, random_system
+from tests.moses_integration.decoder.small_system import Line, SmallSystem, random_system
 from tests.moses_integration.decoder.test_against_reference import (
     NARROW,
     TOLERANCE,
@@ -109,6 +114,26 @@ def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neur
     other.load()
     other.extend(np.array([other.begin(phrases)]), np.array([0]), is_end=False)
     assert other.served == 0, "another back-off model gives other scores"
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The task of telling how many threads PyTorch takes for a product."""
+
+    needs_arcs: bool = False
+
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> int:
+        return torch.get_num_threads()
+
+
+def test_each_of_several_processes_takes_one_core(
+    tmp_path: Path, language_models: list[Path], neural_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    lines = [Line((b"a",), (b"A",), (0.5,))]
+    ini = with_neural_model(SmallSystem(lines, WEIGHTS), neural_model, language_models[0]).write(tmp_path)
+    with DecoderPool(ini, read_settings(ini), [(b"a",)] * 9, processes=2) as pool:
+        assert set(pool.run(Threads(), ini.weights())) == {1}
 
 
 def test_what_is_missing_is_said(tmp_path: Path, language_models: list[Path], neural_model: Path) -> None:

@@ -16,7 +16,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.tuning import tune
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import Optimum
-from moses_integration.tuning.tune import Tuner, Tuning, TuningSettings, spread
+from moses_integration.tuning.tune import Tuner, Tuning, TuningSettings, check_dev_set, spread
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI
@@ -108,7 +108,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Calla
         def found(_: Candidates, starts_NF: tune.Floats, **others: object) -> Optimum:
             moved_F = starts_NF[0].copy()
             moved_F[0] += step(len(starts_NF))
-            return Optimum(moved_F, 0.5, 0.5, smoothed=False)
+            return Optimum(moved_F, 0.5)
 
         monkeypatch.setattr(Tuner, "_decode", lambda self, weights_F: (next(found_by), next(achieved)))
         monkeypatch.setattr(tune, "optimise", found)
@@ -197,10 +197,10 @@ def test_weights_of_nought_are_a_start() -> None:
 
 
 def test_dev_sets_that_do_not_fit() -> None:
-    with pytest.raises(UserError, match="there are 12 sentences but 11 references; give equally many"):
-        tuner(REFERENCES[:11])
-    with pytest.raises(UserError, match="the dev set is empty"):
-        tuner([], sentences=[])
+    with pytest.raises(UserError, match=r"^dev.fr: has 11 lines where dev.en has 12; give a translation for each"):
+        check_dev_set(SENTENCES, REFERENCES[:11], ("dev.en", "dev.fr"))
+    with pytest.raises(UserError, match=r"^dev.en: is empty; give some hundred"):
+        check_dev_set([], [], ("dev.en", "dev.fr"))
 
 
 def test_the_spread_of_some_runs() -> None:

@@ -1,0 +1,112 @@
+"""A neural language model in the search and by rescoring, command by command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from moses_integration.cli import main
+from moses_integration.ini import MosesIni
+from moses_integration.nbest import read_nbest
+from phrasescore.lm.config import NeuralLmConfig
+from phrasescore.lm.model_folder import save_description
+from phrasescore.model_folder import save_weights
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.vocabulary import Vocabulary, count_words
+from tests.conftest import MINI
+from tests.moses_integration.cli.running import sentence_of
+
+FAST = ("--processes", "1", "--toolkit", "embedded", "-q")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of random weights that could have been trained to be self-normalised."""
+    folder = tmp_path_factory.mktemp("cslm")
+    torch.manual_seed(1)
+    vocabulary = Vocabulary.most_frequent(count_words([MINI / "train.fr"]), 40)
+    config = NeuralLmConfig(order=4, embedding=6, first_hidden=8, second_hidden=8, self_normalise=0.1)
+    network = NeuralLanguageModel(config, len(vocabulary))
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    save_description(folder, config, vocabulary, {})
+    save_weights(folder, network)
+    return folder
+
+
+def succeed(*arguments: str | Path) -> None:
+    assert main([str(argument) for argument in arguments]) == 0
+
+
+@pytest.mark.parametrize(("options", "kind"), [([], "lm"), (["--unnormalised"], "lm-unnormalised")])
+def test_the_column_of_the_search_is_that_of_rescoring(
+    options: list[str], kind: str, model: Path, small_dev: tuple[Path, Path], tmp_path: Path
+) -> None:
+    source, reference = small_dev
+    ini, tuned, cache = tmp_path / "moses.ini", tmp_path / "tuned.ini", tmp_path / "cache"
+    succeed("add-lm", MINI / "moses.ini", "--model", model, "--cache", cache, *options, "-o", ini)
+    quick = ("--iterations", "1", "--restarts", "0", "--nbest", "5", *FAST)
+    succeed("tune", ini, "--source", source, "--reference", reference, "--prepared", "-o", tuned, *quick)
+    assert MosesIni.read(tuned).weights()["CSLM0"] != [0.2]
+    assert cache.exists()
+
+    nbest, out, added = tmp_path / "nbest", tmp_path / "out", tmp_path / "added"
+    succeed("decode", tuned, "--source", source, "--prepared", "-o", out, "--nbest", nbest, "5", *FAST)
+    common = ("--nbest", nbest, "--source", source, "--prepared", "--precision", "fp32", "-q")
+    tuning = ("--reference", reference, "--ini", tuned, "--seeds", "1", "--restarts", "0", "--processes", "1")
+    weights = tmp_path / "weights.json"
+    succeed("rescore", *common, *tuning, "--scorer", f"X={kind}:{model}", "--nbest-output", added, "-o", weights)
+    features = [entry.features() for entry in read_nbest(added)]
+    assert len(features) > 30
+    in_search, rescored = ([one[label][0] for one in features] for label in ("CSLM0", "X"))
+    assert rescored == pytest.approx(in_search, abs=1e-3)
+    assert len(set(in_search)) > 20
+
+    # The n-gram model of the weights is the ini's, and no other one will do.
+    assert json.loads(weights.read_text())["backoff"]["path"] == str((MINI / "lm.fr.arpa").resolve())
+    succeed("rescore", *common, "--weights", weights, "-o", out)
+    assert len(out.read_bytes().splitlines()) == 12
+
+
+def test_the_n_gram_model_is_the_one_of_tuning(
+    model: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, reference = small_dev
+    nbest, weights, out = tmp_path / "nbest", tmp_path / "weights.json", tmp_path / "out"
+    without = tmp_path / "without.ini"
+    MosesIni.read(MINI / "moses.ini").without_feature("LM0").write(without)
+    succeed("decode", without, "--source", source, "--prepared", "-o", out, "--nbest", nbest, "3", *FAST)
+    out.unlink()
+    common: list[str | Path] = [
+        "rescore",
+        "--nbest",
+        nbest,
+        "--source",
+        source,
+        "--prepared",
+        "--precision",
+        "fp32",
+        "-q",
+    ]
+    tuning: list[str | Path] = [*common, "--reference", reference, "--ini", without, "--seeds", "1", "--restarts", "0"]
+    tuning += ["--processes", "1", "--scorer", f"X=lm:{model}", "-o", weights]
+    code = main(list(map(str, tuning)))
+    assert "without.ini: has no KENLM feature" in sentence_of(code, capsys.readouterr().err.encode())
+    moved = tmp_path / "moved.arpa"
+    shutil.copy(MINI / "lm.fr.arpa", moved)
+    succeed(*tuning, "--backoff", moved)
+    moved.rename(tmp_path / "again.arpa")
+    applying: list[str | Path] = [*common, "--weights", weights, "-o", out]
+    code = main(list(map(str, applying)))
+    assert "moved.arpa: is not there" in sentence_of(code, capsys.readouterr().err.encode())
+    succeed(*applying, "--backoff", tmp_path / "again.arpa")
+    out.unlink()
+    other = tmp_path / "other.arpa"
+    other.write_text((MINI / "lm.fr.arpa").read_text().replace("\\data\\", "\n\\data\\", 1))
+    code = main([*map(str, applying), "--backoff", str(other)])
+    assert "other.arpa: is not the n-gram model that " in sentence_of(code, capsys.readouterr().err.encode())
+    assert not out.exists()
