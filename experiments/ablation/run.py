@@ -16,9 +16,10 @@ from experiments.ablation.rows import Row, extended_by
 from experiments.ablation.timing import time_decoding, time_rescoring
 from experiments.data import DataFolder, prepare
 from experiments.machine import machine
+from experiments.pooling import compare_runs
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, SystemText, TextSettings, build_system
-from moses_integration.evaluation import compare, score
+from moses_integration.evaluation import score
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice, load_scorers
 from moses_integration.nbest import read_nbest
@@ -286,7 +287,7 @@ class Ablation:
     def _compared(self, row: Row, other: Row, rows: dict[str, list[Json]]) -> Json:
         both = [rows[row.name], rows[other.name]]
         mean, before = (spread([one["test_bleu"] for one in seeds])[0] for seeds in both)
-        p_value = self._steps.run(f"{row.name}.against.{other.name}", both, lambda: self._pooled(row, other))
+        p_value = self._steps.run(f"{row.name}.against.{other.name}", both, lambda: self._p_value(row, other))
         return {"difference": mean - before, "p_value": p_value}
 
     def examples(self, count: int) -> str:
@@ -295,26 +296,6 @@ class Ablation:
         outputs = {row.name: self._output(row, seed) for row in rows}
         return side_by_side(data.source_file("test"), data.target_files("test"), outputs, count)
 
-    def _pooled(self, row: Row, other: Row) -> float:
-        """Return the p-value over all seeds: translations are exchanged sentence by sentence within each seed.
-
-        Clark et al., "Better hypothesis testing for statistical machine translation" (ACL 2011): optimiser runs are a
-        source of chance like the choice of sentences, so all of them are part of the test.
-        """
-        folder = self._folder / "rows" / "pooled"
-        folder.mkdir(parents=True, exist_ok=True)
-        seeds = self._config.seeds
-        pooled = [
-            _concatenate([self._output(system, seed) for seed in seeds], folder / system.name)
-            for system in (row, other)
-        ]
-        references = [
-            _concatenate([reference] * len(seeds), folder / f"reference{number}")
-            for number, reference in enumerate(self._test_references())
-        ]
-        return compare(pooled[0], pooled[1], references, self._tokenise).p_value
-
-
-def _concatenate(paths: Sequence[Path], output: Path) -> Path:
-    write_atomically(output, b"".join(read_bytes(path) for path in paths))
-    return output
+    def _p_value(self, row: Row, other: Row) -> float:
+        runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))
+        return compare_runs(runs, others, self._test_references(), self._tokenise).p_value
