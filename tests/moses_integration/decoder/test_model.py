@@ -85,7 +85,7 @@ def test_widths_of_reordering_types(kind: str, width: int) -> None:
         ("KENLM path=x factor=1", "line 4: the embedded decoder does not know `factor=1`"),
         ("KENLM path=x oov-feature=1", "line 4: the embedded decoder does not know `oov-feature=1`"),
         ("SRILM path=x", "line 4: the embedded decoder has no feature SRILM"),
-        ("ProbingPT path=x", "line 4: ProbingPT0 is a second phrase table, behind PhraseDictionaryMemory0; remove"),
+        ("ProbingPT path=x", "found PhraseDictionaryMemory0 in line 3, ProbingPT0 in line 4; choose by --feature"),
         ("UnknownWordPenalty name=U1", "line 4: is a second UnknownWordPenalty, which Moses refuses; remove"),
         ("Distortion name=PhraseDictionaryMemory0", "PhraseDictionaryMemory0"),
     ],
