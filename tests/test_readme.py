@@ -1,43 +1,58 @@
-"""The README does not promise what the commands do not have."""
+"""The documentation does not promise what the commands do not have."""
 
 from __future__ import annotations
 
+import argparse
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from moses_integration.cli import make_parser
+from moses_integration.cli import make_parser as make_toolkit_parser
+from phrasescore.cli import make_parser
 from phrasescore.training.presets import PRESETS
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = (ROOT / "docs" / "commands.md").read_text()
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def options_of(words: list[str]) -> set[str]:
+    """The options of a command given as `phrasescore lm train ...`."""
+    parser = {"phrasescore": make_parser, "phrasescore-smt": make_toolkit_parser}[words[0]]()
+    for word in words[1:]:
+        choices = [one.choices for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+        if not choices:
+            break
+        parser = choices[0][word]
+    return set(OPTION.findall(parser.format_help()))
+
+
+def examples(text: str) -> list[str]:
+    """The command lines of a page, each with the lines that continue it."""
+    joined = re.sub(r"\n {5,}", " ", text)
+    lines = re.findall(r"^    (?:.*\| )?(phrasescore(?:-smt)? [a-z].*)$", joined, re.MULTILINE)
+    return [line.split("  #")[0] for line in lines]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_options_of_examples_exist(page: Path) -> None:
+    for line in examples(page.read_text()):
+        assert set(OPTION.findall(line)) - options_of(line.split()) == set(), line
+
+
+def test_there_are_examples() -> None:
+    assert len(examples(PAGES[0].read_text())) > 10
+    assert len(examples(COMMANDS)) > 15
 
 
 @pytest.mark.parametrize("command", ["train", "translate", "annotate", "score", "check", "inspect"])
-def test_options_in_the_readme_exist(command: str) -> None:
-    section = README.split(f"### {command}\n")[1].split("\n##")[0]
-    named = set(re.findall(r"--[a-z][a-z-]*", section))
-    done = subprocess.run(
-        [sys.executable, "-m", "phrasescore", command, "--help"], capture_output=True, text=True, check=True
-    )
-    known = set(re.findall(r"--[a-z][a-z-]*", done.stdout))
-    assert named - known == set()
-
-
-def test_options_of_the_toolkit_in_the_readme_exist() -> None:
-    section = README.split("### phrasescore-smt\n")[1].split("\n##")[0]
-    for line in re.findall(r"^    phrasescore-smt (.*)$", section, re.MULTILINE):
-        command = line.split()[0]
-        parser = make_parser()._subparsers
-        assert parser is not None
-        choices = parser._group_actions[0].choices
-        assert isinstance(choices, dict)
-        known = set(re.findall(r"--[a-z][a-z-]*", choices[command].format_help()))
-        assert set(re.findall(r"--[a-z][a-z-]*", line)) - known == set()
+def test_options_in_the_text_exist(command: str) -> None:
+    section = COMMANDS.split(f"\n## {command}\n")[1].split("\n## ")[0]
+    assert set(OPTION.findall(section)) - options_of(["phrasescore", command]) == set()
 
 
 def test_every_preset_is_described() -> None:
     for preset in PRESETS:
-        assert f"| `{preset}`" in README
+        assert f"| `{preset}`" in COMMANDS
