@@ -19,7 +19,7 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
     positive,
 )
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     if args.report and not os.access(args.report.parent, os.W_OK):
         raise UserError(f"{args.report}: cannot be written; check the folder and its rights")
     if args.replace_last and args.on_error == "keep":
-        raise UserError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
+        raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     columns = Columns(args.per_word, args.unknown_words, args.replace_last)
     with interrupt_on_sigterm():
         scorer = load_scorer(args)

@@ -24,7 +24,7 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
     positive,
 )
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,11 +104,11 @@ def run(args: argparse.Namespace) -> int:
     # Bytes again, whatever the locale made of the argument.
     phrase = b" ".join(word for word in os.fsencode(args.phrase).split(b" ") if word)
     if not phrase:
-        raise UserError("the phrase is empty; give at least one word")
+        raise UsageError("the phrase is empty; give at least one word")
+    if len(args.models) > 1:
+        raise UsageError("--model: looks into one network at a time; give one")
     reporter = Reporter(quiet=args.quiet)
     scorer = load_scorer(args)
-    if len(scorer.models) > 1:
-        raise UserError("--model: looks into one network at a time; give one")
     candidates: list[Candidate] = []
     others: list[bytes] = []
     table = args.table or (None if args.phrases else _table_of(args.models[0], reporter))

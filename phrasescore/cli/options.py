@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import shtab
 
 from phrasescore import __version__
-from phrasescore.configuration import Section, choices, option_types, scalar_type
-from phrasescore.errors import UserError
+from phrasescore.configuration import Section, check_values, choices, option_types, scalar_type
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.pairs import Direction
 
@@ -83,8 +83,16 @@ def add_section_options(
 
 
 def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str, Any]:
-    """Return the options of a section that stand on the command line."""
-    return {item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None}
+    """Return the options of a section that stand on the command line.
+
+    Raises:
+        UsageError: a value is too small or too large.
+    """
+    given = {item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None}
+    try:
+        return check_values(section, given, "command line")
+    except UserError as error:
+        raise UsageError(str(error)) from error
 
 
 def path_or_standard_stream(text: str) -> str | Path:

@@ -17,7 +17,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.cli.training import add_training_options, read_settings, run_trainer
 from phrasescore.configuration import Section
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.sentences import SentenceConfig
@@ -113,20 +113,20 @@ def _check_usage(args: argparse.Namespace) -> None:
     """Check that there is a table or a text, and nothing that belongs to the other.
 
     Raises:
-        UserError: there is not.
+        UsageError: there is not.
     """
     if (args.table is None) == (args.source is None):
-        raise UserError("give either a phrase table or --source and --target")
+        raise UsageError("give either a phrase table or --source and --target")
     if (args.source is None) != (args.target is None):
-        raise UserError("--source and --target: are the two sides of one text; give both or neither")
+        raise UsageError("--source and --target: are the two sides of one text; give both or neither")
     if (args.validation_source is None) != (args.validation_target is None):
-        raise UserError("--validation-source and --validation-target: are the two sides of one text; give both")
+        raise UsageError("--validation-source and --validation-target: are the two sides of one text; give both")
     if args.source is not None and args.validation is not None:
-        raise UserError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
+        raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
     if args.table is not None:
         wrong = [name for name in ("validation_source", *given_options(args, SentenceConfig)) if getattr(args, name)]
         if wrong:
-            raise UserError(f"--{wrong[0].replace('_', '-')}: is for parallel text; leave it out or give --source")
+            raise UsageError(f"--{wrong[0].replace('_', '-')}: is for parallel text; leave it out or give --source")
 
 
 def _settings(args: argparse.Namespace) -> Settings:

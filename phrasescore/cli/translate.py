@@ -19,8 +19,7 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
     positive,
 )
-from phrasescore.configuration import check_values
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, open_output, read_lines
 from phrasescore.search.config import SearchConfig
 
@@ -78,9 +77,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Translate; return the exit code."""
-    config = SearchConfig(**check_values(SearchConfig, given_options(args, SearchConfig), "command line"))
+    config = SearchConfig(**given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
-        raise UserError("--n-best: gives several translations a sentence, which need --json")
+        raise UsageError("--n-best: gives several translations a sentence, which need --json")
     from phrasescore.search.translator import Translator
 
     translator = Translator(load_networks(args), config, args.batch_size)

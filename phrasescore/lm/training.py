@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from phrasescore.device import Device
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.model_folder import save_description
@@ -147,11 +147,12 @@ def prepare(
         the trainer, and facts about the text: lines, words, share of the words that the shortlist covers.
 
     Raises:
+        UsageError: settings are not for language models.
         UserError: a text has no words, or the folder holds something else or a run with other settings.
     """
     OPTIMISERS[settings.training.optimiser]
     if settings.training.teacher_forcing < 1:
-        raise UserError(
+        raise UsageError(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
     make_run_folder(folder, restart)

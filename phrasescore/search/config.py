@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import option
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 LengthPenalty = Literal["none", "per-word", "wu"]
 
@@ -45,10 +45,11 @@ class SearchConfig:
         """Check that the options go together, and with the network.
 
         Raises:
-            UserError: they do not.
+            UsageError: they do not go together.
+            UserError: the network has not what they need.
         """
         if self.n_best > self.beam and not self.sample:
-            raise UserError(f"--n-best {self.n_best}: is more than the beam holds; give --beam {self.n_best}")
+            raise UsageError(f"--n-best {self.n_best}: is more than the beam holds; give --beam {self.n_best}")
         for name in ("coverage", "replace_unknown"):
             if getattr(self, name) and not has_attention:
                 raise UserError(

@@ -13,7 +13,7 @@ import torch
 
 from phrasescore.configuration import Section
 from phrasescore.device import Device
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_description
 from phrasescore.nn.attention import ATTENTIONS
 from phrasescore.nn.config import NO_ATTENTION, ModelConfig
@@ -134,18 +134,19 @@ def prepare_sentences(
         progress: called with the lines and the share of the text read so far.
 
     Raises:
+        UsageError: settings do not go together.
         UserError: the text is faulty, or the folder holds something else or a run with other settings.
     """
     settings.check_names()
     config = settings.sentences or SentenceConfig()
     if config.bleu_sentences:
         if validation is None:
-            raise UserError(
+            raise UsageError(
                 "--bleu-sentences: are sentences to validate with; give --validation-source and --validation-target"
             )
         load_corpus_bleu()
     if settings.data.weight_by_count:
-        raise UserError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
+        raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
     make_run_folder(folder, restart)
     state = folder / TRAINING_STATE
     data = read_sentences(text, state, settings.data, config, progress=progress)

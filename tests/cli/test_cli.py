@@ -29,11 +29,11 @@ def run(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.Comple
     return subprocess.run(command, input=stdin, capture_output=True, env=ENVIRONMENT, timeout=100, check=False)
 
 
-def error_of(done: subprocess.CompletedProcess[bytes]) -> str:
+def error_of(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
     """The one sentence of a run that failed."""
     text = done.stderr.decode()
     assert "Traceback" not in text
-    assert done.returncode == 1
+    assert done.returncode == code
     return text.strip().splitlines()[-1]
 
 
@@ -114,8 +114,6 @@ def test_only_the_sources_of_a_text(mini_table: Path, tmp_path: Path) -> None:
         (["annotate", "TABLE", "-m", MODEL, "-o", "/proc/nowhere/x.gz"], "cannot be written"),
         (["train", "TABLE", "-o", "FOLDER/rnn", "--held-out", "1"], "leaves no pairs to train on"),
         (["train", "TABLE", "-o", "/proc/rnn"], "/proc/rnn"),
-        (["train", "TABLE", "-o", "FOLDER/rnn", "--batch-size", "0"], "batch_size is 0; give at least 1"),
-        (["train", "TABLE", "-o", "FOLDER/rnn", "--max-minutes", "0"], "max_minutes is 0.0; give at least"),
         (["annotate", "TABLE", "-m", MODEL, "--report", "/nowhere/r.json"], "/nowhere/r.json: cannot be written"),
         (["check", "nowhere.gz"], "cannot be read"),
     ],
@@ -132,6 +130,29 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
         done = run(*arguments)
         assert done.returncode == 2
         assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "TABLE", "--batch-size", "0"], "batch_size is 0; give at least 1"),
+        (["train", "TABLE", "--max-minutes", "0"], "max_minutes is 0.0; give at least"),
+        (["annotate", "TABLE", "-m", MODEL, "--replace-last", "1", "--on-error", "keep"], "does not go with --on-err"),
+    ],
+)
+def test_options_that_make_no_sense_are_wrong_usage(
+    small_table: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    arguments = [str(small_table) if argument == "TABLE" else argument for argument in arguments]
+    assert message in error_of(run(*arguments, "-o", tmp_path / "out"), 2)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_value_out_of_range_in_a_file_is_not_wrong_usage(small_table: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[training]\nbatch_size = 0\n")
+    done = run("train", small_table, "-o", tmp_path / "rnn", "--config", config)
+    assert f"{config}: batch_size is 0; give at least 1" in error_of(done)
 
 
 def test_a_configuration_file_and_the_command_line(small_table: Path, tmp_path: Path) -> None:

@@ -139,21 +139,21 @@ def test_a_closed_pipe_is_silent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "code"),
     [
-        (["-m", MODEL, " "], "the phrase is empty"),
-        (["-m", MODEL, "-m", MODEL, "a"], "looks into one network at a time"),
-        (["-m", "nowhere", "a"], "nowhere: is not a model folder"),
-        (["-m", MODEL, "a", "--table", "nowhere.gz"], "nowhere.gz: cannot be read"),
-        (["-m", MODEL, "a", "--phrases", "nowhere"], "nowhere: cannot be read"),
-        (["-m", MODEL, "a", "--gates", "FOLDER/gates.txt"], "end its name in .png"),
-        (["-m", MODEL, "a", "--gates", "/proc/nowhere/gates.png"], "cannot be written"),
+        (["-m", MODEL, " "], "the phrase is empty", 2),
+        (["-m", MODEL, "-m", MODEL, "a"], "looks into one network at a time", 2),
+        (["-m", "nowhere", "a"], "nowhere: is not a model folder", 1),
+        (["-m", MODEL, "a", "--table", "nowhere.gz"], "nowhere.gz: cannot be read", 1),
+        (["-m", MODEL, "a", "--phrases", "nowhere"], "nowhere: cannot be read", 1),
+        (["-m", MODEL, "a", "--gates", "FOLDER/gates.txt"], "end its name in .png", 1),
+        (["-m", MODEL, "a", "--gates", "/proc/nowhere/gates.png"], "cannot be written", 1),
     ],
 )
 def test_errors_are_one_sentence(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str, code: int
 ) -> None:
-    assert main(["inspect", "-q", *[argument.replace("FOLDER", str(tmp_path)) for argument in arguments]]) == 1
+    assert main(["inspect", "-q", *[argument.replace("FOLDER", str(tmp_path)) for argument in arguments]]) == code
     printed = capsys.readouterr()
     assert message in printed.err
     assert len(printed.err.splitlines()) == 1

@@ -147,7 +147,7 @@ def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pyt
     with pytest.raises(SystemExit):
         main(["lm", "train", "--help"])
     assert "--teacher-forcing" not in capsys.readouterr().out
-    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), "--teacher-forcing", "0.5"]) == 1
+    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), "--teacher-forcing", "0.5"]) == 2
     assert "--teacher-forcing: is for encoder-decoders; leave it out" in capsys.readouterr().err
 
 

@@ -34,10 +34,10 @@ class Run:
         assert main(list(map(str, ["translate", self.folder / "text", *extra, *arguments]))) == 0
         return output.read_text().splitlines()
 
-    def error(self, *arguments: str | Path) -> str:
+    def error(self, *arguments: str | Path, code: int = 1) -> str:
         """Run any command that fails; return its one sentence."""
         self._capfd.readouterr()
-        assert main(list(map(str, arguments))) == 1
+        assert main(list(map(str, arguments))) == code
         lines = self._capfd.readouterr().err.splitlines()
         assert len(lines) == 1
         return lines[0]
@@ -148,14 +148,9 @@ def test_text_that_is_not_tokenised(translate: Run, copier: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--n-best", "3"], "--n-best: gives several translations a sentence, which need --json"),
-        (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
         (["--coverage", "0.2"], "--coverage: needs attention"),
         (["--replace-unknown"], "--replace-unknown: needs attention"),
         (["--attention", "x.png"], "--attention: this network has no attention to draw"),
-        (["--beam", "0"], "beam is 0; give at least 1"),
-        (["--temperature", "0"], "temperature is 0.0; give at least 0.001"),
-        (["--max-ratio", "-1"], "max_ratio is -1.0; give at least 0"),
         (["nowhere.txt"], "nowhere.txt: cannot be read"),
         (["--plugin", "nowhere.py"], "nowhere.py: cannot be read"),
     ],
@@ -167,27 +162,41 @@ def test_errors_are_one_sentence(translate: Run, options: list[str], message: st
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give either a phrase table or --source and --target"),
-        (["TABLE", "--source", "A", "--target", "A"], "give either a phrase table or --source and --target"),
-        (["--source", "A"], "are the two sides of one text"),
-        (["--source", "A", "--target", "B"], "B: ends before line 3 of "),
-        (["--source", "A", "--target", "A", "--validation-source", "A"], "give both"),
-        (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for sentences give"),
-        (["--source", "A", "--target", "A", "--weight-by-count"], "is for phrase tables"),
-        (["--source", "A", "--target", "A", "--bleu-sentences", "5"], "give --validation-source"),
-        (["--source", "A", "--target", "A", "--held-out", "1"], "leave no sentences to train on"),
-        (["--source", "A", "--target", "A", "--max-words", "1"], "leave no pairs of sentences"),
-        (["--source", "A", "--target", "A", "--decoder-unit", "gruu"], "there is no unit `gruu`; did you mean `gru`?"),
-        (["--source", "A", "--target", "A", "--optimiser", "adamm"], "there is no optimiser `adamm`; did you mean"),
-        (["--source", "A", "--target", "A", "--teacher-forcing", "1.5"], "give at most 1"),
-        (["TABLE", "--min-count", "2"], "--min-count: is for parallel text"),
+        (["--n-best", "3"], "--n-best: gives several translations a sentence, which need --json"),
+        (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
+        (["--beam", "0"], "beam is 0; give at least 1"),
+        (["--temperature", "0"], "temperature is 0.0; give at least 0.001"),
+        (["--max-ratio", "-1"], "max_ratio is -1.0; give at least 0"),
     ],
 )
-def test_errors_of_training_on_sentences(translate: Run, options: list[str], message: str) -> None:
+def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: list[str], message: str) -> None:
+    assert message in translate.error("translate", "-m", PHRASES, *options, code=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "code"),
+    [
+        ([], "give either a phrase table or --source and --target", 2),
+        (["TABLE", "--source", "A", "--target", "A"], "give either a phrase table or --source and --target", 2),
+        (["--source", "A"], "are the two sides of one text", 2),
+        (["--source", "A", "--target", "B"], "B: ends before line 3 of ", 1),
+        (["--source", "A", "--target", "A", "--validation-source", "A"], "give both", 2),
+        (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for sentences give", 2),
+        (["--source", "A", "--target", "A", "--weight-by-count"], "is for phrase tables", 2),
+        (["--source", "A", "--target", "A", "--bleu-sentences", "5"], "give --validation-source", 2),
+        (["--source", "A", "--target", "A", "--held-out", "1"], "leave no sentences to train on", 1),
+        (["--source", "A", "--target", "A", "--max-words", "1"], "leave no pairs of sentences", 1),
+        (["--source", "A", "--target", "A", "--decoder-unit", "gruu"], "there is no unit `gruu`; did you mean", 1),
+        (["--source", "A", "--target", "A", "--optimiser", "adamm"], "there is no optimiser `adamm`; did you mean", 1),
+        (["--source", "A", "--target", "A", "--teacher-forcing", "1.5"], "give at most 1", 2),
+        (["TABLE", "--min-count", "2"], "--min-count: is for parallel text", 2),
+    ],
+)
+def test_errors_of_training_on_sentences(translate: Run, options: list[str], message: str, code: int) -> None:
     (translate.folder / "A").write_text("a b\nc d\ne f\n")
     (translate.folder / "B").write_text("a b\nc d\n")
     options = [str(translate.folder / option) if option in "AB" else option for option in options]
-    assert message in translate.error("train", *options, "-o", translate.folder / "model", *OPTIONS)
+    assert message in translate.error("train", *options, "-o", translate.folder / "model", *OPTIONS, code=code)
 
 
 def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:

@@ -112,5 +112,5 @@ def test_the_line_with_another_last_column_is_named(
 
 def test_replacing_does_not_go_with_keeping_faulty_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["annotate", str(MINI / "phrase-table.gz"), "-m", MODEL, "--replace-last", "1", "--on-error", "keep"]
-    assert phrasescore(arguments) == 1
+    assert phrasescore(arguments) == 2
     assert "does not go with" in capsys.readouterr().err
