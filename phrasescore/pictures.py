@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,21 @@ def load_pyplot(option: str) -> Any:
     return plt
 
 
+def check_picture(option: str, path: Path) -> None:
+    """Check that a picture can be written, before the work that it is to show; `option` is what asked for it.
+
+    Raises:
+        UserError: Matplotlib is not installed or does not know the path's suffix, or the folder cannot be written.
+    """
+    load_pyplot(option)
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if _format(path) not in FigureCanvasBase.get_supported_filetypes():
+        raise _unknown_format(path)
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"{path}: cannot be written; check the folder and its rights")
+
+
 def write_figure(figure: Any, path: Path) -> None:
     """Write a figure in the format of the path's suffix, and close it.
 
@@ -36,9 +52,17 @@ def write_figure(figure: Any, path: Path) -> None:
 
     picture = io.BytesIO()
     try:
-        figure.savefig(picture, dpi=150, format=path.suffix.removeprefix(".") or "png")
+        figure.savefig(picture, dpi=150, format=_format(path))
     except ValueError as error:
-        raise UserError(f"{path}: is no picture Matplotlib can write; end its name in .png, .svg or .pdf") from error
+        raise _unknown_format(path) from error
     finally:
         plt.close(figure)
     write_atomically(path, picture.getvalue())
+
+
+def _format(path: Path) -> str:
+    return path.suffix.removeprefix(".") or "png"
+
+
+def _unknown_format(path: Path) -> UserError:
+    return UserError(f"{path}: is no picture Matplotlib can write; end its name in .png, .svg or .pdf")

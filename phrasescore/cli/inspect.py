@@ -99,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.analysis.gates import encoder_gates
     from phrasescore.analysis.gates_picture import draw
     from phrasescore.files import read_lines
+    from phrasescore.pictures import check_picture
     from phrasescore.table.reader import TableReader
 
     # Bytes again, whatever the locale made of the argument.
@@ -107,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("the phrase is empty; give at least one word")
     if len(args.models) > 1:
         raise UsageError("--model: looks into one network at a time; give one")
+    if args.gates:
+        check_picture("--gates", args.gates)
     reporter = Reporter(quiet=args.quiet)
     scorer = load_scorer(args)
     candidates: list[Candidate] = []

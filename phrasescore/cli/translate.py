@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
     add_model_option,
+    add_quiet_option,
     add_section_options,
     given_options,
     load_networks,
@@ -36,8 +39,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "translate",
         help="translate sentences or phrases",
         description="Translate tokenised text, one sentence or phrase a line, and print a translation a line; an empty "
-        "line stays one. On a terminal it answers each line at once. The text is in the language that the network "
-        "reads: for one trained for source-given-target that of the table's targets.",
+        "line stays one. On a terminal, without -o, it answers each line at once. The text is in the language that the "
+        "network reads: for one trained for source-given-target that of the table's targets.",
     )
     parser.add_argument(
         "text", type=path_or_standard_stream, nargs="?", default="-", help="input (default: standard input)"
@@ -72,6 +75,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_section_options(parser, "search", SearchConfig)
     add_device_options(parser)
+    add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -80,18 +84,26 @@ def run(args: argparse.Namespace) -> int:
     config = SearchConfig(**given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
         raise UsageError("--n-best: gives several translations a sentence, which need --json")
+    from phrasescore.pictures import check_picture
     from phrasescore.search.translator import Translator
 
+    if args.attention:
+        check_picture("--attention", args.attention)
     translator = Translator(load_networks(args), config, args.batch_size)
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")
-    if args.text == STANDARD_STREAM and sys.stdin.isatty():
+    if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
         return _converse(args, translator)
+    # A bar among the translations on a terminal would only be in their way.
+    reporter = Reporter(quiet=args.quiet or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     pictures: list[tuple[bytes, Translation]] = []
-    with open_output(args.output) as output:
+    done, started = 0, time.monotonic()
+    with open_output(args.output) as output, reporter.task("translating") as task:
         for sentences, translations in _translate(args, translator):
             output.writelines(_lines(args, sentences, translations))
             output.flush()
+            done += len(sentences)
+            task.update(None, f"{done:,} sentences, {done / (time.monotonic() - started):,.0f} sentences/s")
             firsts = [(sentence, some[0]) for sentence, some in zip(sentences, translations, strict=True) if some]
             pictures += firsts[: _PICTURES - len(pictures)]
     if args.attention:

@@ -49,7 +49,7 @@ def beam_search(
         sources: the source sentences, without end symbols.
         config: width, longest translation, what finished translations compete by.
     """
-    walk = Walk(networks, device, sources)
+    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown)
     longest_S = config.longest(sources.lengths)
     finished: list[list[Hypothesis]] = [[] for _ in range(len(sources))]
     sentence_S = np.arange(len(sources))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,9 @@ from phrasescore.configuration import option
 from phrasescore.errors import UsageError, UserError
 
 LengthPenalty = Literal["none", "per-word", "wu"]
+
+_FOR_SAMPLES = ("temperature", "seed")
+_FOR_SEARCHES = ("beam", "length_penalty", "coverage")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class SearchConfig:
     )
     max_ratio: float = option(2.0, "a translation has at most so many words for each source word ...", minimum=0)
     max_extra: int = option(10, "... and so many more; the end symbol follows then", minimum=0)
+    forbid_unknown: bool = option(False, "never say <unk>, but the most probable known word")
     replace_unknown: bool = option(False, "put the source word that attention looks at most in the place of each <unk>")
     sample: bool = option(False, "draw translations from the network instead of searching for the best")
     temperature: float = option(
@@ -50,14 +54,38 @@ class SearchConfig:
         """
         if self.n_best > self.beam and not self.sample:
             raise UsageError(f"--n-best {self.n_best}: is more than the beam holds; give --beam {self.n_best}")
+        if problem := self._without_effect():
+            raise UsageError(problem)
         for name in ("coverage", "replace_unknown"):
             if getattr(self, name) and not has_attention:
                 raise UserError(
-                    f"--{name.replace('_', '-')}: needs attention, which this network does not have; leave it out or "
+                    f"{_flag(name)}: needs attention, which this network does not have; leave it out or "
                     "give a network trained with --attention"
                 )
+
+    def _without_effect(self) -> str | None:
+        """Return the sentence about an option that would change nothing, if there is one."""
+        default = SearchConfig()
+        changed = [item.name for item in fields(self) if getattr(self, item.name) != getattr(default, item.name)]
+        for name in changed:
+            if self.sample and name in _FOR_SEARCHES:
+                return f"{_flag(name)}: is for searching, and --sample draws; leave one of them out"
+            if not self.sample and name in _FOR_SAMPLES:
+                return f"{_flag(name)}: is for drawing translations; give --sample too, or leave it out"
+        if "alpha" in changed and self.length_penalty != "wu":
+            return "--alpha: is the exponent of another length penalty; give --length-penalty wu too, or leave it out"
+        if self.beam == 1 and self.coverage:
+            return "--coverage: chooses among several translations, and --beam 1 finds one; leave it out"
+        if self.forbid_unknown and self.replace_unknown:
+            return "--replace-unknown: finds no <unk> with --forbid-unknown; leave one of them out"
+        return None
 
     def longest(self, source_words: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many words translations may have, for sources of so many words."""
         by_source: NDArray[np.int64] = (self.max_ratio * source_words).astype(np.int64)
         return by_source + self.max_extra
+
+
+def _flag(name: str) -> str:
+    """Return the option of a field."""
+    return "--" + name.replace("_", "-")

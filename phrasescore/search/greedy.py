@@ -30,7 +30,7 @@ def greedy_search(
         sources: the source sentences, without end symbols.
         config: the longest translation.
     """
-    walk = Walk(networks, device, sources)
+    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown)
     longest_S = config.longest(sources.lengths)
     total_B = np.zeros(len(sources))
     found: dict[int, Hypothesis] = {}

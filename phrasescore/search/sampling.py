@@ -51,7 +51,7 @@ def draw_translations(
         force_end: end samples that are as long as may be; False draws one more symbol, and leaves those out that do
             not end even then.
     """
-    walk = Walk(networks, device, sources)
+    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown)
     longest_S = config.longest(sources.lengths)
     found: list[list[Drawn]] = [[] for _ in range(len(sources))]
     times, totals = [config.n_best] * len(sources), [0.0] * len(sources)

@@ -18,6 +18,7 @@ from phrasescore.device import Device
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases
+from phrasescore.vocabulary import UNKNOWN
 
 Numbers = NDArray[np.int64]
 Looks = NDArray[np.float32]
@@ -41,15 +42,19 @@ class Walk:
     With several networks ln p is the mean of theirs, as in `Scorer`.
     """
 
-    def __init__(self, networks: Sequence[EncoderDecoder], device: Device, sources: Phrases) -> None:
+    def __init__(
+        self, networks: Sequence[EncoderDecoder], device: Device, sources: Phrases, *, forbid_unknown: bool
+    ) -> None:
         """Encode the sources and start one row for each.
 
         Args:
             networks: on the device, in evaluation mode.
             device: where and how precisely to compute.
             sources: the source sentences, without end symbols.
+            forbid_unknown: let no row read `<unk>`.
         """
         self._networks, self._device = networks, device
+        self._forbid_unknown = forbid_unknown
         batch = SourceBatch.of(sources, device=device.torch_device)
         with torch.inference_mode(), device.products():
             self._states = [network.start(network.encode(batch)) for network in networks]
@@ -61,7 +66,7 @@ class Walk:
 
     @torch.inference_mode()
     def step(self) -> Tensor:
-        """Return ln p of what comes next in each row, [B, V], in 32 bits or more."""
+        """Return ln p of what comes next in each row, [B, V], in 32 bits or more; minus infinity if forbidden."""
         read = torch.from_numpy(self._words_B).to(self._device.torch_device) if self._steps else None
         with self._device.products():
             found = [network.step(state, read) for network, state in zip(self._networks, self._states, strict=True)]
@@ -71,7 +76,12 @@ class Walk:
         if len(looks) == len(found):
             attention_BL = torch.stack(looks).mean(dim=0).float().cpu().numpy()
         self._steps.append(_Step(self._parent_B, self._words_B, attention_BL))
-        return found[0][0] if len(found) == 1 else torch.stack([log_prob_BV for log_prob_BV, _, _ in found]).mean(dim=0)
+        some = [log_prob_BV for log_prob_BV, _, _ in found]
+        log_prob_BV = some[0] if len(some) == 1 else torch.stack(some).mean(dim=0)
+        if self._forbid_unknown:
+            # The others keep their ln p, so that a score is that of the pair.
+            log_prob_BV[:, UNKNOWN] = -torch.inf
+        return log_prob_BV
 
     @torch.inference_mode()
     def go_on(self, rows_B: Numbers, words_B: Numbers) -> None:

@@ -89,7 +89,7 @@ def test_the_score_of_a_translation_is_that_of_the_pair(
 
 def test_translations_compete_by_what_is_asked_for(translate: Run, copier: Path) -> None:
     for penalty, divisor in (("none", lambda n: 1.0), ("per-word", float), ("wu", lambda n: ((5 + n) / 6) ** 0.9)):
-        options = ["--length-penalty", penalty, "--alpha", "0.9", "--n-best", "5"]
+        options = ["--length-penalty", penalty, *(["--alpha", "0.9"] if penalty == "wu" else []), "--n-best", "5"]
         for record in records(translate("-m", copier, "--json", *options)):
             values = [one["value"] for one in record["translations"]]
             assert values == sorted(values, reverse=True)
@@ -106,6 +106,14 @@ def test_unknown_words_are_replaced_by_the_words_looked_at(translate: Run, copie
     for beam in ("1", "4"):
         found = translate("-m", copier, "--replace-unknown", "--beam", beam)
         assert found == ["a b c", "", "h g f e d", "a", "b b", "c a Zoe b"]
+
+
+def test_unknown_words_can_be_forbidden(translate: Run, copier: Path) -> None:
+    for search in (["--beam", "1"], ["--beam", "4"], ["--sample", "--temperature", "0.01"]):
+        *known, last = translate("-m", copier, *search, "--forbid-unknown")
+        assert known == ["a b c", "", "h g f e d", "a", "b b"]
+        assert last.startswith("c a")
+        assert "<unk>" not in last
 
 
 def test_samples(translate: Run, copier: Path) -> None:
@@ -135,10 +143,18 @@ def test_the_picture(translate: Run, copier: Path, suffix: str) -> None:
     picture = translate.folder / f"alignment{suffix}"
     translate("-m", copier, "--attention", picture)
     assert picture.read_bytes().startswith(b"\x89PNG" if suffix == ".png" else b"<?xml")
-    no_format = translate.error(
-        "translate", translate.folder / "text", "-m", copier, "--attention", picture.with_suffix(".x")
-    )
-    assert "is no picture Matplotlib can write" in no_format
+
+
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [("alignment.x", "is no picture Matplotlib can write"), ("nowhere/a.png", "cannot be written; check the folder")],
+)
+def test_a_picture_that_cannot_be_is_refused_before_the_work(
+    translate: Run, copier: Path, picture: str, message: str
+) -> None:
+    options = ["-m", copier, "-o", translate.folder / "out", "--attention", translate.folder / picture]
+    assert message in translate.error("translate", "text-that-is-not-there", *options)
+    assert not (translate.folder / "out").exists()
 
 
 def test_text_that_is_not_tokenised(translate: Run, copier: Path) -> None:
@@ -167,6 +183,13 @@ def test_errors_are_one_sentence(translate: Run, options: list[str], message: st
         (["--beam", "0"], "beam is 0; give at least 1"),
         (["--temperature", "0"], "temperature is 0.0; give at least 0.001"),
         (["--max-ratio", "-1"], "max_ratio is -1.0; give at least 0"),
+        (["--seed", "2"], "--seed: is for drawing translations; give --sample too"),
+        (["--temperature", "0.5"], "--temperature: is for drawing translations; give --sample too"),
+        (["--sample", "--beam", "3"], "--beam: is for searching, and --sample draws"),
+        (["--sample", "--coverage", "0.2"], "--coverage: is for searching, and --sample draws"),
+        (["--alpha", "0.9"], "--alpha: is the exponent of another length penalty; give --length-penalty wu"),
+        (["--coverage", "0.2", "--beam", "1"], "--coverage: chooses among several translations, and --beam 1 finds"),
+        (["--forbid-unknown", "--replace-unknown"], "--replace-unknown: finds no <unk> with --forbid-unknown"),
     ],
 )
 def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: list[str], message: str) -> None:
@@ -216,6 +239,34 @@ def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:
     os.close(ours)
     assert process.returncode == 0
     assert b"one sentence a line" in messages
+
+
+def test_a_terminal_does_not_keep_the_output_from_its_file(copier: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-W", "error", "-m", "phrasescore", "translate", "-m", str(copier), "--device", "cpu"]
+    process = subprocess.Popen(
+        [*command, "-o", str(tmp_path / "out")],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    os.close(theirs)
+    os.write(ours, b"a b\nc\n\x04")
+    assert process.communicate(timeout=60)[0] == b""
+    os.close(ours)
+    assert process.returncode == 0
+    assert (tmp_path / "out").read_text() == "a b\nc\n"
+
+
+def test_progress_is_told_unless_quiet(
+    translate: Run, copier: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phrasescore.cli.console._SECONDS_BETWEEN_LINES", 0.0)
+    capfd.readouterr()
+    translate("-m", copier)
+    assert "translating: 6 sentences, " in capfd.readouterr().err
+    translate("-m", copier, "-q")
+    assert capfd.readouterr().err == ""
 
 
 def test_help_needs_no_torch() -> None:

@@ -18,9 +18,10 @@ from phrasescore.search.config import SearchConfig
 from phrasescore.search.greedy import greedy_search
 from phrasescore.search.hypothesis import Hypothesis
 from phrasescore.search.sampling import draw_translations
-from phrasescore.vocabulary import END
+from phrasescore.vocabulary import END, UNKNOWN
+from tests import family_reference
 from tests.nn.test_against_reference import SOURCES, WORDS, random_network
-from tests.nn.test_family import config_of
+from tests.nn.test_family import config_of, weights_of
 from tests.search.exhaustive import all_translations
 
 CPU = choose_device("cpu", "fp32")
@@ -92,12 +93,17 @@ def assert_same(one: Hypothesis, other: Hypothesis) -> None:
 
 def test_greedy_takes_the_most_probable_word_each_time() -> None:
     network = network_of("Bahdanau")
-    everything = {words: p for words, p, _ in all_translations(network, WORDS, SENTENCES[0], LONGEST)}
-    found = greedy_search([network], CPU, phrases(SENTENCES[:1]), config())[0]
-    # The mass of a beginning is that of all it can become, were the space not cut; so compare ends only.
-    assert found.log_prob == pytest.approx(everything[found.words], abs=1e-4)
-    wide = beam_search([network], CPU, phrases(SENTENCES[:1]), config(beam=50))[0][0]
-    assert wide.log_prob >= found.log_prob
+    longest = 6
+    for source, found in zip(
+        SENTENCES, greedy_search([network], CPU, phrases(SENTENCES), config(max_extra=longest)), strict=True
+    ):
+        log_probs, _ = family_reference.next_log_probs(
+            weights_of(network), network.config, source, list(found.words), END
+        )
+        best = [int(np.argmax(log_p)) for log_p in log_probs]
+        said = [*found.words, END]
+        assert said[:longest] == best[:longest]
+        assert found.log_prob == pytest.approx(sum(p[word] for p, word in zip(log_probs, said, strict=True)), abs=1e-4)
 
 
 @pytest.mark.parametrize("name", FAMILY)
@@ -114,6 +120,17 @@ def test_a_batch_is_as_its_sentences_alone(name: str) -> None:
     together = [greedy_search([network], CPU, phrases(SENTENCES), search)]
     for source, one in zip(SENTENCES, together[0], strict=True):
         assert_same(one, greedy_search([network], CPU, phrases([source]), search)[0])
+
+
+@pytest.mark.parametrize("name", ["tutorial", "Bahdanau"])
+def test_a_forbidden_word_leaves_the_others_their_scores(name: str) -> None:
+    network = network_of(name)
+    everything = all_translations(network, WORDS, SENTENCES[0], LONGEST)
+    allowed = {words: p for words, p, _ in everything if UNKNOWN not in words}
+    assert len(allowed) < len(everything)
+    found = beam_search([network], CPU, phrases(SENTENCES[:1]), config(beam=700, forbid_unknown=True))[0]
+    assert {one.words for one in found} == set(allowed)
+    assert [one.log_prob for one in found] == pytest.approx([allowed[one.words] for one in found], abs=1e-4)
 
 
 def test_the_longest_translation_depends_on_its_source() -> None:
