@@ -98,8 +98,8 @@ class DotAttention(nn.Module):
         super().__init__()
         if query != annotation:
             raise UserError(
-                f"attention `dot` compares states of {query} numbers with annotations of {annotation}; take directions "
-                "forward or halves, annotations bridged, or attention general"
+                f"attention `dot` compares states of {query} numbers with annotations of {annotation}; give "
+                "--directions forward or halves, --annotations bridged, or --attention general"
             )
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:

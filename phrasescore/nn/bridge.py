@@ -106,7 +106,7 @@ def make_bridge(form: BridgeForm, encoder: Encoder, unit: RecurrentUnit, layers:
     if layers > encoder.layers or encoder.unit.state != direction * parts:
         raise UserError(
             f"bridge `{form}` takes the state of each layer from the encoder; give it at least as many layers as the "
-            "decoder, and units with as many parts, or take bridge context"
+            "decoder, and units with as many parts, or give --bridge context"
         )
     if form == "last":
         return LastStateBridge(layers, parts, halves=direction < hidden)

@@ -78,6 +78,21 @@ class ModelConfig:
         maximum=0.9,
     )
 
+    @property
+    def has_attention(self) -> bool:
+        """Whether the decoder looks at what the encoder made of each symbol."""
+        return self.attention != NO_ATTENTION
+
+    @property
+    def looks_before(self) -> bool:
+        """Whether attention, if there is one, has its say before the step."""
+        return self.has_attention and self.attention_order == "before"
+
+    @property
+    def feeds_summary(self) -> bool:
+        """Whether c goes into every step, and not what attention found."""
+        return self.feed_context and not self.looks_before
+
 
 _UNITS_BY_RESET = {"before": "gru-paper", "after": "gru-appendix"}
 

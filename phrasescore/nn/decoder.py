@@ -19,7 +19,7 @@ from phrasescore.errors import UserError
 from phrasescore.nn.attention import ATTENTIONS, Memory, attend
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.bridge import BothDirectionsBridge, make_bridge
-from phrasescore.nn.config import NO_ATTENTION, ModelConfig
+from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.embedding import WordEmbedding
 from phrasescore.nn.encoder import EncodedSource, Encoder
 from phrasescore.nn.prefix_tree import Rows, take_rows
@@ -105,8 +105,7 @@ class Decoder(nn.Module):
             UserError: the forms do not go together.
         """
         super().__init__()
-        has_attention = config.attention != NO_ATTENTION
-        self.looks_before = has_attention and config.attention_order == "before"
+        self.looks_before, self.feeds_summary = config.looks_before, config.feeds_summary
         self.is_bridged = config.annotations == "bridged"
         annotation = config.hidden if self.is_bridged else encoder.outputs
         fixed = encoder.context if config.feed_context else 0
@@ -117,7 +116,6 @@ class Decoder(nn.Module):
         elif config.feed_word:
             self.embedding = WordEmbedding(words, word, bias=config.biases == "authors")
         unit, upper = _make_units(config, encoder, word, annotation if self.looks_before else fixed)
-        self.feeds_summary = fixed > 0 and not self.looks_before
         self.initial = make_bridge(config.bridge, encoder, unit, config.decoder_layers, config.biases)
         if self.is_bridged and not isinstance(self.initial, BothDirectionsBridge):
             raise UserError("annotations `bridged` go through the layer of a bridge; give --bridge both or both-tanh")
@@ -132,18 +130,19 @@ class Decoder(nn.Module):
             config.readout,
             word,
             config.hidden,
-            annotation if has_attention else fixed,
+            annotation if config.has_attention else fixed,
             maxout=config.maxout,
             rank=config.output_rank,
             biases=config.biases,
             dropout=config.dropout,
         )
-        self.attention = ATTENTIONS[config.attention](config.hidden, annotation) if has_attention else None
+        self.attention = ATTENTIONS[config.attention](config.hidden, annotation) if config.has_attention else None
         self.feed: nn.Linear | None = None
         if config.input_feeding:
             if config.readout != "attentional":
                 raise UserError(
-                    "input feeding gives h~ to the next step, which is readout `attentional`; take that one"
+                    "input feeding gives h~ to the next step, which readout `attentional` makes; give --readout "
+                    "attentional, or leave --input-feeding out"
                 )
             self.feed = nn.Linear(config.hidden, unit.rows, bias=False)
         self.dropout = nn.Dropout(config.dropout)

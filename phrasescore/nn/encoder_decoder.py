@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from phrasescore.errors import UserError
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import NO_ATTENTION, ModelConfig
+from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.decoder import Decoder, DecoderState
 from phrasescore.nn.encoder import EncodedSource, Encoder
 from phrasescore.nn.initialisation import initialise
@@ -40,13 +40,11 @@ class EncoderDecoder(nn.Module):
                 "words; give the same one, or leave --share-embeddings out"
             )
         self.config = config
-        has_attention = config.attention != NO_ATTENTION
-        is_fed = config.feed_context and not (has_attention and config.attention_order == "before")
         self.encoder = Encoder(
             source_words,
             config,
-            summary=config.summary and (is_fed or config.bridge == "context"),
-            annotate=has_attention,
+            summary=config.summary and (config.feeds_summary or config.bridge == "context"),
+            annotate=config.has_attention,
         )
         self.decoder = Decoder(target_words, config, self.encoder)
         self.softmax = WordSoftmax(target_words, self.decoder.readout.size, bias=config.biases != "none")
@@ -73,17 +71,6 @@ class EncoderDecoder(nn.Module):
         """Return ln p(target | source) of every pair, its end symbol included, summed in 64 bits, [P]."""
         log_prob_I: Tensor = self(batch).double()
         return log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
-
-    def attention(self, batch: PairBatch) -> Tensor:
-        """Return how much each predicted symbol looks at each source symbol, the end symbol included, [I, L].
-
-        Raises:
-            UserError: the network has no attention.
-        """
-        if self.decoder.attention is None:
-            raise UserError("this network has no attention to show; give one that was trained with --attention")
-        steps = self.decoder.follow(batch, self.encoder(batch))
-        return torch.cat([step.attention_BL for step in steps if step.attention_BL is not None])[batch.node_I]
 
     def encode(self, sources: SourceBatch) -> EncodedSource:
         """Encode source phrases, for a search."""

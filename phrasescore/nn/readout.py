@@ -141,7 +141,7 @@ def make_readout(
         UserError: it needs a context and there is none.
     """
     if not context and form not in ("maxout", "state"):
-        raise UserError(f"readout `{form}` needs a context; give --attention or --feed-context, or take readout state")
+        raise UserError(f"readout `{form}` needs a context; give --attention or --feed-context, or --readout state")
     readout: Readout
     if form == "maxout":
         readout = MaxoutReadout(embedding, hidden, context, maxout, biases=biases, dropout=dropout)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phrasescore.nn.config import NO_ATTENTION
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.engine import Scorer
 from phrasescore.search.beam import beam_search
@@ -55,7 +54,7 @@ class Translator:
         Raises:
             UserError: the search wants what the networks do not have.
         """
-        self.has_attention = all(network.config.attention != NO_ATTENTION for network in scorer.networks)
+        self.has_attention = all(network.config.has_attention for network in scorer.networks)
         config.check(has_attention=self.has_attention)
         self._scorer, self._config, self._batch_size = scorer, config, batch_size
 

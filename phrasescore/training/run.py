@@ -16,7 +16,7 @@ from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_description
 from phrasescore.nn.attention import ATTENTIONS
-from phrasescore.nn.config import NO_ATTENTION, ModelConfig
+from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.units import UNITS
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table, split_held_out
@@ -61,7 +61,7 @@ class Settings:
         """
         UNITS[self.model.encoder_unit]
         UNITS[self.model.decoder_unit]
-        if self.model.attention != NO_ATTENTION:
+        if self.model.has_attention:
             ATTENTIONS[self.model.attention]
         OPTIMISERS[self.training.optimiser]
 

@@ -152,7 +152,14 @@ def test_the_picture(translate: Run, copier: Path, suffix: str) -> None:
 def test_a_picture_that_cannot_be_is_refused_before_the_work(
     translate: Run, copier: Path, picture: str, message: str
 ) -> None:
-    options = ["-m", copier, "-o", translate.folder / "out", "--attention", translate.folder / picture]
+    options: list[str | Path] = [
+        "-m",
+        copier,
+        "-o",
+        translate.folder / "out",
+        "--attention",
+        translate.folder / picture,
+    ]
     assert message in translate.error("translate", "text-that-is-not-there", *options)
     assert not (translate.folder / "out").exists()
 

@@ -20,6 +20,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
 from tests import family_reference
 from tests.conftest import TINY
+from tests.nn.attention import attention_weights
 from tests.nn.test_against_reference import SOURCES, TARGETS, random_network, scores, shared
 from tests.reference import Weights
 
@@ -166,7 +167,6 @@ def test_steps_give_the_scores_of_teacher_forcing(name: str) -> None:
         found[rows] += [float(log_p[closed[pair][step]]) for log_p, pair in zip(log_prob_BV, rows, strict=True)]
         assert torch.allclose(log_prob_BV.exp().sum(1), torch.ones(len(rows)), atol=1e-5)
         assert (attention_BL is None) == (network.config.attention == "none")
-        rows = [*rows]
     assert np.abs(found - scores(network, shared())).max() < 1e-5 * 7
 
 
@@ -187,8 +187,7 @@ def test_a_state_may_be_copied() -> None:
 def test_attention_weights_are_those_of_the_equations(name: str) -> None:
     network = random_network(config_of(name))
     for batch, order in (apart(), (shared(), list(range(len(SOURCES))))):
-        with torch.inference_mode():
-            weights_IL = network.attention(batch).numpy()
+        weights_IL = attention_weights(network, batch).numpy()
         position = 0
         for pair in order:
             _, looked = family_reference.next_log_probs(
@@ -199,11 +198,6 @@ def test_attention_weights_are_those_of_the_equations(name: str) -> None:
                 assert (weights_IL[position, len(expected) :] == 0).all()
                 position += 1
         assert position == len(weights_IL)
-
-
-def test_without_attention_there_is_nothing_to_show() -> None:
-    with pytest.raises(UserError, match="no attention to show"):
-        random_network(BASE).attention(shared())
 
 
 @pytest.mark.parametrize("name", ["simplest, lstm", "Bahdanau", "Luong with input feeding", "notes' dot"])
@@ -261,13 +255,13 @@ def test_pairs_that_share_prefixes_cannot_run_free() -> None:
     [
         ({"encoder_unit": "grru"}, "there is no unit `grru`; did you mean `gru`"),
         ({"attention": "multiplicative"}, "there is no attention `multiplicative`; known are concat, dot, general"),
-        ({"attention": "dot", "directions": "both"}, "annotations of 12; take"),
+        ({"attention": "dot", "directions": "both"}, "annotations of 12; give --directions forward or halves"),
         ({"bridge": "both"}, "bridge `both` needs an encoder in two directions"),
         ({"bridge": "first-backward"}, "bridge `first-backward` needs an encoder in two directions"),
         ({"bridge": "last", "decoder_layers": 2}, "at least as many layers"),
         ({"bridge": "last", "decoder_unit": "lstm"}, "as many parts"),
         ({"readout": "attentional", "feed_context": False}, "readout `attentional` needs a context"),
-        ({"input_feeding": True}, "readout `attentional`"),
+        ({"input_feeding": True}, "give --readout attentional, or leave --input-feeding out"),
         ({"annotations": "bridged", "attention": "general"}, "give --bridge both or both-tanh"),
         ({"share_units": True}, "--no-feed-context"),
         ({"directions": "halves", "hidden": 5}, "an even number"),

@@ -23,6 +23,7 @@ from phrasescore.nn.units import UNITS, GatedForm, GatedUnit, LstmUnit, TanhUnit
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
 from tests.conftest import TINY
+from tests.nn.attention import attention_weights
 from tests.nn.test_against_reference import SOURCES, random_network, scores, shared
 
 TORCH_CELLS = {"rnn": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
@@ -197,7 +198,7 @@ def additions() -> Iterator[None]:
 def test_a_user_s_unit_and_attention_are_used() -> None:
     config = replace(TINY, encoder_unit="leaky", decoder_unit="leaky", attention="even", decoder_layers=2)
     network = random_network(config)
-    weights_IL = network.attention(shared())
+    weights_IL = attention_weights(network, shared())
     assert np.isfinite(scores(network, shared())).all()
     assert weights_IL[0].tolist() == [0.25, 0.25, 0.25, 0.25, 0, 0]
     found = scores(network, shared())

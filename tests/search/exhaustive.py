@@ -12,6 +12,7 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
+from tests.nn.attention import attention_weights
 
 Words = tuple[int, ...]
 
@@ -27,7 +28,7 @@ def all_translations(
     )
     with torch.inference_mode():
         scores = network.pair_scores(batch).tolist()
-        looks = network.attention(batch).numpy() if network.config.attention != "none" else None
+    looks = attention_weights(network, batch).numpy() if network.config.has_attention else None
     ends = np.cumsum([len(target) + 1 for target in targets])
     found = []
     for target, score, end in zip(targets, scores, ends, strict=True):

@@ -1,0 +1,19 @@
+"""Where attention looks, of pairs that are given.
+
+Legend: I predicted symbols, B rows of one step, L symbols of the longest source phrase.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+
+
+@torch.inference_mode()
+def attention_weights(network: EncoderDecoder, batch: PairBatch) -> Tensor:
+    """How much each predicted symbol looks at each source symbol, the end symbol included, [I, L]."""
+    steps = network.decoder.follow(batch, network.encoder(batch))
+    return torch.cat([step.attention_BL for step in steps if step.attention_BL is not None])[batch.node_I]
