@@ -26,6 +26,15 @@ TaskT = TypeVar("TaskT", bound=Task)
 
 CHECKPOINT = "checkpoint.safetensors"
 LOCK = "lock"
+_DATA = {
+    "table": "another table",
+    "sentences": "other sentences",
+    "text": "another text",
+    "vocabularies": "other vocabularies",
+    "shortlist": "another shortlist",
+    "plugins": "other plugins, or others than they are now (config.json names them)",
+}
+"""What of a run is kept as a digest, which says nothing to a reader, in words."""
 _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
 
@@ -125,9 +134,10 @@ class Trainer(Generic[TaskT]):
         for key in (*self.run, *checkpoint.run):
             before, now = checkpoint.run.get(key), self.run.get(key)
             if before != now:
+                what = _DATA.get(key, f"another {key} ({before}, now {now})")
                 raise UserError(
-                    f"{self.folder}: holds a run with another {key} ({before}, now {now}); give the same "
-                    "settings to resume it, another folder, or --restart to start over"
+                    f"{self.folder}: holds a run with {what}; give the same to resume it, another folder, or --restart "
+                    "to start over"
                 )
         checkpoint.restore(self.network, self.optimiser)
         self.progress = checkpoint.progress
