@@ -27,7 +27,7 @@ from phrasescore.files import STANDARD_STREAM, read_bytes, write_atomically
 from phrasescore.nn.config import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
-from phrasescore.plugins import loaded_plugins
+from phrasescore.plugins import check_plugins, loaded_plugins
 from phrasescore.registry import NotRegisteredError
 from phrasescore.vocabulary import Vocabulary
 
@@ -102,19 +102,21 @@ def load_model(folder: Path) -> TrainedModel:
     """Read a model folder onto the CPU.
 
     Raises:
-        UserError: a file is missing, damaged, of another format or kind, or does not belong to the others.
+        UserError: a file is missing, damaged, of another format or kind, or does not belong to the others; or a plugin
+            is missing, or not as it was.
     """
     description = read_description(folder, KIND, {"model", "direction", "source_vocabulary", "target_vocabulary"})
     source = load_vocabulary(folder / SOURCE_VOCABULARY, description["source_vocabulary"])
     target = load_vocabulary(folder / TARGET_VOCABULARY, description["target_vocabulary"])
     config = read_model_config(description["model"], str(folder / CONFIG))
+    plugins = description.get("plugins", [])
+    check_plugins(folder, plugins)
     try:
         network = EncoderDecoder(config, len(source), len(target))
-    except NotRegisteredError as error:
-        plugins = [plugin["path"] for plugin in description.get("plugins", [])]
-        if not plugins:
-            raise
-        options = " ".join(f"--plugin {path}" for path in plugins)
+    except UserError as error:
+        if not plugins or not isinstance(error, NotRegisteredError):
+            raise UserError(f"{folder / CONFIG}: {error}") from error
+        options = " ".join(f"--plugin {plugin['path']}" for plugin in plugins)
         problem = str(error).split(";")[0]
         raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
     digest = read_weights(folder, network)

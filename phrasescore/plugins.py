@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from phrasescore.errors import UserError
@@ -35,6 +35,27 @@ def load_plugins(paths: Iterable[Path]) -> None:
 def loaded_plugins() -> dict[str, str]:
     """Return the SHA-256 of each plugin of this process by its path, in the order of their loading."""
     return {str(path): digest for path, digest in _loaded.items()}
+
+
+def check_plugins(folder: Path, described: Iterable[Mapping[str, str]]) -> None:
+    """Check that the plugins of a model folder that are loaded are as they were when its network was trained.
+
+    Args:
+        folder: the model folder.
+        described: `path` and `sha256` of each plugin it was trained with.
+
+    Raises:
+        UserError: one is not.
+    """
+    loaded = loaded_plugins()
+    for plugin in described:
+        name, digest = Path(plugin["path"]).name, plugin["sha256"]
+        others = [path for path in loaded if Path(path).name == name]
+        if others and digest not in loaded.values():
+            raise UserError(
+                f"{folder}: was trained with another {name} (SHA-256 {digest[:12]}...) than {others[0]}; give --plugin "
+                "the file as it was, or train again"
+            )
 
 
 def _import(path: Path, resolved: Path) -> None:

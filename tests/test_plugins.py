@@ -17,13 +17,16 @@ DOCUMENT = (Path(__file__).parents[1] / "docs/plugins.md").read_text()
 SIZES = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --warmup-updates 0 --device cpu"
 
 
-def run(*commands: list[str]) -> None:
-    """Run commands, in a process of their own, whose registries nobody else has."""
-    code = f"from phrasescore.cli import main\nfor command in {list(commands)}: assert main(command) == 0, command"
+def run(*commands: list[str], code: int = 0) -> str:
+    """Run commands, in a process of their own, whose registries nobody else has; return what they say."""
+    program = (
+        f"from phrasescore.cli import main\nfor command in {list(commands)}: assert main(command) == {code}, command"
+    )
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, env=ENVIRONMENT, check=False
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, env=ENVIRONMENT, check=False
     )
     assert done.returncode == 0, done.stderr
+    return done.stderr.decode()
 
 
 def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -55,6 +58,15 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
         f"phrasescore score: {model}: there is no unit `minimal`; it was trained with a plugin, give --plugin {plugin} "
         "here too"
     )
+    # With the file as it is now, and not as it was.
+    plugin.write_text(code.replace("(1 - f) * h + f *", "f * h + (1 - f) *"))
+    message = run(["score", "-m", str(model), "--plugin", str(plugin)], code=1).strip()
+    digest = description["plugins"][0]["sha256"]
+    assert message == (
+        f"phrasescore score: {model}: was trained with another my_parts.py (SHA-256 {digest[:12]}...) than {plugin}; "
+        "give --plugin the file as it was, or train again"
+    )
+    assert "holds a run with other plugins" in run([*options, "90"], code=1)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="if there is no network in the folder yet, train one on this table first, with these options of "
         "`phrasescore train`, which may be empty",
     )
+    parser.add_argument(
+        "--plugin",
+        type=Path,
+        action="append",
+        default=[],
+        dest="plugin_files",  # not what `run_with_plugins` acts on
+        metavar="FILE.py",
+        help="Python file of yours that the network needs; may be given several times",
+    )
     parser.add_argument("input", metavar="IN", help="phrase table, without .gz")
     parser.add_argument("output", metavar="OUT", help="phrase table to write, without .gz")
     parser.set_defaults(run=run)
@@ -53,11 +62,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _annotate(args: argparse.Namespace) -> int:
     """Train a network if there is none, and put its scores into the table; return the exit code."""
-    table, model = f"{args.input}.gz", str(args.model)
+    table = f"{args.input}.gz"
+    # Loaded by the commands, so that what fails in one of them ends below, where EMS is told.
+    plugins = [word for path in args.plugin_files for word in ("--plugin", str(path))]
     # A folder without weights may hold a training run that was stopped; the same command resumes it.
     if args.train is not None and not (args.model / "weights.safetensors").exists():
-        code = phrasescore(["train", table, "-o", model, "--quiet", *shlex.split(args.train)])
+        code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *shlex.split(args.train)])
         if code:
             return code
-    command = ["annotate", table, "-m", model, "-o", f"{args.output}.gz", "--replace-last", PHRASE_COUNT, "--quiet"]
-    return phrasescore(command)
+    output = ["-o", f"{args.output}.gz", "--replace-last", PHRASE_COUNT, "--quiet"]
+    return phrasescore(["annotate", table, "-m", str(args.model), *output, *plugins])

@@ -238,3 +238,17 @@ def test_a_model_folder_holds_any_member(tmp_path: Path, changes: dict[str, Any]
     loaded = load_model(tmp_path).network
     assert loaded.config == config
     assert (scores(loaded, shared()) == scores(network, shared())).all()
+
+
+def test_a_description_that_cannot_be_built_is_named(tmp_path: Path) -> None:
+    from phrasescore.model_folder import load_model, save_description
+    from phrasescore.vocabulary import Vocabulary
+
+    words = Vocabulary([b"a"])
+    for changes, message in (
+        ({"bridge": "both"}, "config.json: bridge `both` needs an encoder in two directions"),
+        ({"decoder_unit": "gruu"}, "config.json: there is no unit `gruu`"),
+    ):
+        save_description(tmp_path, replace(TINY, **changes), "target-given-source", words, words, {})  # type: ignore[arg-type]
+        with pytest.raises(UserError, match=message):
+            load_model(tmp_path)

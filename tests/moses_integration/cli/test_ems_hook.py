@@ -57,7 +57,7 @@ def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Pa
     assert (tmp_path / "rnn" / "weights.safetensors").stat().st_mtime_ns == weights
 
 
-@pytest.mark.parametrize("problem", ["table", "constant", "truncated", "model", "options", "stopped"])
+@pytest.mark.parametrize("problem", ["table", "constant", "truncated", "model", "options", "plugin", "stopped"])
 def test_a_hook_that_fails_says_so_to_the_experiment_manager(
     tmp_path: Path,
     counted: Path,
@@ -78,6 +78,9 @@ def test_a_hook_that_fails_says_so_to_the_experiment_manager(
             model = str(tmp_path / "nowhere")
         case "options":
             model, options = str(tmp_path / "rnn"), ["--train", "--hiden 8"]
+        case "plugin":
+            (tmp_path / "mine.py").write_text("1 / 0")
+            options = ["--plugin", str(tmp_path / "mine.py")]
         case "stopped":
             monkeypatch.setattr(ems_hook, "phrasescore", lambda arguments: sys.exit(143))
     code = main(["ems-hook", "-m", model, *options, str(counted), str(tmp_path / "out")])
