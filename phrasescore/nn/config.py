@@ -64,7 +64,9 @@ class ModelConfig:
         "what the softmax reads: maxout; the state; [state; context]; [word; state; context]; or attentional: "
         "tanh(W [state; context])",
     )
-    share_embeddings: bool = option(False, "the same word vectors on both sides, for the same vocabulary on both")
+    share_embeddings: bool = option(
+        False, "the same word vectors on both sides; for the same vocabulary on both, counted in one text of both"
+    )
     share_units: bool = option(False, "the same recurrent weights in the encoder and the decoder")
     biases: Biases = option("authors", "none, those the authors' code learns, or in all layers")
     initialisation: Initialisation = option(

@@ -171,6 +171,11 @@ def prepare_sentences(
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
+    if settings.model.share_embeddings and data.source_vocabulary.digest() != data.target_vocabulary.digest():
+        raise UserError(
+            "--share-embeddings: needs the same words on both sides, which these are not; give one text of both sides "
+            "as --source-corpus and --target-corpus, and vocabularies of one size"
+        )
     torch.manual_seed(settings.training.seed)
     network = EncoderDecoder(settings.model, len(data.source_vocabulary), len(data.target_vocabulary))
     network.multiply_in(device.product_dtype)

@@ -173,6 +173,19 @@ def test_two_runs_do_not_share_a_folder(small_table: Path, tmp_path: Path, tiny_
     assert first.train().update == 1
 
 
+def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """Vocabularies of one size are not yet one vocabulary."""
+    model, text = replace(tiny_settings.model, share_embeddings=True), tmp_path / "both"
+    text.write_bytes((MINI / "train.en").read_bytes() + (MINI / "train.fr").read_bytes())
+    sizes = {"source_vocabulary": 30, "target_vocabulary": 30}
+    with pytest.raises(UserError, match=r"--share-embeddings: needs the same words on both sides.* as --source-corpus"):
+        prepare(small_table, tmp_path / "a", replace(tiny_settings, model=model, data=DataConfig(**sizes)), CPU)  # type: ignore[arg-type]
+    data = DataConfig(**sizes, source_corpus=text, target_corpus=text)  # type: ignore[arg-type]
+    trainer, read = prepare(small_table, tmp_path / "b", replace(tiny_settings, model=model, data=data), CPU)
+    assert read.source_vocabulary.words == read.target_vocabulary.words
+    assert trainer.network.decoder.embedding is trainer.network.encoder.embedding  # type: ignore[union-attr]
+
+
 def test_a_faulty_table_does_not_cost_the_old_model(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     train(small_table, tmp_path / "run", tiny_settings)
     (tmp_path / "faulty").write_bytes(b"broken\n")
