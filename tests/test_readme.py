@@ -10,7 +10,8 @@ import pytest
 
 from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import make_parser
-from phrasescore.training.presets import PRESETS
+from phrasescore.cli.train import _SECTIONS as SECTIONS
+from phrasescore.training.presets import PRESETS, SENTENCE_PRESETS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,5 +55,21 @@ def test_options_in_the_text_exist(command: str) -> None:
 
 
 def test_every_preset_is_described() -> None:
-    for preset in PRESETS:
+    presets = [*PRESETS, *SENTENCE_PRESETS]
+    for preset in presets:
         assert f"| `{preset}`" in COMMANDS
+    assert f"[--preset {'|'.join(presets)}]" in COMMANDS
+
+
+def test_every_section_of_settings_is_described() -> None:
+    for section in SECTIONS:
+        assert f"`[{section}]`" in COMMANDS
+
+
+def test_every_option_of_translate_is_in_its_synopsis() -> None:
+    """Those that are there for a reader of the help alone are not."""
+    synopsis = next(line for line in examples(COMMANDS) if line.startswith("phrasescore translate"))
+    left_out = {"--help", "--no-forbid-unknown", "--no-replace-unknown", "--no-sample"}
+    named = {"--model": "-m", "--output": "-o", "--quiet": "-q"}
+    options = options_of(["phrasescore", "translate"]) - left_out
+    assert {option for option in options if named.get(option, option) not in synopsis} == set()
