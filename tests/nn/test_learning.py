@@ -72,10 +72,13 @@ def loss_after_training(changes: dict[str, Any], task: Task, longest: int) -> fl
         return -float(network(pairs(np.random.default_rng(2), task, longest)).mean())
 
 
-@pytest.mark.parametrize("task", [copied, backwards])
-def test_one_vector_holds_a_short_string_and_not_a_long_one(task: Task) -> None:
+# Of a sorted string there is less to remember.
+@pytest.mark.parametrize(
+    ("task", "bound"), [(copied, 0.5), (backwards, 0.5), (sorted, 0.3)], ids=["copy", "reverse", "sort"]
+)
+def test_one_vector_holds_a_short_string_and_not_a_long_one(task: Task, bound: float) -> None:
     assert loss_after_training(PAPER, task, SHORT) < 0.1
-    assert loss_after_training(PAPER, task, LONG) > 0.5
+    assert loss_after_training(PAPER, task, LONG) > bound
 
 
 @pytest.mark.parametrize(

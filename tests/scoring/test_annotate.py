@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,11 +16,13 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.model_folder import load_model
+from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.annotate import Columns, annotate
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.check import check_table
 from phrasescore.table.reader import TableReader
 from tests.conftest import DATA
+from tests.nn.test_family import config_of
 
 SCORER = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
 PLAIN = Columns()
@@ -48,6 +53,20 @@ def test_every_line_gets_one_number_and_nothing_else(mini_table: Path, tmp_path:
     report = check_table(output, columns=5)
     assert not report.problems
     assert not report.notes
+
+
+@pytest.mark.parametrize("name", ["tutorial", "reversed", "Bahdanau", "Luong with input feeding"])
+def test_the_column_of_any_member_of_the_family_is_its_score(name: str, small_table: Path, tmp_path: Path) -> None:
+    known = SCORER.model
+    torch.manual_seed(1)
+    network = EncoderDecoder(config_of(name), len(known.source_vocabulary), len(known.target_vocabulary)).eval()
+    scorer = Scorer(replace(known, network=network), choose_device("cpu", "fp32"))
+    annotate(TableReader(small_table, chunk_lines=100), tmp_path / "out.gz", scorer, PLAIN)
+    lines = [line.split(b" ||| ") for line in lines_of(tmp_path / "out.gz")]
+    for fields in lines[::60]:
+        alone = scorer.score(scorer.encode([fields[0]], [fields[1]])).log_prob
+        assert math.log(float(fields[2].split()[-1])) == pytest.approx(float(alone[0]), abs=1e-4)
+    assert len(lines) == 600
 
 
 def test_chunks_do_not_matter(small_table: Path, tmp_path: Path) -> None:

@@ -10,21 +10,35 @@ from hypothesis import strategies as st
 
 from phrasescore.device import choose_device
 from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
 from phrasescore.scoring.engine import DamagedWeightsError, Scorer
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
 from tests.conftest import DATA, MINI, TINY
+from tests.family_reference import pair_log_prob
+from tests.nn.test_family import config_of, weights_of
 from tests.reference import pair_log_probs
 
+FAMILY = (
+    "simplest, rnn",
+    "the lecture's, shared",
+    "tutorial",
+    "reversed",
+    "stacked",
+    "both-tanh, halves, lstm",
+    "Bahdanau",
+    "Luong with input feeding",
+    "notes' dot",
+)
 WORDS = [b"a", b"b", b"c", b"d"]
 
 
-def make_model(direction: Direction = "target-given-source", seed: int = 7) -> TrainedModel:
+def make_model(direction: Direction = "target-given-source", seed: int = 7, config: ModelConfig = TINY) -> TrainedModel:
     torch.manual_seed(seed)
     vocabulary = Vocabulary(WORDS)
-    network = EncoderDecoder(TINY, len(vocabulary), len(vocabulary)).eval()
+    network = EncoderDecoder(config, len(vocabulary), len(vocabulary)).eval()
     return TrainedModel(network, vocabulary, vocabulary, direction, "none")
 
 
@@ -59,6 +73,30 @@ def test_scores_equal_the_equations(some: list[tuple[bytes, bytes]]) -> None:
             )
         )
         assert abs(found - expected) < 1e-4
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_every_member_of_the_family_scores(name: str) -> None:
+    """As its equations say, in the order of the input, whatever the batches; with repeated and with empty phrases."""
+    model = make_model(config=config_of(name))
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.copy_(torch.randn_like(parameter) * 0.4)
+    weights = weights_of(model.network)
+    some = [(b"a b", b"c"), (b"d", b"d d z a"), (b"a b", b""), (b"a b z d", b"b"), (b"d", b"d d"), (b"a", b"c c")]
+    expected = [
+        pair_log_prob(weights, model.network.config, ids_of(model, source), ids_of(model, target), END)
+        for source, target in some
+    ]
+    scorer = Scorer(model, choose_device("cpu", "fp32"))
+    for size in (1, 2, 4096):
+        scorer.batch_pairs = size
+        assert np.allclose(score(scorer, some), expected, atol=1e-4)
+
+
+def ids_of(model: TrainedModel, phrase: bytes) -> list[int]:
+    ids: list[int] = model.source_vocabulary.encode([phrase]).ids.tolist()
+    return ids if phrase else []
 
 
 @given(pairs, st.randoms(use_true_random=False), st.integers(1, 5))
