@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -55,13 +57,33 @@ class Steps:
         return float(json.loads((self._folder / f"{name}.json").read_bytes())["seconds"])
 
 
+def clear_if_changed(folder: Path, depends_on: Any) -> None:
+    """Delete the folder of a step that was begun with other settings, so that the step starts over instead of going on.
+
+    What it is begun with now is noted in a file beside it.
+
+    Args:
+        folder: what the step works in.
+        depends_on: settings and results of earlier steps, as JSON can hold them.
+    """
+    note, settings = folder.with_name(f"{folder.name}.settings.json"), to_json(depends_on)
+    if note.exists() and note.read_bytes() != settings and folder.exists():
+        shutil.rmtree(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(note, settings)
+
+
 def run_command(arguments: Sequence[str]) -> None:
     """Run a command of `phrasescore` in this process.
 
     Raises:
         UserError: it fails; what it said stands on standard error.
+        SystemExit: it was stopped by a signal; the exit code says by which.
     """
-    if code := phrasescore(arguments):
+    code = phrasescore(arguments)
+    if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        raise SystemExit(code)
+    if code:
         raise UserError(
             f"`phrasescore {' '.join(arguments)}` ended with exit code {code}; mend what it said and run this again"
         )
