@@ -55,8 +55,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--preset",
         choices=_PRESETS,
-        help="cho2014: the paper's settings; base: an hour on a GPU; small: 15 minutes on two CPU cores; attention: "
-        f"for sentences, a GRU with attention (default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET})",
+        help="cho2014: the paper's settings; base: an hour on a GPU; small: 15 minutes on two CPU cores; plain: "
+        "a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
+        f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET})",
     )
     parser.add_argument(
         "--validation",
@@ -87,7 +88,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
     _check_usage(args)
-    settings = _settings(args)
+    settings = settings_of(args)
     reporter = Reporter(quiet=args.quiet)
     from phrasescore.device import choose_device, keep_freed_memory
 
@@ -129,8 +130,12 @@ def _check_usage(args: argparse.Namespace) -> None:
             raise UsageError(f"--{wrong[0].replace('_', '-')}: is for parallel text; leave it out or give --source")
 
 
-def _settings(args: argparse.Namespace) -> Settings:
-    """Return the settings of a run."""
+def settings_of(args: argparse.Namespace) -> Settings:
+    """Return the settings of a run: preset, TOML file, command line.
+
+    Raises:
+        UserError: a key or a value is wrong.
+    """
     from phrasescore.training.run import Settings
 
     default = DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET
