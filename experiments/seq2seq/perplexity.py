@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from phrasescore.device import Device
 from phrasescore.files import read_lines
 from phrasescore.model_folder import TrainedModel
-from phrasescore.nn.batch import PairBatch
-from phrasescore.pairs import PhrasePairs, batches_in_order
+from phrasescore.pairs import PhrasePairs
+from phrasescore.training.evaluation import batch_losses
 
 _TUTORIAL_BATCH = 128
 
 
-@torch.inference_mode()
 def perplexities(model: TrainedModel, source: Path, target: Path, device: Device) -> dict[str, float]:
     """Return perplexities per predicted symbol, words and end symbols.
 
@@ -33,17 +32,7 @@ def perplexities(model: TrainedModel, source: Path, target: Path, device: Device
         model.target_vocabulary.encode(list(read_lines(target))),
     )
     pairs = PhrasePairs(*sides, np.ones(len(sides[0]), np.float32))
-
-    def losses(teacher_forcing: float) -> list[tuple[float, int]]:
-        found = []
-        with device.products():
-            for lines in batches_in_order(pairs, _TUTORIAL_BATCH):
-                some = pairs.take(lines)
-                batch = PairBatch.apart(some.source, some.target).to(device.torch_device)
-                found.append((-float(network(batch, teacher_forcing).double().sum()), len(batch.symbol_I)))
-        return found
-
-    forced, free = losses(1.0), losses(0.0)
+    forced, free = (batch_losses(network, pairs, device, forcing, _TUTORIAL_BATCH) for forcing in (1.0, 0.0))
     return {
         "teacher_forced": _of_all(forced),
         "free_running": _of_all(free),
@@ -51,5 +40,5 @@ def perplexities(model: TrainedModel, source: Path, target: Path, device: Device
     }
 
 
-def _of_all(losses: list[tuple[float, int]]) -> float:
+def _of_all(losses: Sequence[tuple[float, int]]) -> float:
     return math.exp(sum(loss for loss, _ in losses) / sum(symbols for _, symbols in losses))

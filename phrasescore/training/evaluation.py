@@ -72,21 +72,40 @@ def sentence_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -
     return SentenceLoss(per_word[0], math.exp(per_word[0]), per_word[1], math.exp(per_word[1]))
 
 
-@torch.inference_mode()
 def _total_loss(
     network: EncoderDecoder, pairs: PhrasePairs, device: Device, teacher_forcing: float = 1.0
 ) -> tuple[float, int]:
     """Return the loss summed over all pairs, and their symbols."""
-    total, symbols = 0.0, 0
-    lengths_P = pairs.source.lengths + pairs.target.lengths + 2
     network.eval()
+    losses, symbols = zip(*batch_losses(network, pairs, device, teacher_forcing), strict=True)
+    network.train()
+    return sum(losses), sum(symbols)
+
+
+@torch.inference_mode()
+def batch_losses(
+    network: EncoderDecoder,
+    pairs: PhrasePairs,
+    device: Device,
+    teacher_forcing: float = 1.0,
+    batch_size: int = _BATCH,
+) -> list[tuple[float, int]]:
+    """Return the loss, in nats, and the predicted symbols of each batch of pairs of similar lengths.
+
+    Args:
+        network: on its device, and set to evaluate.
+        pairs: each is in one batch.
+        device: where and how precisely to compute.
+        teacher_forcing: 1 reads the words of the targets, 0 those that are most probable to the network itself.
+        batch_size: the most pairs of a batch; fewer where they are long.
+    """
+    losses = []
+    lengths_P = pairs.source.lengths + pairs.target.lengths + 2
     with device.products():
-        for lines in batches_in_order(pairs, _BATCH):
+        for lines in batches_in_order(pairs, batch_size):
             rows = max(1, _SYMBOLS // int(lengths_P[lines].max()))
             for start in range(0, len(lines), rows):
                 some = pairs.take(lines[start : start + rows])
                 batch = PairBatch.apart(some.source, some.target).to(device.torch_device)
-                total -= float(network(batch, teacher_forcing).double().sum())
-                symbols += len(batch.symbol_I)
-    network.train()
-    return total, symbols
+                losses.append((-float(network(batch, teacher_forcing).double().sum()), len(batch.symbol_I)))
+    return losses
