@@ -1,4 +1,4 @@
-"""Train, measure and compare translators. A run that was stopped goes on where it was."""
+"""Train, measure and compare the family's members. A run that was stopped goes on where it was."""
 
 from __future__ import annotations
 
@@ -6,44 +6,88 @@ import argparse
 import sys
 from pathlib import Path
 
+from experiments import ablation
+from experiments.ablation.config import read_config as read_ablation_config
+from experiments.ablation.report import markdown
+from experiments.ablation.run import Ablation
 from experiments.data.multi30k import DEFAULT_FOLDER
+from experiments.data.wheels import default_cache
 from experiments.seq2seq.config import read_config
+from experiments.seq2seq.phrases import PhraseComparison
 from experiments.seq2seq.report import table
 from experiments.seq2seq.run import Comparison
 from phrasescore.cli.console import run_command
 from phrasescore.files import write_atomically
 
 CONFIGS = Path(__file__).parent / "configs"
+COMPARISONS = ("tutorial", "luong", "lecture", "attention", "multi30k-en-fr-s2s", "phrases")
+"""In the order of the whole comparison: the fifth is an ablation, and makes the table that the last one needs."""
+ABLATION = "multi30k-en-fr-s2s"
 
 
 def parse_arguments() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(prog="python -m experiments.seq2seq", description=__doc__)
-    names = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.toml")))
-    parser.add_argument("config", help=f"a TOML file, or one of {names}")
-    parser.add_argument("--output", type=Path, help="folder for everything (default: results/seq2seq/NAME)")
+    parser.add_argument("config", help=f"one of {', '.join(COMPARISONS)}; all, for all of them; or a TOML file")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="TOML", help="change the configuration: --set 'common.epochs = 2'"
+        "--output",
+        type=Path,
+        default=Path("results/seq2seq"),
+        help="folder with a folder for each comparison (default: %(default)s)",
+    )
+    parser.add_argument("--gpu", action="store_true", help="the sizes for a GPU: those of the section [gpu]")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TOML",
+        help="change the configurations, but not the ablation's: --set 'common.epochs = 2'",
+    )
+    parser.add_argument(
+        "--ablation",
+        type=Path,
+        metavar="FOLDER",
+        help=f"folder of a finished ablation of Multi30k English-French, for phrases (default: {ABLATION} in --output)",
     )
     parser.add_argument("--from", dest="origin", type=Path, default=DEFAULT_FOLDER, help="folder of Multi30k's files")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu or cuda[:N]; the ablation takes auto (default: %(default)s)"
+    )
     return parser.parse_args()
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the comparison; print its table."""
-    path = CONFIGS / f"{args.config}.toml"
-    config = read_config(path if path.exists() else Path(args.config), args.set)
-    folder = args.output or Path("results/seq2seq") / Path(args.config).stem
-
-    def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    report = Comparison(config, folder, args.origin, args.device, say).run()
-    text = table(report)
-    write_atomically(folder / "report.md", text.encode())
-    print(text)
+    """Run one comparison, or all; print the tables, and of all of them write one page after each."""
+    names = COMPARISONS if args.config == "all" else (args.config,)
+    tables: list[str] = []
+    for name in names:
+        tables.append(_compare(args, name))
+        if args.config == "all":
+            write_atomically(args.output / "report.md", "\n".join(tables).encode())
+    print("\n".join(tables))
     return 0
+
+
+def _compare(args: argparse.Namespace, name: str) -> str:
+    """Run a comparison; return its table."""
+    folder: Path = args.output / (f"{Path(name).stem}-gpu" if args.gpu and name != ABLATION else Path(name).stem)
+    ablation_config = read_ablation_config(Path(ablation.__file__).parent / "configs" / f"{ABLATION}.toml")
+    data_options = {"origin": args.origin, "cache": default_cache()}
+    if name == ABLATION:
+        report = Ablation(ablation_config, folder, data_options, _say).run()
+        text = markdown(report)
+        write_atomically(folder / "report.md", text.encode())
+        return text
+    path = CONFIGS / f"{name}.toml"
+    config = read_config(path if path.exists() else Path(name), args.set, gpu=args.gpu)
+    if config.phrases is None:
+        return table(Comparison(config, folder, args.origin, args.device, _say).run())
+    place = (ablation_config, args.ablation or args.output / ABLATION)
+    return table(PhraseComparison(config, folder, place, data_options, args.device, _say).run())
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

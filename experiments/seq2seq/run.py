@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from experiments.data import DataFolder, prepare
-from experiments.seq2seq.config import Config, System
+from experiments.machine import machine
+from experiments.seq2seq.config import Config, System, search_config
 from experiments.seq2seq.perplexity import perplexities
-from experiments.steps import Steps, run_command
-from experiments.toml import command_options
+from experiments.seq2seq.report import write_report
+from experiments.seq2seq.training import Json, timed, train
+from experiments.steps import Steps
 from moses_integration.evaluation import score
 from phrasescore import __version__
-from phrasescore.device import choose_device
-from phrasescore.files import read_bytes, read_lines, write_atomically
-from phrasescore.model_folder import load_model, to_json
-
-Json = dict[str, Any]
+from phrasescore.device import choose_device, keep_freed_memory
+from phrasescore.files import read_lines, write_atomically
+from phrasescore.model_folder import load_model
+from phrasescore.scoring.engine import Scorer
+from phrasescore.search.translator import Translator
 
 
 class Comparison:
@@ -40,16 +39,18 @@ class Comparison:
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:
-        """Do what is not done yet and return the report."""
+        """Do what is not done yet and return the report; report.json and report.md are written after each system."""
+        keep_freed_memory()
         data = self._data()
-        report = {
+        report: Json = {
             "version": __version__,
             "config": asdict(self._config),
             "data": dict(data.description),
-            "device": str(choose_device(self._device, "auto")),
-            "systems": {system.name: self._measured(system, data) for system in self._config.systems},
+            "systems": {},
         }
-        write_atomically(self._folder / "report.json", to_json(report))
+        for system in self._config.systems:
+            report["systems"][system.name] = self._measured(system, data)
+            write_report(report, self._folder)
         return report
 
     def _data(self) -> DataFolder:
@@ -58,39 +59,27 @@ class Comparison:
 
     def _measured(self, system: System, data: DataFolder) -> Json:
         folder = self._folder / "systems" / system.name
+        depends_on = [data.description, system.command]
         trained = self._steps.run(
-            f"train.{system.name}", [data.description, system.command], lambda: self._train(system, folder, data)
+            f"train.{system.name}", depends_on, lambda: train(folder, self._command(system, data), depends_on)
         )
-        measured: Json = {
-            **trained,
-            "perplexity": self._steps.run(
-                f"perplexity.{system.name}", trained, lambda: self._perplexities(folder, data)
-            ),
-        }
-        measured["searches"] = [
+        perplexity = self._steps.run(f"perplexity.{system.name}", trained, lambda: self._perplexities(folder, data))
+        searches = [
             self._steps.run(
-                f"translate.{system.name}.{'.'.join(map(str, search.values()))}",
+                f"translate.{system.name}.{_file_name(search)}",
                 [trained, search],
                 lambda search=search: self._translate(folder, data, search),  # type: ignore[misc]
             )
             for search in self._config.searches
         ]
-        return measured
+        return {**trained, "perplexity": perplexity, "searches": searches}
 
-    def _train(self, system: System, folder: Path, data: DataFolder) -> Json:
-        command = ["train", "-o", str(folder), "--device", self._device]
+    def _command(self, system: System, data: DataFolder) -> list[str]:
+        command = ["--device", self._device]
         for prefix, part in (("", "train"), ("validation-", "dev")):
             [target] = data.target_files(part)
             command += [f"--{prefix}source", str(data.source_file(part)), f"--{prefix}target", str(target)]
-        run_command([*command, *system.command])
-        evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
-        parameters = sum(weight.numel() for weight in load_model(folder).network.parameters())
-        return {
-            "parameters": parameters,
-            "config": json.loads(read_bytes(folder / "config.json")),
-            "evaluations": evaluations,
-            "best": [one for one in evaluations if one["best"]][-1],
-        }
+        return [*command, *system.command]
 
     def _perplexities(self, folder: Path, data: DataFolder) -> dict[str, float]:
         [target] = data.target_files("test")
@@ -98,16 +87,25 @@ class Comparison:
         return perplexities(load_model(folder), data.source_file("test"), target, choose_device(self._device, "fp32"))
 
     def _translate(self, folder: Path, data: DataFolder, search: Json) -> Json:
-        source, output = data.source_file("test"), folder / "test.out"
-        command = ["translate", str(source), "-m", str(folder), "-o", str(output), "--device", self._device]
-        started = time.monotonic()
-        run_command([*command, *command_options(search)])
-        seconds = time.monotonic() - started
+        device = choose_device(self._device, "auto")
+        translator = Translator(Scorer(load_model(folder), device), search_config(search, "[[searches]]"))
+        sentences = list(read_lines(data.source_file("test")))
+        with timed() as timing:
+            found = translator.translate(sentences)
+        output = folder.with_name(f"{folder.name}.{_file_name(search)}.out")
+        write_atomically(output, b"".join((some[0].text if some else b"") + b"\n" for some in found))
         result = score(output, data.target_files("test"), "none")
-        sentences = data.description["sizes"]["test"]["sentences"]
         return {
             "search": search,
             "bleu": result.bleu,
             "signature": result.signature,
-            "seconds_per_sentence": seconds / sentences,
+            "sentences": len(sentences),
+            # Reading the network and the text, and BLEU, are left out.
+            **asdict(timing),
+            "device": str(device),
+            "machine": machine(),
         }
+
+
+def _file_name(search: Json) -> str:
+    return ".".join(f"{key}-{value}" for key, value in search.items())

@@ -1,61 +1,296 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from experiments.seq2seq.config import read_config
+from experiments.ablation.config import read_config as read_ablation_config
+from experiments.seq2seq.__main__ import ABLATION, COMPARISONS
+from experiments.seq2seq.config import Config, read_config, search_config
+from experiments.seq2seq.phrases import PhraseComparison
 from experiments.seq2seq.report import table
 from experiments.seq2seq.run import Comparison
+from phrasescore.cli import make_parser
+from phrasescore.cli.train import settings_of
 from phrasescore.errors import UserError
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.training.run import Settings
 
-CONFIGS = Path(__file__).parents[2] / "experiments" / "seq2seq" / "configs"
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+CONFIGS = EXPERIMENTS / "seq2seq" / "configs"
+MODELS = Path(__file__).parents[2] / "docs" / "models.md"
+
+CHO: dict[str, Any] = {
+    "encoder_unit": "gru-paper",
+    "decoder_unit": "gru-appendix",
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "directions": "forward",
+    "reverse_source": False,
+    "summary": True,
+    "bridge": "context",
+    "feed_context": True,
+    "feed_word": True,
+    "attention": "none",
+    "attention_order": "after",
+    "annotations": "states",
+    "input_feeding": False,
+    "readout": "maxout",
+    "share_embeddings": False,
+    "share_units": False,
+}
+"""The form of a network, sizes aside: every field of `ModelConfig` that is none of `SIZES`."""
+SIZES = {"hidden", "embedding", "maxout", "output_rank", "biases", "initialisation", "dropout"}
+RNN = {"encoder_unit": "rnn", "decoder_unit": "rnn"}
+GRU = {"encoder_unit": "gru", "decoder_unit": "gru"}
+LSTM = {"encoder_unit": "lstm", "decoder_unit": "lstm"}
+STACKED = {"encoder_layers": 2, "decoder_layers": 2}
+PLAIN = {**CHO, **GRU, "summary": False, "bridge": "last", "feed_context": False, "readout": "state"}
+TUTORIAL = {**PLAIN, "feed_context": True, "readout": "word-state-context"}
+SIMPLEST = {**PLAIN, **RNN, "share_units": True, "feed_word": False}
+SEPARATE = {**SIMPLEST, "share_units": False}
+LADDER = {**PLAIN, **LSTM, **STACKED}
+GLOBAL = {"attention": "general", "readout": "attentional"}
+HALVES = {**PLAIN, "directions": "halves", "readout": "attentional"}
+BAHDANAU = {
+    **CHO,
+    "decoder_unit": "gru-paper",
+    "directions": "both",
+    "bridge": "first-backward",
+    "attention": "concat",
+    "attention_order": "before",
+}
+NO_CONTEXT = {"summary": False, "feed_context": False}
+BRIDGED = {**PLAIN, "encoder_layers": 2, "directions": "both", "bridge": "both-tanh", "annotations": "bridged"}
+
+FORMS: dict[str, dict[str, dict[str, Any]]] = {
+    "tutorial": {"tutorial": TUTORIAL, "always teacher-forced": TUTORIAL},
+    "luong": {
+        "base": LADDER,
+        "+ reverse": {**LADDER, "reverse_source": True},
+        "+ dropout": {**LADDER, "reverse_source": True},
+        "+ attention": {**LADDER, **GLOBAL, "reverse_source": True},
+        "+ input feeding": {**LADDER, **GLOBAL, "reverse_source": True, "input_feeding": True},
+    },
+    "lecture": {
+        "simplest": SIMPLEST,
+        "separate weights": SEPARATE,
+        "context at every step": {**SEPARATE, "feed_context": True},
+        "word before": {**SIMPLEST, "feed_word": True},
+        "context and word before": {**SEPARATE, "feed_context": True, "feed_word": True},
+        "stacked": {**SIMPLEST, **STACKED},
+        "bidirectional": {**SEPARATE, "directions": "both", "bridge": "both"},
+        "reversed": {**SIMPLEST, "reverse_source": True},
+        "GRU": {**SIMPLEST, **GRU},
+        "LSTM": {**SIMPLEST, **LSTM},
+    },
+    "attention": {
+        **{name: {**HALVES, "attention": name} for name in ("dot", "general", "concat")},
+        "concat, before the step": {**HALVES, "attention": "concat", "attention_order": "before"},
+        "Bahdanau et al.": {**BAHDANAU, **NO_CONTEXT},
+    },
+    "phrases": {
+        "Cho et al.": CHO,
+        "GRU": {**CHO, **GRU},
+        "LSTM": {**CHO, **LSTM},
+        "tanh": {**CHO, **RNN},
+        "stacked": {**CHO, **STACKED},
+        "reversed": {**CHO, "reverse_source": True},
+        "bidirectional": {**CHO, "directions": "both"},
+        "tutorial": TUTORIAL,
+        "context to the first state only": PLAIN,
+        "simplest": SIMPLEST,
+        "dot attention": {**HALVES, "attention": "dot"},
+        "general attention, input feeding": {**HALVES, "attention": "general", "input_feeding": True},
+        "Bahdanau et al.": BAHDANAU,
+    },
+}
+DROPOUT = {
+    "tutorial": {"tutorial": 0.5, "always teacher-forced": 0.5},
+    "luong": {"base": 0.0, "+ reverse": 0.0, "+ dropout": 0.2, "+ attention": 0.2, "+ input feeding": 0.2},
+    "lecture": dict.fromkeys(FORMS["lecture"], 0.0),
+    "attention": dict.fromkeys(FORMS["attention"], 0.3),
+    "phrases": dict.fromkeys(FORMS["phrases"], 0.4),
+}
+PATHS = pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+
+DOCUMENTED = {
+    "RNN encoder-decoder (note 002; Cho et al. 2014)": CHO,
+    "simplest translator (note 004)": SIMPLEST,
+    "separate weights": SEPARATE,
+    "context at every step": {**SEPARATE, "feed_context": True},
+    "word before": {**SIMPLEST, "feed_word": True},
+    "context and word before": {**SEPARATE, "feed_context": True, "feed_word": True},
+    "stacked": {**SIMPLEST, **STACKED},
+    "bidirectional": {**SEPARATE, "directions": "both", "bridge": "both"},
+    "reversed": {**SIMPLEST, "reverse_source": True},
+    "GRU": {**SIMPLEST, **GRU},
+    "LSTM": {**SIMPLEST, **LSTM},
+    "tutorial 2 (note 000)": TUTORIAL,
+    "sequence to sequence (note 001)": {**PLAIN, "encoder_layers": 2, "directions": "both", "bridge": "both"},
+    "dot attention (note 001)": {**BRIDGED, "attention": "dot", "readout": "state-context"},
+    "general attention (note 001)": {**BRIDGED, "attention": "general", "readout": "state-context"},
+    "concat attention (note 001)": {**BRIDGED, "attention": "concat", "attention_order": "before"},
+    "Bahdanau et al. 2015": BAHDANAU,
+    "base (note 003; Luong et al. 2015)": {**LADDER, "encoder_layers": 4, "decoder_layers": 4},
+    "+ reverse": {**LADDER, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
+    "+ dropout": {**LADDER, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
+    "+ attention": {**LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
+    "+ input feeding": {
+        **LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True, "input_feeding": True
+    },
+    "note 003's code": {
+        **LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "directions": "halves", "input_feeding": True
+    },
+}  # fmt: skip
 
 SMALL = """
     title = "Two translators"
     [common]
+    preset = "plain"
     hidden = 8
     embedding = 4
-    output-rank = 0
-    readout = "state"
-    feed-context = false
-    min-count = 2
     max-updates = 4
+    [gpu]
+    hidden = 10
     [[systems]]
-    name = "plain"
-    published = { perplexity = 10.6 }
+    name = "base"
+    published = { perplexity = 10.6, bleu = 11.3 }
     [[systems]]
     name = "more"
-    extends = "plain"
+    extends = "base"
     options = { attention = "general", readout = "attentional" }
+    published = { perplexity = 9.9, bleu = 12.6 }
     [[searches]]
     beam = 1
     [[searches]]
     beam = 3
     length-penalty = "wu"
 """
+SMALL_PHRASES = """
+    title = "Two scorers"
+    [phrases]
+    cpu_minutes = 0.002
+    best = 1
+    lines = 4096
+    probed_updates = 2
+    [common]
+    preset = "small"
+    hidden = 8
+    embedding = 4
+    maxout = 3
+    output-rank = 2
+    batch-size = 64
+    [[systems]]
+    name = "Cho et al."
+    [[systems]]
+    name = "GRU"
+    extends = "Cho et al."
+    options = { encoder-unit = "gru", decoder-unit = "gru" }
+"""
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
-def test_options_are_those_of_the_commands(path: Path) -> None:
-    """Every option of every system is one of `train`, with a value that it takes; and so for searches."""
-    from experiments.toml import command_options
-    from phrasescore.cli import make_parser
+def settings(options: list[str], *, sentences: bool) -> Settings:
+    """The settings of `train` with these options."""
+    data = ["--source", "a", "--target", "b"] if sentences else ["table"]
+    return settings_of(make_parser().parse_args(["train", *data, "-o", "c", *options]))
 
-    config, parser = read_config(path), make_parser()
-    for system in config.systems:
-        parser.parse_args(["train", "--source", "a", "--target", "b", "-o", "c", *system.command])
-    for search in config.searches:
-        parser.parse_args(["translate", "a", "-m", "b", *command_options(search)])
+
+def form(found: Settings) -> dict[str, Any]:
+    return {key: value for key, value in asdict(found.model).items() if key not in SIZES}
+
+
+def parameters(found: Settings, source: int, target: int) -> int:
+    with torch.device("meta"):
+        network = EncoderDecoder(found.model, source, target)
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+@PATHS
+@pytest.mark.parametrize("gpu", [False, True])
+def test_systems_are_those_that_they_are_named_after(path: Path, gpu: bool) -> None:
+    """On any machine: whatever a configuration leaves to a preset comes out as the system has it, and can be built."""
+    config = read_config(path, gpu=gpu)
+    found = {system.name: settings(list(system.command), sentences=config.phrases is None) for system in config.systems}
+    expected = FORMS[path.stem]
+    assert found.keys() == expected.keys()
+    for name, one in found.items():
+        layers = {"encoder_layers": 4, "decoder_layers": 4} if gpu and path.stem == "luong" else {}
+        assert form(one) == {**expected[name], **layers}, name
+        assert one.model.dropout == DROPOUT[path.stem][name], name
+        assert one.training.teacher_forcing == (0.5 if name == "tutorial" and config.phrases is None else 1.0)
+        assert parameters(one, 90, 80) > 0
+    assert set(COMPARISONS) - {ABLATION} == {path.stem for path in CONFIGS.glob("*.toml")}
+
+
+def test_the_tutorial_s_sizes() -> None:
+    config = read_config(CONFIGS / "tutorial.toml")
+    system = config.systems[0]
+    found = settings(list(system.command), sentences=True)
+    assert parameters(found, 7855, 5893) == system.published["parameters"] == 14_220_293
+    training = found.training
+    assert (training.optimiser, training.learning_rate, training.schedule) == ("adam", 1e-3, "constant")
+    assert (training.batch_size, training.epochs, training.clip) == (128, 10, 1.0)
+
+
+def test_attentions_are_compared_at_equal_size() -> None:
+    """Those of the notes differ by their own matrices alone."""
+    counts = [
+        parameters(settings(list(system.command), sentences=True), 5000, 5000)
+        for system in read_config(CONFIGS / "attention.toml").systems[:3]
+    ]
+    assert [count - counts[0] for count in counts] == [0, 256**2, 2 * 256**2 + 256]
+
+
+@PATHS
+def test_searches_differ(path: Path) -> None:
+    searches = [search_config(search, "here") for search in read_config(path).searches]
+    assert len(set(searches)) == len(searches)
+
+
+def test_sentences_are_scored_by_a_network_with_attention() -> None:
+    config = read_ablation_config(EXPERIMENTS / "ablation" / "configs" / f"{ABLATION}.toml")
+    assert [row.name for row in config.rows] == ["baseline", "+S2S"]
+    found = settings(list(config.sentence_network), sentences=True)
+    assert form(found) == {**HALVES, **GLOBAL, "input_feeding": True}
+
+
+def documented() -> dict[str, list[str]]:
+    """The options of each translator of docs/models.md."""
+    section = MODELS.read_text().split("\n## Translators\n")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
+    return {row[0]: re.findall(r"`(--[^`]*)`", row[2])[0].split() for row in rows}
+
+
+def test_every_translator_of_the_documentation_is_tested() -> None:
+    assert documented().keys() == DOCUMENTED.keys()
+
+
+@pytest.mark.parametrize("sentences", [False, True], ids=["table", "sentences"])
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_options_of_the_documentation_give_the_systems(name: str, sentences: bool) -> None:
+    found = settings(documented()[name], sentences=sentences)
+    assert form(found) == DOCUMENTED[name]
+    assert parameters(found, 90, 80) > 0
 
 
 def test_a_system_has_what_it_extends(tmp_path: Path) -> None:
+    base, more = small(tmp_path, ["common.hidden = 9"]).systems
+    assert "plain" in base.command
+    assert {**more.options, "attention": None, "readout": None} == {**base.options, "attention": None, "readout": None}
+    assert (more.options["hidden"], more.base) == (9, "base")
     (tmp_path / "a.toml").write_text(SMALL)
-    plain, more = read_config(tmp_path / "a.toml", ["common.hidden = 9"]).systems
-    assert "--no-feed-context" in plain.command
-    assert plain.options.items() - more.options.items() == {("readout", "state")}
-    assert more.options["hidden"] == 9
+    assert read_config(tmp_path / "a.toml", gpu=True).systems[1].options["hidden"] == 10
+
+
+def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> Config:
+    (folder / "a.toml").write_text(text)
+    return read_config(folder / "a.toml", changes or [])
 
 
 @pytest.mark.parametrize(
@@ -65,30 +300,123 @@ def test_a_system_has_what_it_extends(tmp_path: Path) -> None:
         ("[[system]]\nname = 'x'", "has system; known are"),
         ("[[systems]]\nname = 'x'\nextends = 'y'", "system `x` has no name of its own, or extends none"),
         ("[[systems]]\nname = 'x'\n[[systems]]\nname = 'x'", "system `x`"),
+        ("[[searches]]\nbeem = 3\n[[systems]]\nname = 'x'", "did you mean `beam`"),
+        ("[phrases]\nbest = 3\n[data]\nsource = 'de'\n[[systems]]\nname = 'x'", r"leave \[data\] and"),
+        ("[phrases]\ncpu_minutes = 0\n[[systems]]\nname = 'x'", "give at least 0.001"),
     ],
 )
 def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "a.toml").write_text(text)
     with pytest.raises(UserError, match=message):
-        read_config(tmp_path / "a.toml")
+        small(tmp_path, text=text)
 
 
 def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
     """The whole way on a few sentences; run again, it finds everything done."""
-    (tmp_path / "a.toml").write_text(SMALL)
-    config, folder = read_config(tmp_path / "a.toml"), tmp_path / "out"
+    config, folder = small(tmp_path), tmp_path / "out"
     said: list[str] = []
     report = Comparison(config, folder, multi30k_of_mini, "cpu", said.append).run()
-    assert list(report["systems"]) == ["plain", "more"]
-    perplexity = report["systems"]["plain"]["perplexity"]
-    assert min(perplexity.values()) > 10
-    assert abs(perplexity["tutorial"] / perplexity["free_running"] - 1) < 0.2
-    assert report["systems"]["more"]["parameters"] > report["systems"]["plain"]["parameters"]
-    assert [len(system["searches"]) for system in report["systems"].values()] == [2, 2]
+    assert list(report["systems"]) == ["base", "more"]
+    base, more = report["systems"].values()
+    assert min(base["perplexity"].values()) > 10
+    assert abs(base["perplexity"]["tutorial"] / base["perplexity"]["free_running"] - 1) < 0.2
+    assert more["parameters"] > base["parameters"]
+    assert [len(system["searches"]) for system in (base, more)] == [2, 2]
+    assert len(base["weights_sha256"]) == 64
+    assert base["machine"]["versions"]["torch"]
+    assert base["config"]["training"]["device"].startswith("cpu ")
+    assert base["searches"][0]["sentences"] == 30
+    assert min(base["searches"][0][key] for key in ("seconds", "cpu_seconds")) > 0
+    assert len(list((folder / "systems").glob("base.*.out"))) == 2
     assert json.loads((folder / "report.json").read_bytes())["systems"].keys() == report["systems"].keys()
-    text = table(report)
-    assert "| plain | perplexity 10.6 | " in text
-    assert "BLEU, beam 3, length penalty wu" in text
     said.clear()
     assert Comparison(config, folder, multi30k_of_mini, "cpu", said.append).run()["systems"] == report["systems"]
     assert all(line.endswith("done before") for line in said)
+
+
+def test_the_table_says_whether_a_step_helps_as_it_did_elsewhere(tmp_path: Path, multi30k_of_mini: Path) -> None:
+    report = Comparison(small(tmp_path), tmp_path / "out", multi30k_of_mini, "cpu", silent).run()
+    for system, perplexity, bleu in (("base", 30.0, 20.0), ("more", 25.0, 19.0)):
+        report["systems"][system]["perplexity"]["teacher_forced"] = perplexity
+        report["systems"][system]["searches"][-1]["bleu"] = bleu
+    text = table(report)
+    assert "| base |  | perplexity 10.6, bleu 11.3 | " in text
+    assert "BLEU, beam 3, length penalty wu" in text
+    assert "| -5.00 | -1.00 | perplexity -0.7, bleu +1.3 | perplexity yes, bleu no |" in text
+    del report["systems"]["more"]
+    assert "| more |" not in table(report)
+
+
+def test_the_report_grows_with_each_system(
+    tmp_path: Path, multi30k_of_mini: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comparison that is stopped leaves what it has measured, in JSON and as a table."""
+    config, folder = small(tmp_path), tmp_path / "out"
+    Comparison(config, folder, multi30k_of_mini, "cpu", silent).run()
+    (folder / "report.md").unlink()
+    (folder / "steps" / "train.more.json").unlink()
+    monkeypatch.setattr("experiments.steps.phrasescore", lambda arguments: 143)
+    with pytest.raises(SystemExit) as stopped:
+        Comparison(config, folder, multi30k_of_mini, "cpu", silent).run()
+    assert stopped.value.code == 143
+    assert list(json.loads((folder / "report.json").read_bytes())["systems"]) == ["base"]
+    assert "| base |" in (folder / "report.md").read_text()
+
+
+def test_other_settings_start_over_in_the_same_folder(tmp_path: Path, multi30k_of_mini: Path) -> None:
+    folder = tmp_path / "out"
+    Comparison(small(tmp_path), folder, multi30k_of_mini, "cpu", silent).run()
+    changed = small(tmp_path, ["common.hidden = 6"])
+    report = Comparison(changed, folder, multi30k_of_mini, "cpu", silent).run()
+    assert report["systems"]["base"]["config"]["model"]["hidden"] == 6
+
+
+@pytest.mark.timeout(300)
+def test_phrase_scorers_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
+    """The whole way on a few sentences, the ablation included; run again, it finds everything done."""
+    (tmp_path / "ablation.toml").write_text("""
+        toolkit = "embedded"
+        seeds = [1]
+        rows = ["baseline", "+S2S"]
+        [build]
+        aligner = "ibm1"
+        order = 2
+        [decoder]
+        stack = 20
+        [tuning]
+        nbest = 10
+        iterations = 1
+        restarts = 1
+    """)
+    config = small(tmp_path, text=SMALL_PHRASES)
+    place = (read_ablation_config(tmp_path / "ablation.toml"), tmp_path / "ablation")
+    said: list[str] = []
+
+    def compared() -> dict[str, Any]:
+        folder, origin = tmp_path / "out", {"origin": multi30k_of_mini}
+        return PhraseComparison(config, folder, place, origin, "cpu", said.append).run()
+
+    report = compared()
+    assert list(report["systems"]) == ["Cho et al.", "GRU"]
+    for system in report["systems"].values():
+        spent = system["updates"] * system["probe"]["seconds_per_update"]
+        assert 0.06 < spent <= 0.12 or system["updates"] == 1
+        assert system["evaluations"][-1]["update"] == system["updates"]
+        assert system["best"]["validation"]["per_pair"] > system["best"]["validation"]["per_word"] > 0
+        assert system["scoring"]["pairs"] >= 4096
+    best = min(report["systems"].values(), key=lambda system: system["best"]["validation"]["per_pair"])
+    assert [
+        system["bleu"]["+RNN"]["test_bleu"]["mean"] > 0 for system in report["systems"].values() if "bleu" in system
+    ] == [True]
+    assert "baseline" in best["bleu"]["+RNN"]["against"]
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert re.search(r"\| \d+\.\d\d ± 0\.00 \| [+-]\d+\.\d\d \(p = ", text)
+    assert text == table(report)
+    # The network is not trained again, nor the baseline tuned.
+    assert sum(line.endswith(": done before") and line.startswith(("build", "baseline.seed1")) for line in said) == 2
+    said.clear()
+    assert compared() == report
+    assert all(line.endswith("done before") for line in said)
+
+
+def silent(text: str) -> None:
+    pass

@@ -1,0 +1,192 @@
+"""A comparison of networks as scorers of phrases: trained for equal time on the table of an ablation."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from experiments.ablation.config import Config as AblationConfig
+from experiments.ablation.rows import BASELINE, Row
+from experiments.ablation.run import Ablation
+from experiments.machine import machine
+from experiments.seq2seq.config import Config, PhrasesSection, System
+from experiments.seq2seq.report import write_report
+from experiments.seq2seq.training import Json, timed, train, used_time
+from experiments.speed.scoring import blocks_of_lines
+from experiments.steps import Steps
+from moses_integration.build.system import PHRASE_TABLE, VALIDATION
+from phrasescore import __version__
+from phrasescore.cli import make_parser
+from phrasescore.cli.train import settings_of
+from phrasescore.device import choose_device, keep_freed_memory
+from phrasescore.files import sha256_of
+from phrasescore.model_folder import load_model
+from phrasescore.scoring.engine import Scorer
+from phrasescore.training.loop import Watcher
+from phrasescore.training.run import prepare
+
+_WARMUP = 20
+"""Updates before those whose time is taken."""
+_EVALUATIONS = 8
+
+
+class PhraseComparison:
+    """A comparison in a folder; what is there already is not done again."""
+
+    def __init__(
+        self,
+        config: Config,
+        folder: Path,
+        ablation: tuple[AblationConfig, Path],
+        data_options: Json,
+        device: str,
+        say: Callable[[str], None],
+    ) -> None:
+        """Nothing is done yet.
+
+        Args:
+            config: what to compare.
+            folder: for everything that is made.
+            ablation: a configuration and the folder of its results, which are made, but for rows other than the
+                baseline, if there are none.
+            data_options: where the ablation's data set comes from, as `experiments.data.prepare` wants it.
+            device: auto, cpu or cuda[:N].
+            say: told of each step.
+        """
+        self._config, self._folder, self._say = config, folder, say
+        self._section = config.phrases or PhrasesSection()
+        self._ablation_config, self._ablation = ablation
+        self._data_options, self._device_name, self._device = data_options, device, choose_device(device, "auto")
+        self._steps = Steps(folder / "steps", say)
+
+    def run(self) -> Json:
+        """Do what is not done yet and return the report; report.json and report.md are written after each system."""
+        keep_freed_memory()
+        if not (self._ablation / "report.json").exists():
+            baseline = replace(self._ablation_config, rows=(Row.parse(BASELINE),))
+            Ablation(baseline, self._ablation, self._data_options, self._say).run()
+        tables = {str(path): sha256_of(path) for path in (self._table, self._validation)}
+        report: Json = {
+            "version": __version__,
+            "config": asdict(self._config),
+            "ablation": _as_json(self._ablation_config),
+            "tables": tables,
+            "systems": {},
+        }
+        for system in self._config.systems:
+            report["systems"][system.name] = self._measured(system, list(tables.values()))
+            write_report(report, self._folder)
+        for system in self._best(report):
+            report["systems"][system.name]["bleu"] = self._bleu(system, report["systems"][system.name])
+            write_report(report, self._folder)
+        return report
+
+    @property
+    def _table(self) -> Path:
+        return self._ablation / "system" / PHRASE_TABLE
+
+    @property
+    def _validation(self) -> Path:
+        return self._ablation / "system" / VALIDATION / PHRASE_TABLE
+
+    def _model(self, system: System) -> Path:
+        return self._folder / "systems" / system.name
+
+    def _measured(self, system: System, tables: list[str]) -> Json:
+        section, name = self._section, system.name
+        probe = self._steps.run(
+            f"probe.{name}", [tables, system.command, section.probed_updates], lambda: self._probe(system)
+        )
+        updates = max(1, int(60 * section.cpu_minutes / probe["seconds_per_update"]))
+        budget = [
+            "--max-updates",
+            str(updates),
+            "--evaluate-every",
+            str(max(1, updates // _EVALUATIONS)),
+            "--patience",
+            "0",
+        ]
+        files = [str(self._table), "--validation", str(self._validation), "--device", self._device_name]
+        options = [*system.command, *budget]
+        depends_on = [tables, options]
+        trained = self._steps.run(
+            f"train.{name}", depends_on, lambda: train(self._model(system), [*files, *options], depends_on)
+        )
+        scoring = self._steps.run(f"score.{name}", [trained, section.lines], lambda: self._score(system))
+        return {**trained, "probe": probe, "updates": updates, "options": options, "scoring": scoring}
+
+    def _probe(self, system: System) -> Json:
+        """Return the time that an update takes."""
+        args = make_parser().parse_args(["train", str(self._table), "-o", "unused", *system.command])
+        settings = settings_of(args)
+        # So many that the learning rate does not fall; the evaluations never come.
+        training = replace(settings.training, epochs=None, max_updates=10**9, max_minutes=None, evaluate_every=10**9)
+        last = _WARMUP + self._section.probed_updates
+        times: list[float] = []
+
+        def note() -> bool:
+            times.append(used_time(self._device))
+            return len(times) > last
+
+        with TemporaryDirectory() as folder:
+            trainer, _ = prepare(
+                self._table, Path(folder) / "network", replace(settings, training=training), self._device
+            )
+            trainer.watcher = Watcher(should_stop=note)
+            trainer.train()
+        seconds = (times[last] - times[_WARMUP]) / self._section.probed_updates
+        return {"seconds_per_update": seconds, "device": str(self._device), "machine": machine()}
+
+    def _score(self, system: System) -> Json:
+        """Return how fast pairs of the table are scored; reading them is left out."""
+        scorer = Scorer(load_model(self._model(system)), self._device)
+        blocks = blocks_of_lines(self._table, self._section.lines)
+        encoded = [scorer.encode([one.source for one in block], [one.target for one in block]) for block in blocks]
+        scorer.score(encoded[0])
+        with timed() as timing:
+            for pairs in encoded:
+                scorer.score(pairs)
+        return {"pairs": sum(map(len, encoded)), **asdict(timing), "device": str(self._device), "machine": machine()}
+
+    def _best(self, report: Json) -> list[System]:
+        """Return the systems that do best on phrases of other sentences."""
+
+        def loss(system: System) -> float:
+            return float(report["systems"][system.name]["best"]["validation"]["per_pair"])
+
+        return sorted(self._config.systems, key=loss)[: self._section.best]
+
+    def _bleu(self, system: System, measured: Json) -> Json:
+        """Return the ablation's rows with the column of a system: an ablation of its own, on a copy of the other."""
+        rows = (Row.parse(BASELINE), Row.parse("+RNN"))
+        config = replace(self._ablation_config, rows=rows, network=tuple(measured["options"]))
+        # A moses.ini cannot name files with blanks.
+        folder = self._folder / "ablations" / system.name.replace(" ", "-")
+
+        def work() -> Json:
+            self._copy_ablation(folder)
+            shutil.copytree(self._model(system), folder / "rnn", dirs_exist_ok=True)
+            report = Ablation(config, folder, self._data_options, self._say).run()
+            return {name: {key: row[key] for key in ("test_bleu", "against")} for name, row in report["rows"].items()}
+
+        # Its training is found done; its tuning is not, unless it was.
+        found: Json = self._steps.run(f"bleu.{system.name}", [measured["weights_sha256"], _as_json(config)], work)
+        return found
+
+    def _copy_ablation(self, folder: Path) -> None:
+        """Copy what all rows share, and the baseline, so that they are not made again."""
+        for part in ("data", "system", "prepared"):
+            shutil.copytree(self._ablation / part, folder / part, dirs_exist_ok=True)
+        done = [*(self._ablation / "steps").glob("build.json"), *(self._ablation / "steps").glob(f"{BASELINE}.seed*")]
+        for path in done:
+            (folder / "steps").mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, folder / "steps" / path.name)
+        for path in (self._ablation / "rows").glob(f"{BASELINE}.seed*"):
+            shutil.copytree(path, folder / "rows" / path.name, dirs_exist_ok=True)
+
+
+def _as_json(config: AblationConfig) -> Json:
+    return {**asdict(config), "rows": [row.name for row in config.rows]}
