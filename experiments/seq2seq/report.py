@@ -30,21 +30,22 @@ def _of_sentences(report: Json) -> str:
     head = ["system", "extends", "published", "parameters", "training"]
     head += ["perplexity", "free-running", "the tutorial's way"]
     head += [f"BLEU, {_name(search)}" for search in config["searches"]]
-    has_changes = any(system["base"] for system in config["systems"])
-    head += ["change of perplexity", "of BLEU", "published", "same direction"] if has_changes else []
+    head += ["change of perplexity", "of BLEU", "published", "same direction"]
     rows = []
     for system in _measured(report):
         found = report["systems"][system["name"]]
-        row = [
-            system["name"],
-            system["base"] or "",
-            ", ".join(f"{key} {value:,}" for key, value in system["published"].items()),
-            f"{found['parameters']:,}",
-            f"{found['evaluations'][-1]['seconds'] / 60:.1f} min, {found['evaluations'][-1]['epoch']:.1f} passes",
-            *(f"{found['perplexity'][key]:.2f}" for key in ("teacher_forced", "free_running", "tutorial")),
-            *(f"{one['bleu']:.2f} ({_seconds(one)})" for one in found["searches"]),
-        ]
-        rows.append([*row, *(_changes(report, system) if has_changes else [])])
+        rows.append(
+            [
+                system["name"],
+                system["base"] or "",
+                ", ".join(f"{key} {value:,}" for key, value in system["published"].items()),
+                f"{found['parameters']:,}",
+                f"{found['evaluations'][-1]['seconds'] / 60:.1f} min, {found['evaluations'][-1]['epoch']:.1f} passes",
+                *(f"{found['perplexity'][key]:.2f}" for key in ("teacher_forced", "free_running", "tutorial")),
+                *(f"{one['bleu']:.2f} ({_seconds(one)})" for one in found["searches"]),
+                *_changes(report, system),
+            ]
+        )
     note = (
         "Perplexities are those of the test set, per word and end symbol. In brackets CPU seconds, and seconds by the "
         "clock, that a sentence takes, reading left out. Changes of BLEU are those of the last search."
@@ -147,4 +148,7 @@ def _name(search: Json) -> str:
 
 
 def _as_markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *body])
+    """Return a table without the columns that have nothing in them."""
+    columns = [column for column in zip(head, *body, strict=True) if any(column[1:])]
+    first, *others = zip(*columns, strict=True)
+    return "".join(f"| {' | '.join(row)} |\n" for row in [first, ["---"] * len(first), *others])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from experiments.ablation.config import read_config as read_ablation_config
-from experiments.seq2seq.__main__ import ABLATION, COMPARISONS
+from experiments.seq2seq.__main__ import ABLATION, COMPARISONS, run
 from experiments.seq2seq.config import Config, read_config, search_config
 from experiments.seq2seq.phrases import PhraseComparison
 from experiments.seq2seq.report import table
@@ -343,7 +344,9 @@ def test_the_table_says_whether_a_step_helps_as_it_did_elsewhere(tmp_path: Path,
     assert "BLEU, beam 3, length penalty wu" in text
     assert "| -5.00 | -1.00 | perplexity -0.7, bleu +1.3 | perplexity yes, bleu no |" in text
     del report["systems"]["more"]
-    assert "| more |" not in table(report)
+    alone = table(report)
+    assert "| more |" not in alone
+    assert "same direction" not in alone
 
 
 def test_the_report_grows_with_each_system(
@@ -416,6 +419,21 @@ def test_phrase_scorers_from_text_to_table(tmp_path: Path, multi30k_of_mini: Pat
     said.clear()
     assert compared() == report
     assert all(line.endswith("done before") for line in said)
+
+
+def test_all_comparisons_make_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is measured stands on it when a later one fails."""
+
+    def compare(args: Namespace, name: str) -> str:
+        if name == "phrases":
+            raise UserError("no")
+        return f"table of {name}\n"
+
+    monkeypatch.setattr("experiments.seq2seq.__main__._compare", compare)
+    with pytest.raises(UserError):
+        run(Namespace(config="all", output=tmp_path))
+    page = (tmp_path / "report.md").read_text()
+    assert page.split("\n\n") == [*(f"table of {name}" for name in COMPARISONS[:-2]), f"table of {COMPARISONS[-2]}\n"]
 
 
 def silent(text: str) -> None:
