@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
@@ -23,7 +24,8 @@ _SETS_IN_MEMORY, _WAYS = 1 << 20, 8
 """64 MB, of which only what is used is taken. The entries of a set are one line of the CPU's cache."""
 _SET_BYTES = _WAYS * 8
 _LEAST_BYTES, DEFAULT_MEGABYTES = 1 << 20, 256
-"""Of a file: a power of two."""
+"""Of the entries in a file: a power of two."""
+_HEADER = b"scores of n-grams, written by phrasescore".ljust(_SET_BYTES - 1) + b"\n"
 _MULTIPLIERS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _SHIFTS = np.array([30, 27, 31], np.uint64)
 _HALF = np.uint64(32)
@@ -55,8 +57,8 @@ class NgramCache:
         if path is None:
             self._entries_SW = np.zeros((_SETS_IN_MEMORY, _WAYS), np.uint64)
         else:
-            size = _make_file(path, _LEAST_BYTES << (megabytes - 1).bit_length())
-            self._entries_SW = np.memmap(path, np.uint64, "r+", shape=(size // _SET_BYTES, _WAYS))
+            sets = _open_file(path, _LEAST_BYTES << (megabytes - 1).bit_length())
+            self._entries_SW = np.memmap(path, np.uint64, "r+", offset=len(_HEADER), shape=(sets, _WAYS))
 
     def find(self, keys_Q: Keys) -> tuple[Scores, NDArray[np.bool_]]:
         """Return scores, and which of them were found; the others are arbitrary."""
@@ -104,29 +106,41 @@ def _tag_of(keys_Q: Keys) -> Keys:
     return tags_Q
 
 
-def _make_file(path: Path, size: int) -> int:
-    """Make a file of zeros unless there is one; return its size.
+def _open_file(path: Path, size: int) -> int:
+    """Make a file of no entries unless there is one; return how many sets it has.
 
     The zeros are written, for a hole that cannot be filled later kills.
     """
     try:
-        with path.open("ab", buffering=0) as file:
+        with path.open("a+b", buffering=0) as file:
             # Decoders that start together make it once.
             fcntl.flock(file, fcntl.LOCK_EX)
-            if file.tell() == 0:
-                _write_zeros(file, size)
-            length = file.tell()
+            if file.seek(0, os.SEEK_END) == 0:
+                _require_space(path, size)
+                _write(file, size)
+            length = file.seek(0, os.SEEK_END) - len(_HEADER)
+            file.seek(0)
+            is_cache = file.read(len(_HEADER)) == _HEADER and length >= _LEAST_BYTES and length.bit_count() == 1
     except OSError as error:
         raise UserError(f"{path}: cannot keep scores of n-grams: {error.strerror}; give another path") from error
-    if length < _LEAST_BYTES or length.bit_count() != 1:
-        raise UserError(f"{path}: is no cache of n-grams, for it has {length} bytes; give another path")
-    return length
+    if not is_cache:
+        raise UserError(f"{path}: is no cache of n-grams, or a damaged one; delete it or give another path")
+    return length // _SET_BYTES
 
 
-def _write_zeros(file: FileIO, size: int) -> None:
+def _require_space(path: Path, size: int) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if free < size:
+        raise UserError(
+            f"{path}: needs {size >> 20:,} MB where {free >> 20:,} MB are free; give another path or --cache-size"
+        )
+
+
+def _write(file: FileIO, size: int) -> None:
     try:
-        while file.tell() < size:
-            file.write(bytes(min(_LEAST_BYTES, size - file.tell())))
+        file.write(_HEADER)
+        for _ in range(size // _LEAST_BYTES):
+            file.write(bytes(_LEAST_BYTES))
     except BaseException:
         os.ftruncate(file.fileno(), 0)
         raise

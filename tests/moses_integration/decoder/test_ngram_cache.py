@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -59,13 +60,30 @@ def test_a_full_cache_forgets_and_never_errs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("asked", "made"), [(1, 1), (2, 2), (3, 4), (64, 64), (65, 128)])
 def test_a_file_keeps_the_size_that_it_was_made_with(tmp_path: Path, asked: int, made: int) -> None:
     NgramCache(tmp_path / "cache", asked)
-    assert (tmp_path / "cache").stat().st_size == 64 * made
+    assert (tmp_path / "cache").stat().st_size == 64 * (1 + made)
     cache = NgramCache(tmp_path / "cache")
-    assert (tmp_path / "cache").stat().st_size == 64 * made
+    assert (tmp_path / "cache").stat().st_size == 64 * (1 + made)
     keys, scores = some_ngrams(5000)
     for first in range(0, 5000, 10):
         cache.add(keys[first : first + 10], scores[first : first + 10])
     assert cache.find(keys)[1].sum() == pytest.approx(8 * made, rel=0.01)
+
+
+def test_processes_that_start_together_make_one_file(tmp_path: Path) -> None:
+    """A lock holds between any two openings of a file, in one process too."""
+    for number in range(20):
+        path = tmp_path / str(number)
+        with ThreadPoolExecutor(4) as pool:
+            caches = [one.result() for one in [pool.submit(NgramCache, path) for _ in range(4)]]
+        keys, scores = some_ngrams(1)
+        caches[0].add(keys, scores)
+        assert all(cache.find(keys)[1].all() for cache in caches)
+
+
+def test_a_cache_that_finds_no_room_takes_none(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cache: needs .* MB where .* MB are free; give another path or --cache-size"):
+        NgramCache(tmp_path / "cache", 1 << 50)
+    assert (tmp_path / "cache").read_bytes() == b""
 
 
 def test_keys_depend_on_the_order_of_words_and_on_the_seed() -> None:
@@ -77,7 +95,7 @@ def test_keys_depend_on_the_order_of_words_and_on_the_seed() -> None:
 
 
 def test_a_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
-    for text in (b"text\n", b"text\n" * 13):
+    for text in (b"text\n", b"text" * 64, ngram_cache._HEADER):
         (tmp_path / "text").write_bytes(text)
         with pytest.raises(UserError, match="is no cache of n-grams"):
             NgramCache(tmp_path / "text")
