@@ -20,6 +20,7 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
@@ -101,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"{args.report}: cannot be written; check the folder and its rights")
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
+    _keep_the_table(args)
     columns = Columns(args.per_word, args.unknown_words, args.replace_last)
     with interrupt_on_sigterm():
         scorer = load_scorer(args)
@@ -123,6 +125,19 @@ def run(args: argparse.Namespace) -> int:
 
             write_atomically(args.report, to_json(make_report(args, scorer, counts)))
     return 0
+
+
+def _keep_the_table(args: argparse.Namespace) -> None:
+    """Check that a table is not replaced by some of its lines.
+
+    Raises:
+        UsageError: it would be.
+    """
+    dropping = "--limit" if args.limit else "--only-sources-in" if args.only_sources_in else None
+    if not dropping or args.dry_run or STANDARD_STREAM in (args.table, args.output):
+        return
+    if args.output.exists() and args.table.exists() and args.output.samefile(args.table):
+        raise UsageError(f"{args.output}: would lose the lines that {dropping} leaves out; give another file by -o")
 
 
 def make_report(args: argparse.Namespace, scorer: Scorer, counts: Counts) -> dict[str, Any]:

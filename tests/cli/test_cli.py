@@ -232,6 +232,18 @@ def test_findings_as_json(small_table: Path) -> None:
     assert findings["problems"] == {}
 
 
+@pytest.mark.parametrize("option", ["--limit", "--only-sources-in"])
+def test_a_table_is_not_replaced_by_some_of_its_lines(small_table: Path, option: str) -> None:
+    content = small_table.read_bytes()
+    value = {"--limit": "9", "--only-sources-in": str(MINI / "dev.en")}[option]
+    place = small_table.with_name("link.gz")
+    place.symlink_to(small_table)
+    arguments = ["annotate", str(small_table), "-m", MODEL, option, value, "-q"]
+    assert f"would lose the lines that {option} leaves out" in error_of(run(*arguments, "-o", place), 2)
+    assert small_table.read_bytes() == content
+    assert run(*arguments, "-o", place, "--dry-run").returncode == 0
+
+
 @pytest.mark.parametrize("name", ["out.gz", "out", "out.zst"])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, name: str) -> None:
     """No file may grow beyond a few kilobytes; in a process of its own, for the limit holds for all its files."""
