@@ -57,6 +57,11 @@ def add_scores(
                 f"has a sentence {entry.sentence} (from 0) where the source has {len(source)} lines; "
                 "give the text that was decoded"
             )
+    listed = entries[-1].sentence + 1 if entries else 0
+    # Lines without words have no translations.
+    beyond = next((row for row, line in enumerate(source[listed:], listed) if split_words(line)), None)
+    if beyond is not None:
+        raise ListFault(f"ends before line {beyond + 1} of the source, which has words; give the text that was decoded")
     sentences = [split_words(line) for line in source]
     extended = list(entries)
     for scorer in scorers:
@@ -69,6 +74,21 @@ def add_scores(
     return extended
 
 
+def check_fit(features: Weights, weights: Weights) -> None:
+    """Check that there are as many weights as values, for every feature and for nothing else.
+
+    Raises:
+        ListFault: there are not.
+    """
+    for label in sorted(features.keys() | weights.keys()):
+        values, found = len(features.get(label, ())), len(weights.get(label, ()))
+        if values != found:
+            raise ListFault(
+                f"has {values} values of the feature {label} where the weights have {found}; give the weights that "
+                "belong to this list, and the same scorers as in tuning"
+            )
+
+
 def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) -> dict[str, list[float]]:
     """Return weights for the features of an entry: those given, and 0 for each of the `new` labels.
 
@@ -79,7 +99,7 @@ def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) ->
     start = {label: [0.0] * len(features[label]) for label in new}
     for label in features.keys() - start.keys():
         start[label] = list(weights.get(label, []))
-    _check_fit(features, start)
+    check_fit(features, start)
     return {label: start[label] for label in features}
 
 
@@ -134,7 +154,7 @@ def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
     totals = []
     for entry in entries:
         features = entry.features()
-        _check_fit(features, weights)
+        check_fit(features, weights)
         # Added up in one order for all: equal translations get equal totals, and the first one stays first.
         totals.append(sum(w * v for label in features for w, v in zip(weights[label], features[label], strict=True)))
     rescored = [(replace(entry, total=number(total)), total) for entry, total in zip(entries, totals, strict=True)]
@@ -157,14 +177,3 @@ def _vector(candidates: Candidates, weights: Weights) -> NDArray[np.float64]:
             "weights that belong to this list"
         )
     return np.array([weight for values in weights.values() for weight in values], np.float64)
-
-
-def _check_fit(features: Weights, weights: Weights) -> None:
-    """Check that there are as many weights as values, for every feature and for nothing else."""
-    for label in sorted(features.keys() | weights.keys()):
-        values, found = len(features.get(label, ())), len(weights.get(label, ()))
-        if values != found:
-            raise ListFault(
-                f"the feature {label} has {values} values for {found} weights; give the weights that "
-                "belong to this list, and the same scorers as in tuning"
-            )

@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.ini import MosesIni
-    from moses_integration.nbest import write_nbest
+    from moses_integration.nbest import ListFault, write_nbest
     from moses_integration.processes import available_cores
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
     from moses_integration.tuning.bleu import read_references
@@ -141,11 +141,16 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
             ]
         )
     check_dev_set(source, references, (args.source, args.reference[0]))
+    entries = _read_list(args, source, reporter)
+    if not entries:
+        raise ListFault("is empty; check what the decoder reported")
+    # Before the scorers' work, which takes long.
+    start = _weights_of_list(args, ini, entries[0])
     backoff = _backoff(args.scorers, args.backoff, ini)
     scorers = _load(args, args.scorers, backoff)
-    entries, seconds = _scored_list(args, scorers, source, reporter)
+    entries, seconds = _scored_list(entries, scorers, source, reporter)
     candidates = from_nbest(entries, references)
-    start = starting_weights(entries[0], ini.weights(), [scorer.label for scorer in scorers])
+    start = starting_weights(entries[0], start, [scorer.label for scorer in scorers])
     before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
     reporter.say(f"dev BLEU {before:.2f} with the ini's weights; the best choice from the list has about {oracle:.2f}")
     started = time.monotonic()
@@ -183,7 +188,7 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.build.system import SystemText
     from moses_integration.ini import MosesIni
     from moses_integration.nbest import write_nbest
-    from moses_integration.rescoring import best_of, rerank
+    from moses_integration.rescoring import best_of, check_fit, rerank
     from phrasescore.files import open_output, read_lines
 
     tuned = _Tuned.read(args.weights)
@@ -191,6 +196,11 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     ini = MosesIni.read(args.ini or tuned.ini)
     with work_folder(None) as folder:
         source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
+    entries = _read_list(args, source, reporter)
+    # Before the scorers' work, too.
+    own = {label: weights for label, weights in tuned.weights.items() if label not in tuned.digests}
+    if entries:
+        check_fit(entries[0].features(), own)
     backoff = (args.backoff or tuned.backoff) if tuned.backoff else None
     scorers = _load(args, choices, backoff)
     if backoff and _digest(backoff) != tuned.backoff_digest:
@@ -204,7 +214,7 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
                 f"{choice.path}: is not the network that {args.weights} was tuned with; give that one by --scorer "
                 f"{choice.label}={choice.kind}:FOLDER, or tune again"
             )
-    entries, _ = _scored_list(args, scorers, source, reporter)
+    entries, _ = _scored_list(entries, scorers, source, reporter)
     ranked = rerank(entries, tuned.weights)
     lines = best_of(ranked, len(source))
     if not args.prepared:
@@ -291,16 +301,39 @@ def _load(args: argparse.Namespace, choices: Sequence[ScorerChoice], backoff: Pa
     return load_scorers(choices, choose_device(args.device, args.precision), backoff)
 
 
-def _scored_list(
-    args: argparse.Namespace, scorers: Sequence[ListScorer], source: Sequence[bytes], reporter: Reporter
-) -> tuple[list[NbestEntry], dict[str, float]]:
-    """Return the list with the new features, and how long each took by its label."""
-    from moses_integration.list_scorers import PairScorer
+def _read_list(args: argparse.Namespace, source: Sequence[bytes], reporter: Reporter) -> list[NbestEntry]:
     from moses_integration.nbest import read_nbest
-    from moses_integration.rescoring import add_scores
 
     entries = list(read_nbest(args.nbest))
     reporter.say(f"{args.nbest}: {len(entries):,} translations of {len(source):,} sentences")
+    return entries
+
+
+def _weights_of_list(args: argparse.Namespace, ini: MosesIni, entry: NbestEntry) -> Mapping[str, Sequence[float]]:
+    """Return the ini's weights of the features of an entry as it was decoded.
+
+    Raises:
+        UserError: the ini has not as many.
+    """
+    from moses_integration.nbest import ListFault
+    from moses_integration.rescoring import starting_weights
+
+    try:
+        return starting_weights(entry, ini.weights(), [])
+    except ListFault as fault:
+        problem = fault.reason.split(";")[0]
+        raise UserError(
+            f"{args.ini}: does not belong to {args.nbest}, which {problem}; give the ini that the list was decoded with"
+        ) from fault
+
+
+def _scored_list(
+    entries: Sequence[NbestEntry], scorers: Sequence[ListScorer], source: Sequence[bytes], reporter: Reporter
+) -> tuple[list[NbestEntry], dict[str, float]]:
+    """Return the list with the new features, and how long each took by its label."""
+    from moses_integration.list_scorers import PairScorer
+    from moses_integration.rescoring import add_scores
+
     seconds: dict[str, float] = {}
     started = time.monotonic()
 

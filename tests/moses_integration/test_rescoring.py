@@ -280,6 +280,9 @@ def test_lists_that_do_not_fit(tmp_path: Path) -> None:
         add_scores(LIST, SOURCE, [phrases, phrases])
     with pytest.raises(UserError, match=r"sentence 1 \(from 0\) where the source has 1 lines"):
         add_scores(LIST, SOURCE[:1], [])
+    assert add_scores(LIST, [*SOURCE, b"", b" "], []) == LIST
+    with pytest.raises(UserError, match="ends before line 4 of the source, which has words"):
+        add_scores(LIST, [*SOURCE, b"", b"a tree"], [])
     with pytest.raises(UserError, match=r"entry of sentence 1 \(from 0\) does not cover the 2 words of `a tree`"):
         add_scores(LIST, [SOURCE[0], b"a tree"], [phrases])
     with pytest.raises(UserError, match="entry of sentence 0 has no segmentation"):
@@ -298,9 +301,9 @@ def test_starting_weights() -> None:
     start = starting_weights(entry, weights, ["N"])
     assert start == {"LM0": [0.5], "D0": [0.3], "N": [0, 0]}
     assert list(start) == ["LM0", "D0", "N"]
-    with pytest.raises(UserError, match="the feature N has 2 values for 0 weights"):
+    with pytest.raises(UserError, match="has 2 values of the feature N where the weights have 0"):
         starting_weights(entry, weights, [])
-    with pytest.raises(UserError, match="the feature LM0 has 1 values for 2 weights"):
+    with pytest.raises(UserError, match="has 1 values of the feature LM0 where the weights have 2"):
         starting_weights(entry, {**weights, "LM0": [1, 2]}, ["N"])
 
 
@@ -343,7 +346,7 @@ def test_the_best_come_first_and_equals_keep_their_order() -> None:
     best = best_of(ranked, 5)
     assert best[2] == best[4] == b""
     assert best[0] == next(e.words for e in entries if e.features()["A"] == [2])
-    with pytest.raises(UserError, match="the feature B has 2 values for 0 weights"):
+    with pytest.raises(UserError, match="has 2 values of the feature B where the weights have 0"):
         rerank(entries, {"A": [1]})
-    with pytest.raises(UserError, match="the feature C has 0 values for 1 weights"):
+    with pytest.raises(UserError, match="has 0 values of the feature C where the weights have 1"):
         rerank(entries, {"A": [1], "B": [1, 1], "C": [1]})

@@ -162,13 +162,17 @@ def test_another_network_is_refused(
             [*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two"],
             "nbest: has a sentence 2 (from 0) where the source has 2 lines",
         ),
-        ([*TUNE, "--ini", "FOLDER/none.ini"], "/nbest: the feature LM0 has 1 values for 0 weights"),
+        (
+            # Before the scorers are loaded.
+            [*TUNE, "--ini", "FOLDER/none.ini", "--scorer", "RNN=phrases:FOLDER"],
+            "/none.ini: does not belong to ",
+        ),
         ([*DEV, "--weights", MINI / "moses.ini"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "FOLDER/list.json"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "TUNED", "--scorer", f"CSLM=phrases:{NETWORK}"], "has no weight for it"),
         (
             [*DEV, "--weights", "TUNED", "--nbest", "FOLDER/five"],
-            "five: the feature TranslationModel0 has 5 values for",
+            "five: has 5 values of the feature TranslationModel0 where",
         ),
         ([*DEV, "--weights", "TUNED", "-o", "FOLDER"], "is a folder; give the name of a file"),
     ],
