@@ -29,7 +29,7 @@ from moses_integration.decoder.settings import (
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
 from phrasescore.cli.console import run_command
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, open_output, read_lines
 
 _SHORT = {
@@ -99,7 +99,7 @@ def _run(arguments: Sequence[str]) -> int:
     _refuse_sparse_weights(switches)
     settings = _settings(ini, switches)
     if _one(switches, "inputtype", "0") != "0":
-        raise UserError("-inputtype: this decoder reads plain text (0) only; use Moses")
+        raise UsageError("-inputtype: this decoder reads plain text (0) only; use Moses")
     verbose = _whole(switches, "verbose", 1)
     for section in ignored_sections(ini):
         if verbose:
@@ -116,7 +116,7 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
     """Return the values of each switch by its long name (moses/Parameter.cpp).
 
     Raises:
-        UserError: a switch is unknown, or a value stands where a switch should.
+        UsageError: a switch is unknown, or a value stands where a switch should.
     """
     known = set(_SHORT.values()) | {
         "n-best-list",
@@ -138,10 +138,10 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
             name = argument.lstrip("-")
             name = _SHORT.get(name, name)
             if name not in known:
-                raise UserError(f"{argument}: is no switch of this decoder; `phrasescore-decoder -h` lists them")
+                raise UsageError(f"{argument}: is no switch of this decoder; `phrasescore-decoder -h` lists them")
             values = switches.setdefault(name, [])
         elif values is None:
-            raise UserError(f"{argument}: stands where a switch is expected; give -f moses.ini first")
+            raise UsageError(f"{argument}: stands where a switch is expected; give -f moses.ini first")
         else:
             values.append(argument)
     return switches
@@ -196,7 +196,7 @@ class Printing:
 def _printing(switches: dict[str, list[str]]) -> Printing:
     listing = switches.get("n-best-list", [])
     if listing and (len(listing) < 2 or not listing[1].isdecimal()):
-        raise UserError("-n-best-list: needs a file and a size; give -n-best-list FILE SIZE [distinct]")
+        raise UsageError("-n-best-list: needs a file and a size; give -n-best-list FILE SIZE [distinct]")
     return Printing(
         trace=_is_on(switches, "report-segmentation"),
         nbest=int(listing[1]) if listing else 0,
@@ -237,7 +237,7 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
             pop_limit=pops,
         )
     except OutOfRange as fault:
-        raise UserError(f"-{fault.name}: {fault}") from fault
+        raise UsageError(f"-{fault.name}: {fault}") from fault
     drop = _is_on(switches, "drop-unknown") if "drop-unknown" in switches else settings.drop_unknown
     return DecoderSettings(search, drop)
 
@@ -276,7 +276,7 @@ def _one(switches: dict[str, list[str]], name: str, default: str | None = None) 
     if values:
         return values[-1]
     if default is None:
-        raise UserError(f"-{name}: is missing; `phrasescore-decoder -h` lists the switches")
+        raise UsageError(f"-{name}: is missing; `phrasescore-decoder -h` lists the switches")
     return default
 
 
@@ -285,7 +285,7 @@ def _number(switches: dict[str, list[str]], name: str, default: float) -> float:
     try:
         return float(value)
     except ValueError as error:
-        raise UserError(f"-{name}: `{value}` is no number; give one") from error
+        raise UsageError(f"-{name}: `{value}` is no number; give one") from error
 
 
 def _whole(switches: dict[str, list[str]], name: str, default: int) -> int:
@@ -293,7 +293,7 @@ def _whole(switches: dict[str, list[str]], name: str, default: int) -> int:
     try:
         return int(value)
     except ValueError as error:
-        raise UserError(f"-{name}: `{value}` is no whole number; give one") from error
+        raise UsageError(f"-{name}: `{value}` is no whole number; give one") from error
 
 
 def _is_on(switches: dict[str, list[str]], name: str) -> bool:

@@ -44,6 +44,14 @@ def run(capture: Capture, *arguments: str | Path) -> tuple[int, bytes, str]:
     return code, out, err.decode()
 
 
+def require_one_sentence(capture: Capture, expected: int, message: str, *arguments: str | Path) -> None:
+    code, out, err = run(capture, *arguments)
+    assert (code, out) == (expected, b"")
+    assert err.startswith("phrasescore-decoder: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
 def decoded(capture: Capture, *arguments: str | Path) -> bytes:
     code, out, err = run(capture, "-f", INI, *arguments)
     assert (code, err) == (0, "")
@@ -67,8 +75,6 @@ def test_switches_and_values() -> None:
     [
         (["x", "-f", INI], "x: stands where a switch is expected"),
         (["-f", INI, "-xyz"], "-xyz: is no switch of this decoder"),
-        (["-f", INI, "-weight-file", "nowhere"], "nowhere: cannot be read"),
-        (["-f", INI, "-weight-file", INI], "moses.ini: line 6: is the weight of a sparse feature, which"),
         (["-v", "0"], "-config: is missing"),
         (["-f", INI, "-n-best-list", "x"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-n-best-list", "x", "distinct"], "-n-best-list: needs a file and a size"),
@@ -78,22 +84,31 @@ def test_switches_and_values() -> None:
         (["-f", INI, "-b", "x"], "-beam-threshold: `x` is no number"),
         (["-f", INI, "-b", "nan"], "-beam-threshold: nan is not from 0 to below 1"),
         (["-f", INI, "-th", "x"], "-threads: `x` is no whole number"),
-        (["-f", INI, "-search-algorithm", "2"], "-search-algorithm: search algorithm 2 is neither"),
         (["-f", INI, "-inputtype", "1"], "-inputtype: "),
-        (["-f", INI, "-weight-overwrite", "LM0= one"], "-weight-overwrite: `one` is no weight of `LM0`"),
-        (["-f", INI, "-weight-overwrite", "0.5"], "-weight-overwrite: `0.5` is no weight of ``"),
-        (["-f", INI, "-weight-overwrite", "LM0= 0.5 x"], "-weight-overwrite: `x` is no weight of `LM0`"),
-        (["-f", INI, "-weight-overwrite", "LM0= 0.5 1"], "-weight-overwrite: LM0 has 1 features but 2 weights"),
-        (["-f", INI, "-weight-overwrite", "LM9= 0.5"], "-weight-overwrite: the weights of `LM9` have no feature"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    arguments: list[str], message: str, text: Path, capfdbinary: Capture
+) -> None:
+    require_one_sentence(capfdbinary, 2, message, *arguments, "-i", text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-weight-file", "nowhere"], "nowhere: cannot be read"),
+        (["-weight-file", INI], "moses.ini: line 6: is the weight of a sparse feature, which"),
+        (["-search-algorithm", "2"], "-search-algorithm: search algorithm 2 is neither"),
+        (["-weight-overwrite", "LM0= one"], "-weight-overwrite: `one` is no weight of `LM0`"),
+        (["-weight-overwrite", "0.5"], "-weight-overwrite: `0.5` is no weight of ``"),
+        (["-weight-overwrite", "LM0= 0.5 x"], "-weight-overwrite: `x` is no weight of `LM0`"),
+        (["-weight-overwrite", "LM0= 0.5 1"], "-weight-overwrite: LM0 has 1 features but 2 weights"),
+        (["-weight-overwrite", "LM9= 0.5"], "-weight-overwrite: the weights of `LM9` have no feature"),
         (["-f", "nowhere.ini"], "nowhere.ini: cannot be read"),
     ],
 )
 def test_one_sentence_and_exit_code_1(arguments: list[str], message: str, text: Path, capfdbinary: Capture) -> None:
-    code, out, err = run(capfdbinary, *arguments, "-i", text)
-    assert (code, out) == (1, b"")
-    assert err.startswith("phrasescore-decoder: ")
-    assert message in err
-    assert err.count("\n") == 1
+    require_one_sentence(capfdbinary, 1, message, "-f", INI, *arguments, "-i", text)
 
 
 def test_without_arguments_it_shows_its_switches(capfdbinary: Capture) -> None:
