@@ -5,7 +5,7 @@
       preparation.json  (truecase.en truecase.fr)  build.json
       corpus/  train.en train.fr train.align    the prepared text that all was made from
       (validation/  phrase-table.gz and what belongs to it: phrase pairs of other sentences, for `phrasescore train`)
-      (building/    what a build that failed was about; the next one removes it)
+      (building/    what a build that failed was about, if its message names a file of it; the next one removes it)
 
 Every file is in Moses' own format, so what one toolkit builds the other can tune and decode.
 """
@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,9 +148,57 @@ def build_system(
     Raises:
         UserError: the text cannot be used, or a step fails.
     """
-    new = folder / _BUILDING
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: is a file; give the name of a folder")
+    with _building(folder) as new:
+        _build(source, target, new, settings, build_tables, alignment, validation, say)
+    _replace_system(folder, new)
+    return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
+
+
+@contextmanager
+def _building(folder: Path) -> Iterator[Path]:
+    """Yield a new folder inside of a system folder; one that is left over is kept if the message names a file in it."""
+    is_new, new = not folder.exists(), folder / _BUILDING
     shutil.rmtree(new, ignore_errors=True)
-    (new / CORPUS).mkdir(parents=True)
+    new.mkdir(parents=True)
+    try:
+        yield new
+    except BaseException as error:
+        if not any(path.is_file() and str(path) in str(error) for path in new.rglob("*")):
+            shutil.rmtree(new, ignore_errors=True)
+            if is_new:
+                with suppress(OSError):
+                    folder.rmdir()
+        raise
+
+
+@contextmanager
+def _naming(names: Mapping[Path, Path]) -> Iterator[None]:
+    """Let messages about files name others, which have the same lines."""
+    try:
+        yield
+    except UserError as error:
+        if not any(str(error).startswith(f"{path}: ") for path in names):
+            raise
+        message = str(error)
+        for path, name in names.items():
+            message = message.replace(str(path), str(name))
+        raise UserError(message) from error
+
+
+def _build(
+    source: Path,
+    target: Path,
+    new: Path,
+    settings: BuildSettings,
+    build_tables: TableBuilder,
+    alignment: Path | None,
+    validation: tuple[Path, Path] | None,
+    say: Callable[[str], None],
+) -> None:
+    """Write all of a system but its moses.ini into a new folder; see `build_system`."""
+    (new / CORPUS).mkdir()
     report: dict[str, Any] = {"version": __version__, "settings": asdict(settings), "seconds": {}}
     text = settings.text
 
@@ -177,7 +225,9 @@ def build_system(
         if alignment is not None:
             write_atomically(corpus.alignment, read_bytes(alignment))
     with step("tables"):
-        built = build_tables(corpus, new, settings.longest_phrase)
+        given = {corpus.source: source, corpus.target: target, corpus.alignment: alignment} if alignment else {}
+        with _naming(given):
+            built = build_tables(corpus, new, settings.longest_phrase)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
         if others is not None:
             (new / VALIDATION).mkdir(exist_ok=True)
@@ -185,15 +235,18 @@ def build_system(
                 others.source, others.target, others.alignment, new / VALIDATION, settings.longest_phrase
             )
             report["validation"] = asdict(of_others)
-    language_model = new / f"lm.{text.target_language}.arpa"
+    language_model = new / _language_model_of(text)
     with step("language model"):
         estimated = build_language_model(corpus.target, language_model, settings.order)
         report["language_model"] = asdict(estimated)
         say(f"language model: by {'our own estimator' if estimated.estimator == 'embedded' else estimated.estimator}")
     write_atomically(new / PREPARATION, json.dumps(asdict(text), indent=2).encode())
     write_atomically(new / REPORT, json.dumps(report, indent=2, default=str).encode())
-    _replace_system(folder, new)
-    return write_initial_ini(folder, language_model.name, settings.order)
+
+
+def _language_model_of(text: TextSettings) -> str:
+    """Return the name of the language model's file."""
+    return f"lm.{text.target_language}.arpa"
 
 
 def _replace_system(folder: Path, new: Path) -> None:
@@ -246,7 +299,8 @@ def _prepare_corpus(
         _require_same_words(source, corpus.source)
         _require_same_words(target, corpus.target)
         return {"kept": "all, for the alignment is given"}
-    report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
+    with _naming(dict(zip(whole, (source, target), strict=True))):
+        report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
     for path in whole:
         path.unlink()
     return asdict(report)
@@ -274,7 +328,8 @@ def _prepare_validation(
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
         system_text.prepare(side, path, prepared)
-    report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
+    with _naming(dict(zip(whole, raw, strict=True))):
+        report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
     for path in whole:
         path.unlink()
     return asdict(report)

@@ -143,9 +143,40 @@ def test_a_build_that_fails_leaves_the_old_system_as_it_was(system: Path, tmp_pa
     ):
         with pytest.raises(UserError, match=message):
             build(folder, settings=other, alignment=tmp_path / alignment)
-        kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-        assert {path: content for path, content in kept.items() if "building" not in path.parts} == before
-    assert not list(folder.rglob(".*.tmp"))
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+        assert not (folder / "building").exists()
+        with pytest.raises(UserError, match=message):
+            build(tmp_path / "new", alignment=tmp_path / alignment)
+        assert not (tmp_path / "new").exists()
+
+
+def test_messages_about_a_ready_alignment_name_the_files_given(tmp_path: Path) -> None:
+    align = tmp_path / "bad.align"
+    align.write_text("0-0\n" * 999 + "0-99\n")
+    with pytest.raises(UserError) as caught:
+        build(tmp_path / "system", alignment=align)
+    assert str(caught.value).startswith(f"{align}: line 1000: ")
+    assert f" in {MINI / 'train.fr'};" in str(caught.value)
+
+
+def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
+    """As the log of a step of Moses."""
+
+    def fail(corpus: Corpus, folder: Path, longest: int) -> None:
+        (folder / "model.log").write_text("why")
+        raise UserError(f"the step failed; mend what {folder / 'model.log'} tells of")
+
+    texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
+    with pytest.raises(UserError, match="the step failed"):
+        build_system(*texts, TOKENISED, fail, MINI / "train.align")
+    assert (tmp_path / "system/building/model.log").read_text() == "why"
+
+
+def test_a_file_is_no_place_for_a_system(tmp_path: Path) -> None:
+    (tmp_path / "train.en").write_text("a\n")
+    with pytest.raises(UserError, match=r"train\.en: is a file; give the name of a folder"):
+        build(tmp_path / "train.en")
+    assert (tmp_path / "train.en").read_text() == "a\n"
 
 
 def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> None:
