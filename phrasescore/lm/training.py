@@ -25,7 +25,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
-from phrasescore.training.run import begin, fixed_values, make_run_folder
+from phrasescore.training.run import begin, fixed_values, run_folder
 from phrasescore.training.task import Examples
 from phrasescore.vocabulary import Vocabulary
 
@@ -155,37 +155,37 @@ def prepare(
         raise UsageError(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
-    make_run_folder(folder, restart)
-    lines = _read_text(text)
-    counts = Counter(word for line in lines for word in line.split(b" ") if word)
-    vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
-    order, seed = settings.model.order, settings.training.seed
-    shuffled = np.random.default_rng([seed, 0]).permutation(len(lines))
-    held_out = 0 if validation is not None else int(len(lines) * settings.text.held_out)
-    sentences = vocabulary.encode(lines)
-    learnt, kept = (sentences.take(np.sort(some)) for some in (shuffled[held_out:], shuffled[:held_out]))
-    if not len(learnt):
-        raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
-    other = None if validation is None else Ngrams(vocabulary.encode(_read_text(validation)), order)
-    torch.manual_seed(seed)
-    network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
-    network.multiply_in(device.product_dtype)
-    task = TextTask(network, settings.training, device, Ngrams(learnt, order), Ngrams(kept, order), other)
-    run = {
-        **fixed_values(settings.model, settings.text, settings.training),
-        "text": _digest(sentences),
-        "shortlist": vocabulary.digest(),
-        "held_out_sentences": held_out,
-    }
-    trainer = Trainer(folder, task, settings.training, device, run)
-    facts = {"lines": len(lines), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
+    with run_folder(folder, restart):
+        lines = _read_text(text)
+        counts = Counter(word for line in lines for word in line.split(b" ") if word)
+        vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
+        order, seed = settings.model.order, settings.training.seed
+        shuffled = np.random.default_rng([seed, 0]).permutation(len(lines))
+        held_out = 0 if validation is not None else int(len(lines) * settings.text.held_out)
+        sentences = vocabulary.encode(lines)
+        learnt, kept = (sentences.take(np.sort(some)) for some in (shuffled[held_out:], shuffled[:held_out]))
+        if not len(learnt):
+            raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
+        other = None if validation is None else Ngrams(vocabulary.encode(_read_text(validation)), order)
+        torch.manual_seed(seed)
+        network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
+        network.multiply_in(device.product_dtype)
+        task = TextTask(network, settings.training, device, Ngrams(learnt, order), Ngrams(kept, order), other)
+        run = {
+            **fixed_values(settings.model, settings.text, settings.training),
+            "text": _digest(sentences),
+            "shortlist": vocabulary.digest(),
+            "held_out_sentences": held_out,
+        }
+        trainer = Trainer(folder, task, settings.training, device, run)
+        facts = {"lines": len(lines), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
 
-    def describe() -> None:
-        provenance = {"text": str(text), **facts, **asdict(settings.training), "device": str(device)}
-        save_description(folder, settings.model, vocabulary, provenance)
+        def describe() -> None:
+            provenance = {"text": str(text), **facts, **asdict(settings.training), "device": str(device)}
+            save_description(folder, settings.model, vocabulary, provenance)
 
-    begin(trainer, describe, restart)
-    return trainer, facts
+        begin(trainer, describe, restart)
+        return trainer, facts
 
 
 def _read_text(path: str | Path) -> list[bytes]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -97,20 +99,20 @@ def prepare(
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
     settings.check_names()
-    make_run_folder(folder, restart)
-    data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
-    lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
-    if not len(lines):
-        raise UserError(f"{table}: leaves no pairs to train on; hold out less or give a larger table")
-    other = None
-    if validation is not None:
-        vocabularies = data.source_vocabulary, data.target_vocabulary
-        other = _some_pairs(
-            read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress), settings
-        )
-    network = _new_network(settings, data, device)
-    task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
-    return _set_up(task, folder, settings, data, {"table": str(table)}, {"table": data.digest}, restart), data
+    with run_folder(folder, restart):
+        data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
+        lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
+        if not len(lines):
+            raise UserError(f"{table}: leaves no pairs to train on; hold out less or give a larger table")
+        other = None
+        if validation is not None:
+            vocabularies = data.source_vocabulary, data.target_vocabulary
+            other = _some_pairs(
+                read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress), settings
+            )
+        network = _new_network(settings, data, device)
+        task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
+        return _set_up(task, folder, settings, data, {"table": str(table)}, {"table": data.digest}, restart), data
 
 
 def prepare_sentences(
@@ -147,27 +149,27 @@ def prepare_sentences(
         load_corpus_bleu()
     if settings.data.weight_by_count:
         raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
-    make_run_folder(folder, restart)
-    state = folder / TRAINING_STATE
-    data = read_sentences(text, state, settings.data, config, progress=progress)
-    lines, held_out = data.distinct, data.distinct[:0]
-    if validation is None:
-        lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
-    if not len(lines):
-        raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
-    other, bleu = None, None
-    if validation is not None:
-        vocabularies = data.source_vocabulary, data.target_vocabulary
-        other = read_sentences(validation, state, settings.data, config, vocabularies, progress).pairs
-        if config.bleu_sentences:
-            sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
-            bleu = BleuSample(data.source_vocabulary.encode(sources), references, data.target_vocabulary)
-    network = _new_network(settings, data, device)
-    kept = data.pairs.take(held_out)
-    task = SentenceTask(network, settings.training, device, data.pairs, lines, kept, other, bleu)
-    files = {"source": str(text.source), "target": str(text.target), **asdict(config)}
-    facts = {"sentences": data.digest, "held_out_sentences": len(held_out)}
-    return _set_up(task, folder, settings, data, files, facts, restart), data
+    with run_folder(folder, restart):
+        state = folder / TRAINING_STATE
+        data = read_sentences(text, state, settings.data, config, progress=progress)
+        lines, held_out = data.distinct, data.distinct[:0]
+        if validation is None:
+            lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
+        if not len(lines):
+            raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
+        other, bleu = None, None
+        if validation is not None:
+            vocabularies = data.source_vocabulary, data.target_vocabulary
+            other = read_sentences(validation, state, settings.data, config, vocabularies, progress).pairs
+            if config.bleu_sentences:
+                sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
+                bleu = BleuSample(data.source_vocabulary.encode(sources), references, data.target_vocabulary)
+        network = _new_network(settings, data, device)
+        kept = data.pairs.take(held_out)
+        task = SentenceTask(network, settings.training, device, data.pairs, lines, kept, other, bleu)
+        files = {"source": str(text.source), "target": str(text.target), **asdict(config)}
+        facts = {"sentences": data.digest, "held_out_sentences": len(held_out)}
+        return _set_up(task, folder, settings, data, files, facts, restart), data
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
@@ -241,8 +243,11 @@ def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:
     return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))
 
 
-def make_run_folder(folder: Path, restart: bool) -> None:
+@contextmanager
+def run_folder(folder: Path, restart: bool) -> Iterator[None]:
     """Make a model folder for a run, or check that the one there may be used for it.
+
+    Where the run does not begin, nothing stays of a folder that was not there or was empty.
 
     Raises:
         UserError: it is no model folder, or holds weights without the state of their training.
@@ -257,4 +262,14 @@ def make_run_folder(folder: Path, restart: bool) -> None:
             f"{folder}: holds a network but not the state of its training; give another folder, or --restart "
             "to replace it"
         )
-    state.mkdir(parents=True, exist_ok=True)
+    was_there = folder.exists()
+    is_new = not was_there or not any(folder.iterdir())
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+            if was_there:
+                folder.mkdir(exist_ok=True)
+        raise

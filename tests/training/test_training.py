@@ -286,3 +286,26 @@ def test_copying_and_reversing_are_learnt(tmp_path: Path, reverse: bool) -> None
 
 def test_progress_is_plain_data() -> None:
     assert Progress(**json.loads(json.dumps(vars(Progress())))) == Progress()
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_run_that_does_not_begin_leaves_nothing(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, was_there: bool
+) -> None:
+    faulty, folder = tmp_path / "faulty", tmp_path / "rnn"
+    faulty.write_bytes(small_table.read_bytes()[:2000])
+    if was_there:
+        folder.mkdir()
+    for settings, table in (
+        (tiny_settings, faulty),
+        (replace(tiny_settings, data=DataConfig(held_out=1)), small_table),
+    ):
+        with pytest.raises(UserError):
+            prepare(table, folder, settings, CPU)
+        assert folder.exists() == was_there
+        assert not was_there or not list(folder.iterdir())
+    train(small_table, folder, tiny_settings, stop_after=3)
+    kept = sorted(path.name for path in folder.rglob("*"))
+    with pytest.raises(UserError):
+        prepare(faulty, folder, tiny_settings, CPU)
+    assert sorted(path.name for path in folder.rglob("*")) == kept
