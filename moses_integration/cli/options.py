@@ -167,7 +167,7 @@ def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepare
     """Return the text prepared as the system's training text was: in the file `prepared`, or as it is.
 
     Raises:
-        UserError: how the system's text was prepared is not known.
+        UserError: how the system's text was prepared is not known, as where the ini was moved.
     """
     from moses_integration.build.system import SystemText
 
@@ -175,6 +175,14 @@ def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepare
         return raw
     text = SystemText.of(ini)
     if text is None:
+        paths = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
+        for path in paths:
+            # Moses finds `table.gz` by the name `table`.
+            if not (path.exists() or path.with_name(f"{path.name}.gz").exists()):
+                raise UserError(
+                    f"{ini.name}: names {path}, which is not there; an ini that was moved needs the files that it "
+                    "names beside it, so give it where it was written, or make its paths absolute"
+                )
         raise UserError(
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
             "it names; give text that is tokenised and escaped as in training, and --prepared"
