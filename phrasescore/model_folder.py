@@ -168,9 +168,11 @@ def read_weights(folder: Path, network: nn.Module) -> str:
     """Fill a network with the weights of its folder; return the SHA-256 of their file.
 
     Raises:
-        UserError: there are none yet, or see `load_weights`.
+        UserError: there are none, or see `load_weights`.
     """
     if not (folder / WEIGHTS).exists():
+        if (folder / METRICS).exists():
+            raise UserError(f"{folder}: has lost its {WEIGHTS}; copy the model folder again or train again")
         raise UserError(f"{folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
     content = read_bytes(folder / WEIGHTS)
     load_weights(network, content, folder / WEIGHTS)

@@ -20,7 +20,7 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM
+from phrasescore.files import STANDARD_STREAM, display_name
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
@@ -118,6 +118,8 @@ def run(args: argparse.Namespace) -> int:
 
             output = None if args.dry_run else args.output
             counts = annotate(reader, output, scorer, columns, sources, on_chunk)
+        if not counts.lines_read:
+            reporter.say(f"{display_name(args.table)}: has no line; check that it is the table meant")
         _summarise(reporter, counts)
         if args.report:
             from phrasescore.files import write_atomically

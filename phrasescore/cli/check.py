@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--limit", type=positive, metavar="N", help="read only the first N lines")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    add_quiet_option(parser)
+    add_quiet_option(parser, "show no progress, only the findings")
     parser.set_defaults(run=run)
 
 

@@ -57,9 +57,9 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_quiet_option(parser: argparse.ArgumentParser) -> None:
+def add_quiet_option(parser: argparse.ArgumentParser, text: str = "print nothing but errors") -> None:
     """Add --quiet."""
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("-q", "--quiet", action="store_true", help=text)
 
 
 def add_section_options(

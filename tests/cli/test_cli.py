@@ -96,6 +96,12 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out.gz").exists()
 
 
+def test_a_table_without_a_line_is_told_of() -> None:
+    done = run("annotate", "-", "-m", MODEL, stdin=b"")
+    assert done.returncode == 0
+    assert b"standard input: has no line; check that it is the table meant" in done.stderr
+
+
 def test_only_the_sources_of_a_text(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
     done = run("annotate", mini_table, "-m", MODEL, "-o", output, "--only-sources-in", MINI / "test.en")
@@ -268,6 +274,8 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
     assert "does not hold the weights" in error_of(run(*arguments))
     (folder / "weights.safetensors").unlink()
     assert "has no weights.safetensors yet" in error_of(run(*arguments))
+    (folder / "metrics.jsonl").touch()
+    assert "has lost its weights.safetensors; copy" in error_of(run(*arguments))
     (folder / "vocab.source.txt").write_text("<unk>\n<eos>\nother\n")
     assert "is not the vocabulary the network was trained with" in error_of(run(*arguments))
     (folder / "config.json").write_text("{")
