@@ -300,9 +300,11 @@ class MosesIni:
         Raises:
             UserError: there is a feature of this label, mert-moses.pl could not read it, or a value cannot be written.
         """
+        if not LABEL.fullmatch(label):
+            raise UserError(f"{label}: is a label that mert-moses.pl cannot tune; use letters and digits only")
         ini = self.copy()
         ini._append("feature", f"{kind} name={label}")
-        ini.check_label(ini.feature(label))
+        ini.feature(label)
         for key, value in arguments.items():
             ini.set_argument(label, key, value if isinstance(value, str) else ini._path_to(value, ""))
         ini.set_weights({label: weights})

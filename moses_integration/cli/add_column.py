@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import finite
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 
 
@@ -37,4 +38,6 @@ def run(args: argparse.Namespace) -> int:
     label = args.feature or ini.phrase_table().label
     ini.add_columns(label, args.table, args.columns, args.weight)
     ini.write(args.output)
+    reporter = Reporter(quiet=False)
+    reporter.say(f"{args.output}: written, with {args.table} as {label}; tune its weights with `phrasescore-smt tune`")
     return 0

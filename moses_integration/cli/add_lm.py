@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import finite
+from moses_integration.cli.options import finite, require_writable
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 
 
@@ -53,19 +54,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
-    from moses_integration.decoder.ngram_cache import NgramCache
+    from moses_integration.decoder.ngram_cache import DEFAULT_MEGABYTES, NgramCache
     from moses_integration.ini import MosesIni
 
+    require_writable(args.output)
     ini = MosesIni.read(args.ini)
     backoff = args.backoff or ini.language_model()
-    if args.cache and args.cache_size:
-        NgramCache(args.cache, args.cache_size)
-    NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised, cache=args.cache).load()
     arguments = {"path": args.model, "backoff": backoff}
     if args.unnormalised:
         arguments["unnormalised"] = "true"
     if args.cache:
         arguments["cache"] = args.cache
     ini.add_feature("CSLM", args.label, arguments, [args.weight])
+    NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
+    if args.cache:
+        # Last, for it takes much of the disk.
+        NgramCache(args.cache, args.cache_size or DEFAULT_MEGABYTES)
     ini.write(args.output)
+    Reporter(quiet=False).say(f"{args.output}: written, with {args.model} as {args.label}, backed off by {backoff}")
     return 0

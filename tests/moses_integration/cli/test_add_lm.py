@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from tests.conftest import MINI
@@ -19,3 +21,20 @@ def test_the_cache_has_the_size_asked_for_and_keeps_it(tmp_path: Path) -> None:
         assert cache.stat().st_size == 64 + (4 << 20)
     ini = MosesIni.read(output)
     assert ini.path_of(ini.feature("CSLM0"), "cache").samefile(cache)
+
+
+def test_what_fails_makes_no_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    system(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    command = ["add-lm", str(MINI / "moses.ini"), "-o", str(tmp_path / "added.ini"), "--cache-size", "1"]
+    model, cache = str(tmp_path / "cslm"), str(tmp_path / "scores")
+    for arguments, message in (
+        (["--model", model, "--cache", f"{cache} b"], "a blank ends a value"),
+        (["--model", model, "--cache", cache, "--label", "A B_"], "A B_: is a label that mert-moses.pl cannot tune"),
+        (["--model", str(tmp_path), "--cache", cache], "is not a model folder"),
+    ):
+        assert main([*command, *arguments]) == 1
+        assert message in capsys.readouterr().err
+        assert sorted(tmp_path.rglob("*")) == before
+    assert main([*command, "--model", model]) == 0
+    assert f"as CSLM0, backed off by {MINI / 'lm.fr.arpa'}" in capsys.readouterr().err
