@@ -15,6 +15,7 @@ where words outside the shortlist are rare words: perplexity 20.74 on the valida
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +49,9 @@ def load_kenlm(path: Path) -> kenlm.Model:
     try:
         return kenlm.Model(str(path), config)
     except OSError as error:
-        raise UserError(f"{path}: KenLM cannot read it ({error}); give an ARPA file or a KenLM binary") from error
+        # Before the cause stands which function of KenLM threw what.
+        cause = re.split(r" threw \w+(?: because `[^']*')?\. ", str(error))[-1].removesuffix(")")
+        raise UserError(f"{path}: KenLM cannot read it ({cause}); give an ARPA file or a KenLM binary") from error
 
 
 def as_text(word: bytes) -> str:

@@ -96,7 +96,9 @@ class TableReader:
 
     def error(self, faulty: FaultyLine) -> UserError:
         """Return the sentence about a faulty line."""
-        return UserError(f"{display_name(self.path)}, line {faulty.number}, {faulty.fault}")
+        # Of the whole line there is no field to name.
+        fault = str(faulty.fault) if faulty.fault.field == "line" else f"line, {faulty.fault}"
+        return UserError(f"{display_name(self.path)}, line {faulty.number}{fault.removeprefix('line')}")
 
     def _check_columns(self, entry: Entry) -> None:
         found = entry.score_count()

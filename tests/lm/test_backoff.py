@@ -8,7 +8,7 @@ import kenlm
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.lm.backoff import BackoffModel
+from phrasescore.lm.backoff import BackoffModel, load_kenlm
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 
@@ -43,3 +43,10 @@ def test_files_that_kenlm_cannot_read(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "kenlm", None)
     with pytest.raises(UserError, match=r"pip install 'phrasescore\[smt\]'"):
         BackoffModel(ARPA, [])
+
+
+def test_a_refusal_of_kenlm_gives_its_cause_alone(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a b\n")
+    with pytest.raises(UserError) as caught:
+        load_kenlm(tmp_path / "text")
+    assert 'text: KenLM cannot read it (first non-empty line was "a b" not \\data\\.' in str(caught.value)

@@ -114,3 +114,9 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
 def test_a_folder_is_not_a_table(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="directory"):
         list(TableReader(tmp_path))
+
+
+def test_a_fault_of_the_whole_line_names_no_field(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a\0b\n")
+    with pytest.raises(UserError, match=r"table, line 1: holds a NUL byte"):
+        list(TableReader(tmp_path / "table"))
