@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.rows import Row
+from experiments.ablation.rows import WHOLE, Row
 from experiments.toml import command_options, read_values
 from moses_integration.build.alignment import METHODS
 from moses_integration.build.prepare import Casing
@@ -61,7 +61,7 @@ class Config:
 
     toolkit: Name = "embedded"
     seeds: tuple[int, ...] = (1, 2, 3)
-    rows: tuple[Row, ...] = (Row.parse("baseline"), Row.parse("+RNN"))
+    rows: tuple[Row, ...] = WHOLE
     data: DataSection = field(default_factory=DataSection)
     build: BuildSection = field(default_factory=BuildSection)
     tuning: TuningSection = field(default_factory=TuningSection)

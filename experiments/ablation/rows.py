@@ -95,6 +95,14 @@ class Row:
         return columns
 
 
+PAPER = ("+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")
+"""The rows of Cho et al. 2014, Table 1, with the one of CSLM alone that it lacks."""
+BEYOND = ("+RNN+CSLM+REVERSE", "+RNN+CSLM+PER-WORD", "+RNN+CSLM+ENSEMBLE", "+RNN+CSLM+RESCORING")
+"""Each alone on top of +RNN+CSLM; the last has CSLM by rescoring instead of in the decoder."""
+WHOLE = tuple(Row.parse(name) for name in (BASELINE, *PAPER, *BEYOND))
+"""The whole ablation."""
+
+
 def extended_by(row: Row, rows: Iterable[Row]) -> Row | None:
     """Return the row that this one extends by the fewest parts, the baseline left aside; None if there is none."""
     smaller = [other for other in rows if other.parts and other.parts < row.parts]
