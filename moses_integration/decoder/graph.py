@@ -9,8 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import NamedTuple
+from itertools import count, islice
 
 import numpy as np
 
@@ -128,16 +127,19 @@ class SearchGraph:
         At most `size * factor` derivations are looked at for that, so there may be fewer (moses/Manager.cpp).
         """
         found: list[tuple[float, list[int]]] = []
-        seen: set[Words] = set()
-        for looked_at, (score, way) in enumerate(self._ways()):
-            if len(found) == size or looked_at == size * factor:
-                break
+        seen: set[bytes] = set()
+        # The last one is that of option -1.
+        text_O = [*(b"".join(word + b" " for word in target.words) for target in self._options.targets), b""]
+        text_N = [text_O[option] for option in self.option.tolist()]
+        for score, way in islice(self._ways(), size * factor):
             if distinct:
-                words = self._translation(way)
-                if words in seen:
+                translation = b"".join([text_N[hypothesis] for hypothesis in reversed(way)])
+                if translation in seen:
                     continue
-                seen.add(words)
+                seen.add(translation)
             found.append((score, way))
+            if len(found) == size:
+                break
         return self._derivations(found)
 
     def _ways(self) -> Iterator[tuple[float, list[int]]]:
@@ -147,31 +149,28 @@ class SearchGraph:
         what those had lost by (moses/TrellisPath.cpp). Each is reached from one other only: by replacing a hypothesis
         further back than all replaced before, or by taking the next best replacement where the last one was made.
         """
-        score = self.score.tolist()
+        score, back = self.score.tolist(), self.back.tolist()
         serial = count()
-        heap: list[tuple[float, int, list[int], int, _Replacement | None]] = [
-            (-score[last], next(serial), [], last, None) for last in self._last.tolist()
-        ]
-        heapq.heapify(heap)
-
-        def replace(total: float, way: list[int], position: int, rank: int) -> None:
-            winner = way[position]
-            losers = self._arcs.get(winner, ())
+        # A derivation waits as the score and way of the one it is made of, a position there, and who takes that place:
+        # 0 the winner, 1 the best loser, and so on.
+        heap = [(-score[last], next(serial), score[last], [last], 0, 0) for last in self._last.tolist()]
+        while heap:
+            negative, _, total, origin, position, rank = heapq.heappop(heap)
+            winner, way = origin[position], origin[:position]
+            losers: Sequence[int] = self._arcs.get(winner, ())
+            hypothesis = losers[rank - 1] if rank else winner
+            while hypothesis != self.root:
+                way.append(hypothesis)
+                hypothesis = back[hypothesis]
+            yield -negative, way
             if rank < len(losers):
                 replaced = total + score[losers[rank]] - score[winner]
-                replacement = _Replacement(total, way, rank)
-                heapq.heappush(heap, (-replaced, next(serial), way[:position], losers[rank], replacement))
-
-        while heap:
-            negative, _, after, hypothesis, replacement = heapq.heappop(heap)
-            way = after + self._way_to(hypothesis)
-            yield -negative, way
-            first = 0
-            if replacement is not None:
-                replace(replacement.total, replacement.way, len(after), replacement.rank + 1)
-                first = len(after) + 1
-            for position in range(first, len(way)):
-                replace(-negative, way, position, 0)
+                heapq.heappush(heap, (-replaced, next(serial), total, origin, position, rank + 1))
+            for later in range(position + 1, len(way)):
+                losers = self._arcs.get(way[later], ())
+                if losers:
+                    replaced = score[losers[0]] - negative - score[way[later]]
+                    heapq.heappush(heap, (-replaced, next(serial), -negative, way, later, 1))
 
     def _way_to(self, hypothesis: int) -> list[int]:
         """Return a hypothesis and those before it, without the empty one."""
@@ -180,10 +179,6 @@ class SearchGraph:
             way.append(hypothesis)
             hypothesis = int(self.back[hypothesis])
         return way
-
-    def _translation(self, way: list[int]) -> Words:
-        targets = self._options.targets
-        return tuple(word for hypothesis in reversed(way) for word in targets[self.option[hypothesis]].words)
 
     def _derivations(self, found: Sequence[tuple[float, list[int]]]) -> list[Derivation]:
         options = self._options
@@ -215,16 +210,6 @@ class SearchGraph:
         values_LF = step_values(self._model, self._options, previous_L, option_L)
         values_LF[:, self._model.context_columns] += self._context[hypothesis_L]
         return values_LF, derivation_L
-
-
-class _Replacement(NamedTuple):
-    """Where a derivation differs last from the one it was made of."""
-
-    total: float
-    way: list[int]
-    """Score and hypotheses of the one it was made of."""
-    rank: int
-    """Which of the losers took the place."""
 
 
 def step_values(model: LogLinearModel, options: Options, previous_L: Ids, option_L: Ids) -> Array:
