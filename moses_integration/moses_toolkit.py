@@ -9,6 +9,7 @@ from pathlib import Path
 
 from moses_integration.binary_tables import binary_form
 from moses_integration.build.aligned_corpus import read_aligned_corpus
+from moses_integration.build.alignment import HEURISTIC
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.phrase_scores import PHRASE_TABLE
 from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
@@ -21,7 +22,6 @@ from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines, write_lines
 
-_HEURISTIC = "grow-diag-final-and"
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
 _ODD = re.compile(r"[^\w./@%+=:,-]")
@@ -50,7 +50,7 @@ class MosesToolkit:
         model = root / "model"
         shutil.rmtree(root, ignore_errors=True)
         model.mkdir(parents=True)
-        shutil.copyfile(corpus.alignment, model / f"aligned.{_HEURISTIC}")
+        shutil.copyfile(corpus.alignment, model / f"aligned.{HEURISTIC}")
         command: list[str | Path] = [
             "perl",
             self._moses.script("training/train-model.perl"),
@@ -58,7 +58,7 @@ class MosesToolkit:
             root.resolve(),
         ]
         command += ["--corpus", corpus.source.resolve().with_suffix("")]
-        command += ["-f", corpus.source.suffix[1:], "-e", corpus.target.suffix[1:], "--alignment", _HEURISTIC]
+        command += ["-f", corpus.source.suffix[1:], "-e", corpus.target.suffix[1:], "--alignment", HEURISTIC]
         command += ["--reordering", REORDERING_TYPE.removeprefix("wbe-"), "--max-phrase-length", str(longest_phrase)]
         command += ["--first-step", "4", "--last-step", "7", "--cores", self._threads]
         run_step("tables", command, folder / "train-model.log", [model / name for name in _TABLES])

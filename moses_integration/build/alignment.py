@@ -1,8 +1,8 @@
 """Word alignment of a parallel corpus: each direction trained by itself, then the two joined. Uses sil-thot.
 
 A model of one direction gives every target word one source word or none. A second model, trained with the sides
-exchanged, gives every source word one target word or none; a heuristic (Koehn, Och and Marcu 2003) grows the
-final links from those that both agree on. The two models share nothing, so each is trained in a process of its
+exchanged, gives every source word one target word or none; grow-diag-final-and (Koehn, Och and Marcu 2003) grows
+the final links from those that both agree on. The two models share nothing, so each is trained in a process of its
 own.
 
 The links depend on the text, the method, its iterations and the seed alone, not on the number of cores: the samplers
@@ -53,9 +53,9 @@ IBM 1, 3, 4: Brown et al. 1993; HMM: Vogel et al. 1996; fast-align: Dyer et al. 
 2016.
 """
 
-HEURISTICS = ("grow-diag-final-and", "grow-diag-final", "grow-diag", "grow", "union", "intersect")
-"""How the two directions can be joined, in Moses' names. Where several links compete, the library sometimes grows
-another one than Moses' symal: 0.15 % of the links of Multi30k differ."""
+HEURISTIC = "grow-diag-final-and"
+"""How the two directions are joined, in Moses' name. Where several links compete, the library sometimes grows another
+one than Moses' symal: 0.15 % of the links of Multi30k differ."""
 
 _EM_ITERATIONS = 5
 # Independent chains whose votes are added up, as in the original eflomal.
@@ -92,7 +92,6 @@ def align(
     *,
     iterations: tuple[int, ...] | None = None,
     seed: int = 1,
-    heuristic: str = HEURISTICS[0],
 ) -> AlignmentReport:
     """Align two files of tokenised sentences, line by line, and write `s-t s-t ...` for each pair.
 
@@ -108,13 +107,12 @@ def align(
         iterations: how often each stage of the method goes over the corpus; None takes 5 each, and for `eflomal`
             numbers that fall as the corpus grows: 5000 / sqrt(pairs) in the last stage, a quarter of it before.
         seed: for `eflomal`; the other methods draw no random numbers.
-        heuristic: one of `HEURISTICS`.
 
     Raises:
-        UserError: an unknown method or heuristic, iterations that do not fit the method, a seed out of range, sides
-            of different length or without words, files that cannot be read or written; sil-thot is not installed.
+        UserError: an unknown method, iterations that do not fit it, a seed out of range, sides of different length or
+            without words, files that cannot be read or written; sil-thot is not installed.
     """
-    _check_settings(method, iterations, seed, heuristic)
+    _check_settings(method, iterations, seed)
     if find_spec("thot") is None:
         raise UserError("aligning words needs sil-thot; pip install 'phrasescore[smt]', or give a ready alignment")
     lengths = [(len(split_words(a)), len(split_words(b))) for a, b in read_pairs(source, target)]
@@ -132,7 +130,7 @@ def align(
             ) from error
     links = unlinked = 0
     with open_output(output) as stream:
-        for pair in _joined(lengths, sources, targets, heuristic):
+        for pair in _joined(lengths, sources, targets):
             stream.write(b" ".join(b"%d-%d" % (s, t) for s, t in pair) + b"\n")
             links += len(pair)
             unlinked += not pair
@@ -140,7 +138,7 @@ def align(
         method=method,
         iterations=dict(zip(METHODS[method], passes, strict=True)),
         seed=seed if method == "eflomal" else None,
-        heuristic=heuristic,
+        heuristic=HEURISTIC,
         aligner=f"sil-thot {version('sil-thot')}",
         pairs=len(lengths),
         links=links,
@@ -148,12 +146,10 @@ def align(
     )
 
 
-def _check_settings(method: str, iterations: tuple[int, ...] | None, seed: int, heuristic: str) -> None:
+def _check_settings(method: str, iterations: tuple[int, ...] | None, seed: int) -> None:
     """Refuse what no model could be made of."""
     if method not in METHODS:
         raise UserError(f"alignment method {method} is unknown; choose one of {', '.join(METHODS)}")
-    if heuristic not in HEURISTICS:
-        raise UserError(f"alignment heuristic {heuristic} is unknown; choose one of {', '.join(HEURISTICS)}")
     stages = METHODS[method]
     if iterations is not None and (len(iterations) != len(stages) or min(iterations) < 1):
         raise UserError(
@@ -233,20 +229,16 @@ def _sample(model: EflomalAlignmentModel, iterations: tuple[int, ...] | None, se
     return model.get_iterations()
 
 
-def _joined(
-    lengths: Iterable[tuple[int, int]], sources: Positions, targets: Positions, heuristic: str
-) -> Iterator[list[list[int]]]:
+def _joined(lengths: Iterable[tuple[int, int]], sources: Positions, targets: Positions) -> Iterator[list[list[int]]]:
     """Yield the links of each sentence pair, as [source, target] positions, joined from the two directions.
 
     Args:
         lengths: words of the source and of the target of each pair.
         sources: where in the source each target word was found.
         targets: where in the target each source word was found.
-        heuristic: one of `HEURISTICS`.
     """
     from thot.common import WordAlignmentMatrix
 
-    join = getattr(WordAlignmentMatrix, heuristic.replace("-", "_"))
     first_source = first_target = 0
     for length_s, length_t in lengths:
         end_source, end_target = first_source + length_s, first_target + length_t
@@ -255,6 +247,6 @@ def _joined(
         inverse = WordAlignmentMatrix(length_t, length_s)
         inverse.put_list(targets[first_source:end_source].tolist())
         inverse.transpose()
-        join(matrix, inverse)
+        matrix.grow_diag_final_and(inverse)
         yield np.argwhere(matrix.to_numpy()).tolist()
         first_source, first_target = end_source, end_target

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from moses_integration.build import alignment
-from moses_integration.build.alignment import HEURISTICS, METHODS, align
+from moses_integration.build.alignment import METHODS, align
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI, SHARED
@@ -109,29 +109,26 @@ def test_any_bytes_are_words(corpus: Corpus, tmp_path: Path) -> None:
     assert set(read_lines(tmp_path / "links")) == {b"0-0 1-3 2-1 3-2"}
 
 
-def test_heuristics_join_the_directions() -> None:
-    """Source `a b c`, target `x y`: one direction says a-x b-y, the other a-x b-x c-y."""
-    sources, targets = np.array([1, 2], np.int16), np.array([1, 1, 2], np.int16)
-    links = {name: next(alignment._joined([(3, 2)], sources, targets, name)) for name in HEURISTICS}
-    assert links["intersect"] == [[0, 0]]
-    assert links["union"] == [[0, 0], [1, 0], [1, 1], [2, 1]]
-    assert links["grow"] == links["union"]
-
-
-def test_final_and_adds_a_link_between_two_lonely_words() -> None:
-    """A link far from the others is added where neither of its words has one; for `final`, where one has none."""
-    sources, targets = np.array([1, 0, 0, 4], np.int16), np.array([1, 0, 0, 0, 1], np.int16)
-    links = {name: next(alignment._joined([(5, 4)], sources, targets, name)) for name in HEURISTICS}
-    assert links["grow-diag"] == [[0, 0]]
-    assert links["grow-diag-final-and"] == [[0, 0], [3, 3]]
-    assert links["grow-diag-final"] == [[0, 0], [3, 3], [4, 0]]
+@pytest.mark.parametrize(
+    ("lengths", "sources", "targets", "joined"),
+    [
+        # `a b c`, `x y`: one direction says a-x b-y, the other a-x b-x c-y; neighbours of a-x grow from it.
+        ((3, 2), [1, 2], [1, 1, 2], [[0, 0], [1, 0], [1, 1], [2, 1]]),
+        # Far from the others d-z is added, for neither has a link by then; e-x is not, for x has one.
+        ((5, 4), [1, 0, 0, 4], [1, 0, 0, 0, 1], [[0, 0], [3, 3]]),
+    ],
+)
+def test_the_directions_are_joined_by_grow_diag_final_and(
+    lengths: tuple[int, int], sources: list[int], targets: list[int], joined: list[list[int]]
+) -> None:
+    sides = (np.array(side, np.int16) for side in (sources, targets))
+    assert next(alignment._joined([lengths], *sides)) == joined
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"method": "giza"}, "choose one of ibm1, hmm"),
-        ({"heuristic": "best"}, "choose one of grow-diag-final-and"),
         ({"iterations": (3,)}, "ibm1, hmm, fertility"),
         ({"iterations": (3, 0, 3)}, "3, 0, 3"),
         ({"seed": -1}, "from 0 to 4294967295"),
