@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from phrasescore.errors import UserError
@@ -56,6 +58,25 @@ def check_plugins(folder: Path, described: Iterable[Mapping[str, str]]) -> None:
                 f"{folder}: was trained with another {name} (SHA-256 {digest[:12]}...) than {others[0]}; give --plugin "
                 "the file as it was, or train again"
             )
+
+
+@contextmanager
+def plugins_blamed() -> Iterator[None]:
+    """Turn an error that a plugin's code raises while the network runs into one sentence.
+
+    Raises:
+        UserError: a plugin failed; what other code raises is let through.
+    """
+    try:
+        yield
+    except (UserError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if Path(frame.filename) in _loaded:
+                place = f"{frame.filename}: line {frame.lineno}"
+                raise UserError(f"{place}: fails with {type(error).__name__}: {error}; mend it") from error
+        raise
 
 
 def _import(path: Path, resolved: Path) -> None:

@@ -90,6 +90,20 @@ def test_plugins_that_fail_are_one_sentence(
     assert message in lines[0]
 
 
+def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path) -> None:
+    """The message names the line of the plugin where adding up went wrong."""
+    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    plugin = tmp_path / "wrong.py"
+    plugin.write_text(code.replace("self.rows = 2 * hidden", "self.rows = 3 * hidden"))
+    command = ["train", str(small_table), "-o", str(tmp_path / "rnn"), "--plugin", str(plugin), "--max-updates", "2"]
+    message = run([*command, "--encoder-unit", "minimal", *SIZES.split(), "-q"], code=1).strip()
+    line = 1 + plugin.read_text().splitlines().index(
+        "        f = torch.sigmoid(gate + self.recurrent_gate(h))",
+    )
+    assert message.startswith(f"phrasescore train: {plugin}: line {line}: fails with RuntimeError: The size of tensor")
+    assert "\n" not in message
+
+
 def test_a_plugin_is_a_python_file(small_table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-m", "model", "--plugin", str(small_table)]) == 1
     assert "is not a Python file; give one that ends in .py" in capfd.readouterr().err

@@ -114,11 +114,13 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
 
 def run_with_plugins(args: argparse.Namespace) -> int:
     """Import the plugins on the command line, then run the command that was chosen; return its exit code."""
-    if getattr(args, "plugins", None):
-        from phrasescore.plugins import load_plugins
+    if not getattr(args, "plugins", None):
+        return int(args.run(args))
+    from phrasescore.plugins import load_plugins, plugins_blamed
 
-        load_plugins(args.plugins)
-    return int(args.run(args))
+    load_plugins(args.plugins)
+    with plugins_blamed():
+        return int(args.run(args))
 
 
 def add_model_option(parser: argparse.ArgumentParser) -> None:
