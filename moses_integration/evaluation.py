@@ -51,9 +51,7 @@ def score(translations: Path, references: Sequence[Path], tokenise: str = "13a",
             installed.
     """
     system, *texts = _read_parallel((translations, *references))
-    # Tokenised text is expected with `none`; otherwise sacreBLEU warns of it.
-    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=tokenise == "none")
-    return Score(metric.corpus_score(system, texts).score, str(metric.get_signature()))
+    return _score(system, texts, tokenise, lowercase)
 
 
 def compare(
@@ -82,8 +80,14 @@ def compare(
     signature = metric.get_signature()
     signature.update("seed", str(seed))
     signature.update("ar", trials)
-    bleu = score(translations, references, tokenise, lowercase).bleu
+    bleu = _score(system, texts, tokenise, lowercase).bleu
     return Comparison(bleu, baseline_bleu, p_value, str(signature))
+
+
+def _score(system: Sequence[str], references: Sequence[Sequence[str]], tokenise: str, lowercase: bool) -> Score:
+    # Tokenised text is expected with `none`; otherwise sacreBLEU warns of it.
+    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=tokenise == "none")
+    return Score(metric.corpus_score(system, references).score, str(metric.get_signature()))
 
 
 def _sacrebleu() -> type[BLEU]:

@@ -15,6 +15,7 @@ import pytest
 from moses_integration.evaluation import compare, score
 from phrasescore.errors import UserError
 from tests.conftest import MINI
+from tests.moses_integration.cli.running import succeed
 
 REFERENCE = MINI / "dev.fr"
 
@@ -115,6 +116,14 @@ def test_tokenised_text_is_expected_without_tokenisation(caplog: pytest.LogCaptu
     score(system, [REFERENCE], "none")
     compare(system, system, [REFERENCE], "none", trials=2)
     assert caplog.text == ""
+
+
+def test_translations_from_standard_input_are_compared_too(tmp_path: Path) -> None:
+    system, base = MINI / "decode/default.out", write_changed(tmp_path / "base", 5)
+    arguments = ("--reference", REFERENCE, "--baseline", base, "--trials", "20", "--json")
+    piped = succeed("evaluate", "-", *arguments, stdin=system.read_bytes()).stdout
+    assert json.loads(piped)["bleu"] == score(system, [REFERENCE]).bleu
+    assert piped == succeed("evaluate", system, *arguments).stdout
 
 
 def test_files_of_different_length(tmp_path: Path) -> None:
