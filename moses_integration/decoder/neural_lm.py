@@ -9,7 +9,6 @@ D distinct ones, U of them not in the cache, n words of an n-gram.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.ngram_cache import NgramCache, key_of, ngram_keys
 from moses_integration.decoder.phrases import Array, Ids, Words
+from phrasescore.files import sha256_of
 
 WordIds = NDArray[np.int32]
 
@@ -71,9 +71,8 @@ class NeuralLanguageModelFeature:
 
     def _identity(self) -> int:
         """Return a number for all that scores depend on: a file may hold those of several models."""
-        with self.backoff.open("rb") as file:
-            backoff = hashlib.file_digest(file, "sha256").hexdigest()
-        return key_of(f"{self._scorer.model.weights_digest} {backoff} {self.unnormalised}".encode())
+        parts = (self._scorer.model.weights_digest, sha256_of(self.backoff), self.unnormalised)
+        return key_of(" ".join(map(str, parts)).encode())
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:
         """Return zeros, and ln p of the phrases under the back-off model: the network scores nothing out of context."""
