@@ -8,11 +8,12 @@ sentence within each run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from moses_integration.evaluation import Comparison, compare
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import read_lines, write_lines
 
 
 def compare_runs(
@@ -31,7 +32,5 @@ def compare_runs(
 
 
 def _pool(texts: Sequence[Path], output: Path) -> Path:
-    with open_output(output) as stream:
-        for text in texts:
-            stream.writelines(line + b"\n" for line in read_lines(text))
+    write_lines(output, chain.from_iterable(map(read_lines, texts)))
     return output

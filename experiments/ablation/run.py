@@ -31,7 +31,7 @@ from moses_integration.tuning.tune import Tuning, TuningSettings, spread
 from phrasescore import __version__
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, write_atomically
+from phrasescore.files import read_bytes, read_lines, write_atomically, write_lines
 
 Json = dict[str, Any]
 
@@ -212,7 +212,7 @@ class Ablation:
         [tuning] = tune_on_list(candidates, start, [seed], restarts=self._config.tuning.restarts)
         best = best_of(rerank(lists["test"], tuning.weights), len(list(read_lines(self._prepared("test", "source")))))
         tokens = work / "test.tokens"
-        write_atomically(tokens, b"".join(line + b"\n" for line in best))
+        write_lines(tokens, best)
         return self._scored(row, tuning, tokens)
 
     def _scored(self, row: Row, tuning: Tuning, tokens: Path) -> Json:
@@ -220,7 +220,7 @@ class Ablation:
         text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
         assert text is not None, "the system was built here"
         plain = self._output(row, tuning.seed)
-        write_atomically(plain, b"".join(line + b"\n" for line in text.detokenise(read_lines(tokens))))
+        write_lines(plain, text.detokenise(read_lines(tokens)))
         result = score(plain, self._test_references(), self._tokenise)
         return {
             "seed": tuning.seed,

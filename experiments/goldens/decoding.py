@@ -32,7 +32,7 @@ from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.evaluation import score
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
-from phrasescore.files import read_lines
+from phrasescore.files import read_lines, write_lines
 
 SYSTEM = Path("golden/multi30k-en-fr")
 TEXT = Path("data/multi30k/test_2016_flickr.lc.norm.tok")
@@ -212,5 +212,5 @@ def _peak_memory_mb() -> float:
 def _bleu(translations: Sequence[bytes], shared: Path) -> float:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "translations"
-        path.write_bytes(b"".join(line + b"\n" for line in translations))
+        write_lines(path, translations)
         return score(path, [shared / f"{TEXT}.fr.gz"], tokenise="none").bleu

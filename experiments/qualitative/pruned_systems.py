@@ -21,7 +21,7 @@ from moses_integration.evaluation import compare
 from moses_integration.ini import MosesIni
 from phrasescore.analysis.pruning import judge_table, prune
 from phrasescore.cli.console import run_command
-from phrasescore.files import read_lines, write_atomically
+from phrasescore.files import read_lines, write_atomically, write_lines
 from phrasescore.model_folder import to_json
 
 Json = dict[str, Any]
@@ -72,8 +72,7 @@ class _System:
         ini.set_argument(ini.phrase_table().label, "path", str(table.resolve()))
         self._toolkit.decode(ini, self._source, tokens, None, self._folder)
         lines = read_lines(tokens)
-        plain = lines if self._text is None else self._text.detokenise(lines)
-        write_atomically(output, b"".join(line + b"\n" for line in plain))
+        write_lines(output, lines if self._text is None else self._text.detokenise(lines))
         return output
 
     def against(self, translation: Path, baseline: Path) -> Json:

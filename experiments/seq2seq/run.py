@@ -16,7 +16,7 @@ from experiments.steps import Steps
 from moses_integration.evaluation import score
 from phrasescore import __version__
 from phrasescore.device import choose_device, keep_freed_memory
-from phrasescore.files import read_lines, write_atomically
+from phrasescore.files import read_lines, write_lines
 from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
 from phrasescore.search.translator import Translator
@@ -93,7 +93,7 @@ class Comparison:
         with timed() as timing:
             found = translator.translate(sentences)
         output = folder.with_name(f"{folder.name}.{_file_name(search)}.out")
-        write_atomically(output, b"".join((some[0].text if some else b"") + b"\n" for some in found))
+        write_lines(output, (some[0].text if some else b"" for some in found))
         result = score(output, data.target_files("test"), "none")
         return {
             "search": search,

@@ -32,7 +32,7 @@ from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import read_pairs
 from moses_integration.words import split_words
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.lm.backoff import as_text, load_kenlm
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class Domain:
         models = []
         for name, lines in (("small", small), ("general", sample)):
             text, arpa = folder / f"{name}.text", folder / f"{name}.arpa"
-            with open_output(text) as stream:
-                stream.writelines(_known(line, vocabulary) + b"\n" for line in lines)
+            write_lines(text, (_known(line, vocabulary) for line in lines))
             build_language_model(text, arpa, order)
             models.append(load_kenlm(arpa))
         return cls(vocabulary, *models)

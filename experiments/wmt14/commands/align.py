@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from moses_integration.build.alignment import METHODS, align
 from moses_integration.build.parallel_text import read_pairs
 from phrasescore.cli.options import positive
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import read_lines, write_lines
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,9 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     done = list(_align_parts(args.source, args.target, args.output, args.method, args.part))
-    with open_output(args.output) as stream:
-        for part in done:
-            stream.writelines(line + b"\n" for line in read_lines(part))
+    write_lines(args.output, chain.from_iterable(map(read_lines, done)))
     for part in done:
         part.unlink()
     return 0
@@ -56,7 +54,6 @@ def _align_parts(source: Path, target: Path, output: Path, method: str, size: in
             with TemporaryDirectory(prefix=".align", dir=output.parent) as folder:
                 texts = [Path(folder) / side for side in ("source", "target")]
                 for text, lines in zip(texts, zip(*part, strict=True), strict=True):
-                    with open_output(text) as stream:
-                        stream.writelines(line + b"\n" for line in lines)
+                    write_lines(text, lines)
                 align(texts[0], texts[1], links, method)
         yield links

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from pathlib import Path
 
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import read_lines, write_lines
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,7 +19,5 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    with open_output(args.output) as stream:
-        for text in args.texts:
-            stream.writelines(line + b"\n" for line in read_lines(text))
+    write_lines(args.output, chain.from_iterable(map(read_lines, args.texts)))
     return 0

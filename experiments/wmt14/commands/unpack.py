@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.wmt14.archives import read_member
 from phrasescore.errors import UserError
-from phrasescore.files import open_output
+from phrasescore.files import write_lines
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,6 +29,5 @@ def run(args: argparse.Namespace) -> int:
         if found != args.md5:
             raise UserError(f"{args.archive}: has the MD5 digest {found}, not {args.md5}; download it again")
     for member, output in zip(args.member, args.output, strict=True):
-        with open_output(output) as stream:
-            stream.writelines(line + b"\n" for line in read_member(args.archive, member))
+        write_lines(output, read_member(args.archive, member))
     return 0
