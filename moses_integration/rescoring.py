@@ -19,7 +19,7 @@ from moses_integration.decoder.phrases import split_words
 from moses_integration.list_scorers import ListScorer
 from moses_integration.nbest import ListFault, NbestEntry, number
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
-from moses_integration.tuning.candidates import Candidates
+from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import evaluate, optimise
 from moses_integration.tuning.tune import Tuning
 from phrasescore.errors import UserError
@@ -170,8 +170,8 @@ def best_of(ranked: Sequence[NbestEntry], sentence_count: int) -> list[bytes]:
 
 def _vector(candidates: Candidates, weights: Weights) -> NDArray[np.float64]:
     """Return weights as an array, [F], if they are those of the candidates' features in their order."""
-    names = [f"{label}_{index}" for label, values in weights.items() for index in range(len(values))]
-    if tuple(names) != candidates.names:
+    names = component_names(weights)
+    if names != candidates.names:
         raise ListFault(
             f"has the features {' '.join(candidates.names)}, the weights are for {' '.join(names)}; give "
             "weights that belong to this list"

@@ -12,7 +12,7 @@ Array names: S sentences, C candidates of all sentences, F features, 9 statistic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -39,7 +39,7 @@ class Candidates:
     """
 
     names: tuple[str, ...]
-    """Names of the features: label, `_`, number of the component from 0, as in `TranslationModel0_3`."""
+    """Names of the features' components, as in `TranslationModel0_3`; see `component_names`."""
     features_CF: NDArray[np.float64]
     """Feature values (natural logs where they are probabilities), sentence by sentence."""
     statistics_C9: NDArray[np.int32]
@@ -115,6 +115,15 @@ class Candidates:
         _write_blocks(scores_path, b"SCORES", "BLEU", self.offsets, self.statistics_C9)
 
 
+def component_names(features: Mapping[str, Sized]) -> tuple[str, ...]:
+    """Return the names that Moses' `extractor` gives the components of features: label, `_`, number from 0.
+
+    Args:
+        features: values or weights, as many as each feature has components, by label.
+    """
+    return tuple(f"{label}_{index}" for label, values in features.items() for index in range(len(values)))
+
+
 def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[bytes]]) -> Candidates:
     """Score n-best entries against the references of each sentence, as Moses' `extractor` does.
 
@@ -123,10 +132,10 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
     """
     texts: list[list[bytes]] = [[] for _ in references]
     rows: list[list[list[float]]] = [[] for _ in references]
-    names: list[str] | None = None
+    names: tuple[str, ...] | None = None
     for entry in entries:
         features = entry.features()
-        found = [f"{label}_{index}" for label, values in features.items() for index in range(len(values))]
+        found = component_names(features)
         names = names or found
         if not entry.sentence < len(references):
             raise ListFault(

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, declare_model
-from moses_integration.decoder.phrases import Feature, Words, split_words
+from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.processes import available_cores
 from moses_integration.tuning.bleu import bleu, bleu_statistics
-from moses_integration.tuning.candidates import Candidates
+from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import optimise
 from phrasescore.errors import UserError
 
@@ -177,7 +177,7 @@ class Tuner:
     def _decode(self, weights_F: Floats) -> tuple[Candidates, float]:
         """Return the candidates under these weights, and the BLEU of the best of each sentence."""
         listed = list(self._pool.run(Listing(self._settings.nbest, self._references), self._by_label(weights_F)))
-        names = [name for feature in self._model.features if feature.tuneable for name in component_names(feature)]
+        names = component_names({one.label: range(one.width) for one in self._model.features if one.tuneable})
         candidates = Candidates.from_lists(
             names, [one.features_KF for one in listed], [one.statistics_K9 for one in listed]
         )
@@ -209,11 +209,6 @@ def check_dev_set(sentences: Sequence[bytes], references: References, names: tup
         )
     if not sentences:
         raise UserError(f"{source}: is empty; give some hundred dev sentences and their translations")
-
-
-def component_names(feature: Feature) -> list[str]:
-    """Return the names that Moses' `extractor` gives the components of a feature: label, `_`, number."""
-    return [f"{feature.label}_{index}" for index in range(feature.width)]
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
