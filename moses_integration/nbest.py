@@ -14,9 +14,7 @@ from pathlib import Path
 
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
-from phrasescore.table.entry import quote
-
-_SEPARATOR = b" ||| "
+from phrasescore.table.entry import SEPARATOR, quote
 
 
 class ListFault(UserError):
@@ -28,7 +26,7 @@ class ListFault(UserError):
         """What is wrong and what to do, without where."""
 
 
-def number(value: float) -> bytes:
+def format_number(value: float) -> bytes:
     """Format a number as C++ streams do by default: six significant digits."""
     return b"%g" % value
 
@@ -70,7 +68,7 @@ class NbestEntry:
 
     def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
         """Return the entry with one more feature, last; the total stays what it was."""
-        return replace(self, scores=self.scores + b" " + format_feature(label, values))
+        return replace(self, scores=self.scores + b" " + _format_feature(label, values))
 
     def to_line(self) -> bytes:
         """Return the line, with its end."""
@@ -80,17 +78,16 @@ class NbestEntry:
             self.scores,
             self.total,
         )
-        return _SEPARATOR.join((head, *self.extras)) + b"\n"
-
-
-def format_feature(label: str, values: Sequence[float]) -> bytes:
-    """Return `Label= v v`."""
-    return b" ".join([label.encode("utf-8", "surrogateescape") + b"=", *map(number, values)])
+        return SEPARATOR.join((head, *self.extras)) + b"\n"
 
 
 def format_features(features: Mapping[str, Sequence[float]]) -> bytes:
     """Return `Label0= v v Label1= v`."""
-    return b" ".join(format_feature(label, values) for label, values in features.items())
+    return b" ".join(_format_feature(label, values) for label, values in features.items())
+
+
+def _format_feature(label: str, values: Sequence[float]) -> bytes:
+    return b" ".join([label.encode("utf-8", "surrogateescape") + b"=", *map(format_number, values)])
 
 
 def parse_entry(line: bytes) -> NbestEntry:
@@ -99,7 +96,7 @@ def parse_entry(line: bytes) -> NbestEntry:
     Raises:
         ValueError: it is not a line of an n-best list.
     """
-    fields = line.split(_SEPARATOR)
+    fields = line.split(SEPARATOR)
     if len(fields) < 4:
         raise ValueError("has fewer than four fields")
     sentence, words, scores, total, *extras = fields

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import split_words
 from moses_integration.list_scorers import ListScorer
-from moses_integration.nbest import ListFault, NbestEntry, number
+from moses_integration.nbest import ListFault, NbestEntry, format_number
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import evaluate, optimise
@@ -157,7 +157,9 @@ def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
         check_fit(features, weights)
         # Added up in one order for all: equal translations get equal totals, and the first one stays first.
         totals.append(sum(w * v for label in features for w, v in zip(weights[label], features[label], strict=True)))
-    rescored = [(replace(entry, total=number(total)), total) for entry, total in zip(entries, totals, strict=True)]
+    rescored = [
+        (replace(entry, total=format_number(total)), total) for entry, total in zip(entries, totals, strict=True)
+    ]
     ranked = sorted(rescored, key=lambda one: (one[0].sentence, -one[1]))
     return [entry for entry, _ in ranked]
 

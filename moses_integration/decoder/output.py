@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from moses_integration.decoder.graph import Derivation, Step
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Array, Words
-from moses_integration.nbest import NbestEntry, format_features, number
+from moses_integration.nbest import NbestEntry, format_features, format_number
 
 
 def translation_line(derivation: Derivation | None, trace: bool = False) -> bytes:
@@ -38,7 +38,7 @@ def nbest_entry(
         sentence,
         b" ".join(derivation.words),
         format_features(printed_features(model, derivation.values_F)),
-        number(derivation.score),
+        format_number(derivation.score),
         tuple(extras),
     )
 
@@ -61,7 +61,7 @@ def details(model: LogLinearModel, source: Words, derivation: Derivation | None,
         ]
     if derivation:
         scores = _features(model, derivation.values_F)
-        lines += [b"", b"SCORES (UNWEIGHTED): " + scores, b"TOTAL: " + number(derivation.score)]
+        lines += [b"", b"SCORES (UNWEIGHTED): " + scores, b"TOTAL: " + format_number(derivation.score)]
     return b"\n".join(lines) + b"\n"
 
 

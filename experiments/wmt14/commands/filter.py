@@ -8,14 +8,14 @@ from heapq import nlargest
 from itertools import groupby
 from pathlib import Path
 
+from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.build.system import INI, PHRASE_TABLE, PREPARATION, REORDERING_TABLE
 from moses_integration.ini import MosesIni
 from phrasescore.cli.options import positive
 from phrasescore.files import open_input, open_output, read_bytes, write_atomically
+from phrasescore.table.entry import SEPARATOR
 from phrasescore.table.sources import phrases_in_texts
 
-LONGEST_PHRASE = 7
-_SEPARATOR = b" ||| "
 _DIRECT = 2
 """Which score of a table is p(target | source)."""
 
@@ -59,7 +59,7 @@ def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int) -> 
 
     The lines of a phrase must stand together, as they do in a table of Moses.
     """
-    for source, group in groupby(lines, lambda line: line.partition(_SEPARATOR)[0]):
+    for source, group in groupby(lines, lambda line: line.partition(SEPARATOR)[0]):
         if source in sources:
             numbered = list(enumerate(group))
             best = nlargest(limit, numbered, lambda one: _direct(one[1])) if len(numbered) > limit else numbered
@@ -67,9 +67,9 @@ def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int) -> 
 
 
 def _direct(line: bytes) -> float:
-    return float(line.split(_SEPARATOR, 3)[2].split(b" ")[_DIRECT])
+    return float(line.split(SEPARATOR, 3)[2].split(b" ")[_DIRECT])
 
 
 def _pair(line: bytes) -> int:
     """Return a hash of source and target; two pairs of one hash would only leave one line more."""
-    return hash(tuple(line.split(_SEPARATOR, 2)[:2]))
+    return hash(tuple(line.split(SEPARATOR, 2)[:2]))
