@@ -71,7 +71,7 @@ def build_language_model(
     """
     if order not in ORDERS:
         raise UserError(f"the order of a language model cannot be {order}; give one from {ORDERS[0]} to {ORDERS[-1]}")
-    program = None if estimator == "embedded" else find_lmplz()
+    program = None if estimator == "embedded" else find_kenlm_program("lmplz")
     if program is not None:
         return _run_lmplz(program, text, output, order, memory, temporary_folder or Path(gettempdir()))
     if estimator == "lmplz":
@@ -79,10 +79,10 @@ def build_language_model(
     return _estimate_embedded(text, output, order)
 
 
-def find_lmplz() -> str | None:
-    """Return the path of lmplz, None where it is neither on the PATH nor in $MOSES_HOME/bin."""
+def find_kenlm_program(name: str) -> str | None:
+    """Return the path of one of KenLM's programs, None where it is neither on the PATH nor in $MOSES_HOME/bin."""
     home = os.environ.get("MOSES_HOME")
-    return shutil.which("lmplz") or (shutil.which("lmplz", path=Path(home) / "bin") if home else None)
+    return shutil.which(name) or (shutil.which(name, path=Path(home) / "bin") if home else None)
 
 
 def _estimate_embedded(text: Path, output: Path, order: int) -> LanguageModelReport:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 from pathlib import Path
 
-from moses_integration.build.language_model import build_language_model
+from moses_integration.build.language_model import build_language_model, find_kenlm_program
 from moses_integration.installed_moses import run_step
 from phrasescore.cli.options import positive
 
@@ -32,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         args.text, arpa, args.order, memory=args.memory, temporary_folder=args.output.resolve().parent
     )
     print(f"{report.estimator}: {', '.join(f'{count:,}' for count in report.ngram_counts)} n-grams by order")
-    program = find_build_binary()
+    program = find_kenlm_program("build_binary")
     if program is None:
         arpa.replace(args.output)
         return 0
@@ -40,9 +38,3 @@ def run(args: argparse.Namespace) -> int:
     run_step("binary language model", [program, "-T", f"{arpa}.sorting", "trie", arpa, args.output], log, [args.output])
     arpa.unlink()
     return 0
-
-
-def find_build_binary() -> str | None:
-    """Return the path of KenLM's build_binary, None where it is neither on the PATH nor in $MOSES_HOME/bin."""
-    home = os.environ.get("MOSES_HOME")
-    return shutil.which("build_binary") or (shutil.which("build_binary", path=Path(home) / "bin") if home else None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.build.language_model import Estimator, build_language_model, find_lmplz
+from moses_integration.build.language_model import Estimator, build_language_model, find_kenlm_program
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 
@@ -147,14 +147,14 @@ def test_failure_of_lmplz(text: Path, empty_path: Path, tmp_path: Path) -> None:
 
 
 def test_where_lmplz_is_sought(empty_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_lmplz() is None
+    assert find_kenlm_program("lmplz") is None
     home = tmp_path / "moses" / "bin"
     home.mkdir(parents=True)
     monkeypatch.setenv("MOSES_HOME", str(home.parent))
     in_moses = install(home, STAND_IN)
-    assert find_lmplz() == str(in_moses)
+    assert find_kenlm_program("lmplz") == str(in_moses)
     on_path = install(empty_path, STAND_IN)
-    assert find_lmplz() == str(on_path)
+    assert find_kenlm_program("lmplz") == str(on_path)
 
 
 def test_without_lmplz(text: Path, empty_path: Path, tmp_path: Path) -> None:
