@@ -248,6 +248,14 @@ class MosesIni:
         else:
             self._replace(feature.row, rf"(?=[{_TRIMMED}]*$)", f" {key}={value}")
 
+    def remove_argument(self, label: str, key: str) -> None:
+        """Take an argument from a feature's line, if it has it.
+
+        Raises:
+            UserError: there is no such feature.
+        """
+        self._replace(self.feature(label).row, rf"[ \t]+{re.escape(key)}=[^{_TRIMMED}]*", "")
+
     def set_kind(self, label: str, kind: str) -> None:
         """Let a feature be of another class of Moses."""
         feature = self.feature(label)

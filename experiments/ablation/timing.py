@@ -123,12 +123,9 @@ def _decode(decoder: Decoder, sentences: int, size: int) -> tuple[Json, list[Nbe
 
 def _with_empty_caches(ini: MosesIni) -> MosesIni:
     """Return a copy whose neural language models keep no scores in files: those would be of earlier decodings."""
-    weights = ini.weights()
+    ini = ini.copy()
     for feature in ini.features():
-        if "cache" in feature.arguments:
-            arguments = {key: value for key, value in feature.arguments.items() if key not in ("name", "cache")}
-            ini = ini.without_feature(feature.label)
-            ini.add_feature(feature.kind, feature.label, arguments, weights[feature.label])
+        ini.remove_argument(feature.label, "cache")
     return ini
 
 

@@ -16,7 +16,7 @@ from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import FeatureLine, MosesIni
+from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.lm.model_folder import load_language_model
@@ -56,18 +56,12 @@ def measure(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
     found: dict[str, Any] = {"ini": str(ini_path), "sentences": len(texts)}
     found["without"] = _decode(ini.without_feature(neural[0].label), texts)
     for name, value in forms.items():
-        found[name] = _decode(_changed(ini, neural[0], value), texts)
+        changed = ini.copy()
+        changed.set_argument(neural[0].label, "unnormalised", value)
+        changed.remove_argument(neural[0].label, "cache")
+        found[name] = _decode(changed, texts)
         found[name]["times_without"] = found[name]["first_seconds"] / found["without"]["first_seconds"]
     return found
-
-
-def _changed(ini: MosesIni, feature: FeatureLine, unnormalised: str) -> MosesIni:
-    """Return an ini whose CSLM feature keeps its scores in memory."""
-    changed = ini.without_feature(feature.label)
-    arguments = {key: value for key, value in feature.arguments.items() if key not in ("name", "cache")}
-    arguments["unnormalised"] = unnormalised
-    changed.add_feature(feature.kind, feature.label, arguments, ini.weights()[feature.label])
-    return changed
 
 
 def _decode(ini: MosesIni, texts: list[Words]) -> dict[str, float]:

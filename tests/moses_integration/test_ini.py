@@ -164,6 +164,12 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     ini.set_argument("CSLM0", "cache", "scores")
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0"), "cache") == tmp_path / "scores"
+    ini.set_argument("CSLM0", "not-cache", "x")
+    ini.remove_argument("CSLM0", "cache")
+    ini.remove_argument("CSLM0", "nothing")
+    assert ini.feature("CSLM0").arguments.keys() == {"name", *arguments, "not-cache"}
+    ini.remove_argument("CSLM0", "not-cache")
+    assert [line for line in ini.lines if line not in added] == before.lines
     for label, message in (("CSLM0", "a second feature"), ("a_b", "cannot tune")):
         text = ini.to_bytes()
         with pytest.raises(UserError, match=message):
