@@ -1,12 +1,11 @@
 """Translations of a source phrase, and the features that depend on the phrase pair alone.
 
-Shapes: T translations of one source phrase, F components of all features together, K components of one feature.
+Shapes: T translations of one source phrase, K components of a feature.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration import words
-from phrasescore.errors import UserError
 
 Words = tuple[bytes, ...]
 Array = NDArray[np.float64]
@@ -33,24 +31,6 @@ class TargetPhrase:
     """Floored logarithms of the table's columns; None for the copy of an unknown word."""
     alignment: tuple[tuple[int, int], ...] = ()
     """Links source-target inside the phrase pair, from 0."""
-
-
-def floored_logs(scores: Iterable[bytes]) -> tuple[float, ...]:
-    """Return max(ln p, -100) for each token, as Moses makes feature values of probabilities.
-
-    Raises:
-        ValueError: a token is no finite number, or a negative one, of which Moses would make a NaN.
-    """
-    values = []
-    for token in scores:
-        try:
-            probability = float(token)
-        except ValueError:
-            probability = math.nan
-        if not 0 <= probability < math.inf:
-            raise ValueError(f"the score `{token.decode(errors='replace')}` is no probability")
-        values.append(max(math.log(probability), LOWEST_SCORE) if probability > 0 else LOWEST_SCORE)
-    return tuple(values)
 
 
 class Feature(Protocol):
@@ -124,27 +104,6 @@ class TableScores:
         return np.array(rows, np.float64).reshape(len(targets), self.width)
 
 
-def parse_alignment(field: bytes) -> tuple[tuple[int, int], ...]:
-    """Parse `s-t s-t`.
-
-    Raises:
-        ValueError: a token is no link.
-    """
-    links = []
-    for token in field.split(b" "):
-        if token:
-            source, _, target = token.partition(b"-")
-            if not (source.isdigit() and target.isdigit()):
-                raise ValueError(f"the alignment has `{token.decode(errors='replace')}` in the place of a link 0-0")
-            links.append((int(source), int(target)))
-    return tuple(links)
-
-
 def split_words(phrase: bytes) -> Words:
     """Split a phrase or a sentence at blanks and tabs, as Moses does."""
     return tuple(words.split_words(phrase.replace(b"\t", b" ")))
-
-
-def fault(path: object, row: int, reason: str) -> UserError:
-    """Return the error for a line of a table that cannot be used."""
-    return UserError(f"{path}: line {row}: {reason}; `phrasescore check` tells what is wrong with the table")

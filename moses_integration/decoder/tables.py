@@ -6,17 +6,11 @@ sentences to translate. Numbers are parsed when a phrase is first looked up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from moses_integration.decoder.phrases import (
-    TargetPhrase,
-    Words,
-    fault,
-    floored_logs,
-    parse_alignment,
-    split_words,
-)
+from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words, split_words
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
 from phrasescore.table.entry import SEPARATOR
@@ -58,15 +52,15 @@ class PhraseTable:
         # The separator is three bars; blanks around it are split off with the words (LoaderStandard.cpp).
         fields = rest.split(b"|||")
         if len(fields) < 2:
-            raise fault(self.path, row, "has fewer than three fields")
+            raise _fault(self.path, row, "has fewer than three fields")
         tokens = split_words(fields[1])
         if len(tokens) != self.width:
-            raise fault(self.path, row, f"has {len(tokens)} scores where moses.ini says num-features={self.width}")
+            raise _fault(self.path, row, f"has {len(tokens)} scores where moses.ini says num-features={self.width}")
         try:
-            alignment = parse_alignment(fields[2]) if len(fields) > 2 else ()
-            return TargetPhrase(split_words(fields[0]), floored_logs(tokens), alignment)
+            alignment = _parse_alignment(fields[2]) if len(fields) > 2 else ()
+            return TargetPhrase(split_words(fields[0]), _floored_logs(tokens), alignment)
         except ValueError as error:
-            raise fault(self.path, row, str(error)) from error
+            raise _fault(self.path, row, str(error)) from error
 
 
 class ReorderingTable:
@@ -85,7 +79,7 @@ class ReorderingTable:
         for row, source, rest in _wanted_lines(self.path, wanted):
             target, separator, scores = rest.rpartition(b"|||") if has_target else (b"", b"|||", rest)
             if not separator:
-                raise fault(self.path, row, "has no target field")
+                raise _fault(self.path, row, "has no target field")
             self._lines[source + b"|||" + b" ".join(split_words(target))] = (row, scores)
 
     def lookup(self, source: Words, target: Words) -> tuple[float, ...] | None:
@@ -101,11 +95,11 @@ class ReorderingTable:
         row, scores = found
         tokens = split_words(scores)
         if len(tokens) != self.width:
-            raise fault(self.path, row, f"has {len(tokens)} scores where the model's type needs {self.width}")
+            raise _fault(self.path, row, f"has {len(tokens)} scores where the model's type needs {self.width}")
         try:
-            return floored_logs(tokens)
+            return _floored_logs(tokens)
         except ValueError as error:
-            raise fault(self.path, row, str(error)) from error
+            raise _fault(self.path, row, str(error)) from error
 
 
 def _wanted_lines(path: Path, wanted: set[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
@@ -116,6 +110,45 @@ def _wanted_lines(path: Path, wanted: set[bytes]) -> Iterator[tuple[int, bytes, 
         for row, line in enumerate(source.stream, 1):
             phrase, separator, rest = line.partition(SEPARATOR)
             if not separator:
-                raise fault(path, row, "has no ` ||| `")
+                raise _fault(path, row, "has no ` ||| `")
             if phrase in wanted:
                 yield row, phrase, rest.rstrip(b"\r\n")
+
+
+def _floored_logs(scores: Iterable[bytes]) -> tuple[float, ...]:
+    """Return max(ln p, -100) for each token, as Moses makes feature values of probabilities.
+
+    Raises:
+        ValueError: a token is no finite number, or a negative one, of which Moses would make a NaN.
+    """
+    values = []
+    for token in scores:
+        try:
+            probability = float(token)
+        except ValueError:
+            probability = math.nan
+        if not 0 <= probability < math.inf:
+            raise ValueError(f"the score `{token.decode(errors='replace')}` is no probability")
+        values.append(max(math.log(probability), LOWEST_SCORE) if probability > 0 else LOWEST_SCORE)
+    return tuple(values)
+
+
+def _parse_alignment(field: bytes) -> tuple[tuple[int, int], ...]:
+    """Parse `s-t s-t`.
+
+    Raises:
+        ValueError: a token is no link.
+    """
+    links = []
+    for token in field.split(b" "):
+        if token:
+            source, _, target = token.partition(b"-")
+            if not (source.isdigit() and target.isdigit()):
+                raise ValueError(f"the alignment has `{token.decode(errors='replace')}` in the place of a link 0-0")
+            links.append((int(source), int(target)))
+    return tuple(links)
+
+
+def _fault(path: object, row: int, reason: str) -> UserError:
+    """Return the error for a line of a table that cannot be used."""
+    return UserError(f"{path}: line {row}: {reason}; `phrasescore check` tells what is wrong with the table")
