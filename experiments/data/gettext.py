@@ -118,7 +118,7 @@ def corpus(source: str, target: str, seed: int, cache: Path) -> Corpus:
     return Corpus(parts, origin, tokenised=False, lower_cased=False, dropped=dropped)
 
 
-def read_wheel(path: Path, language: str, dropped: Counter[str], accelerator: str = "") -> list[Pair]:
+def read_wheel(path: Path, language: str, dropped: Counter[str], accelerator: str) -> list[Pair]:
     """Return the messages of a wheel and their translations, as they stand in its catalogues without accelerators.
 
     Of the catalogues of one place `fr` is taken, or `fr_FR`, or else the only `fr_*` there is. Fuzzy and obsolete

@@ -94,12 +94,10 @@ def line_chart(
     ys = [y for line in lines for _, y in line.points]
     x = _Scale(*_widened(min(xs), max(xs), 0.0), _LEFT, _WIDTH - _RIGHT)
     y = _Scale(*_widened(*(y_range or (min(ys), max(ys))), 0.06), _HEIGHT - _BOTTOM, _TOP)
-    drawn = [_grid_line(_LEFT, y(tick), _WIDTH - _RIGHT, y(tick)) for tick in _ticks(y.low, y.high)]
-    drawn += [
-        _label(_LEFT - 6, y(tick) + 4, _number(tick, _ticks(y.low, y.high)), "end") for tick in _ticks(y.low, y.high)
-    ]
-    for tick in _ticks(x.low, x.high):
-        drawn.append(_label(x(tick), _HEIGHT - _BOTTOM + 15, _number(tick, _ticks(x.low, x.high)), "middle"))
+    x_ticks, y_ticks = _ticks(x.low, x.high), _ticks(y.low, y.high)
+    drawn = [_grid_line(_LEFT, y(tick), _WIDTH - _RIGHT, y(tick)) for tick in y_ticks]
+    drawn += [_label(_LEFT - 6, y(tick) + 4, _number(tick, y_ticks), "end") for tick in y_ticks]
+    drawn += [_label(x(tick), _HEIGHT - _BOTTOM + 15, _number(tick, x_ticks), "middle") for tick in x_ticks]
     drawn.append(_label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 5, x_label, "middle", "axis"))
     if mark is not None:
         drawn.append(_grid_line(x(mark.x), _TOP, x(mark.x), _HEIGHT - _BOTTOM, "mark"))
@@ -179,9 +177,9 @@ def _widened(low: float, high: float, share: float) -> tuple[float, float]:
     return low - share * (high - low), high + share * (high - low)
 
 
-def _ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers in a range."""
-    rough = (high - low) / most
+def _ticks(low: float, high: float) -> list[float]:
+    """Return some five round numbers in a range."""
+    rough = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough * (1 - 1e-9))
     return [number * step for number in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]

@@ -40,10 +40,10 @@ class Choice:
     """Others, drawn at random, in the order of the text."""
 
 
-def choose(changes: Sequence[float], count: int, seed: int = 1) -> Choice:
+def choose(changes: Sequence[float], count: int) -> Choice:
     """Choose `count` sentences of each kind by their changes of sentence BLEU, as far as there are such."""
     order = sorted(range(len(changes)), key=lambda number: changes[number])
     losses = [number for number in order[:count] if changes[number] < 0]
     gains = [number for number in order[::-1][:count] if changes[number] > 0]
     others = sorted(set(order) - set(losses) - set(gains))
-    return Choice(gains, losses, sorted(Random(seed).sample(others, min(count, len(others)))))
+    return Choice(gains, losses, sorted(Random(1).sample(others, min(count, len(others)))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -56,11 +55,7 @@ def measure_memory(table: Path, lines: int) -> dict[str, Any]:
         seconds = time.perf_counter() - started
         if status:
             raise RuntimeError("annotate failed")
-    return {"lines": lines, "seconds": seconds, "peak_memory_mb": _megabytes(usage)}
-
-
-def _megabytes(usage: resource.struct_rusage) -> float:
-    return usage.ru_maxrss / 1024
+    return {"lines": lines, "seconds": seconds, "peak_memory_mb": usage.ru_maxrss / 1024}
 
 
 def _repeat(table: Path, output: Path, lines: int) -> None:

@@ -130,12 +130,13 @@ def _multiplications(model: TrainedModel, batch: PairBatch) -> int:
     return source_nodes * step + len(batch.sources) * once_a_source + nodes * (step + readout)
 
 
-def product_rate(device: Device, size: int = 2048, seconds: float = 1.0) -> float:
-    """Return the operations a second of a large square matrix product in the device's precision."""
+def product_rate(device: Device) -> float:
+    """Return the operations a second of a large square matrix product in the device's precision, tried for a second."""
+    size = 2048
     left = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
     right = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
     best = 0.0
-    deadline = time.perf_counter() + seconds
+    deadline = time.perf_counter() + 1
     with device.products():
         while time.perf_counter() < deadline:
             started = time.perf_counter()

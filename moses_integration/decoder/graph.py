@@ -18,6 +18,9 @@ from moses_integration.decoder.options import Options
 from moses_integration.decoder.phrases import Array, Ids, TargetPhrase, Words
 from moses_integration.decoder.reordering import Jumps
 
+_LOOKED_AT = 20
+"""Derivations for each entry of an n-best list: Moses' default n-best-factor."""
+
 
 @dataclass(frozen=True)
 class Records:
@@ -121,17 +124,17 @@ class SearchGraph:
         best = [self._way_to(int(last))[::-1] for last in self._last[:1]]
         return self._values_of_steps(best)[0]
 
-    def n_best(self, size: int, distinct: bool, factor: int = 20) -> list[Derivation]:
+    def n_best(self, size: int, distinct: bool) -> list[Derivation]:
         """Return the best derivations, best first; with `distinct` the best one of each translation.
 
-        At most `size * factor` derivations are looked at for that, so there may be fewer (moses/Manager.cpp).
+        At most 20 times as many derivations are looked at for that, so there may be fewer (moses/Manager.cpp).
         """
         found: list[tuple[float, list[int]]] = []
         seen: set[bytes] = set()
         # The last one is that of option -1.
         text_O = [*(b"".join(word + b" " for word in target.words) for target in self._options.targets), b""]
         text_N = [text_O[option] for option in self.option.tolist()]
-        for score, way in islice(self._ways(), size * factor):
+        for score, way in islice(self._ways(), _LOOKED_AT * size):
             if distinct:
                 translation = b"".join([text_N[hypothesis] for hypothesis in reversed(way)])
                 if translation in seen:

@@ -55,7 +55,7 @@ class WordPenalty:
 
     width, tuneable = 1, True
 
-    def __init__(self, label: str = "WordPenalty0") -> None:
+    def __init__(self, label: str) -> None:
         self.label = label
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
@@ -68,7 +68,7 @@ class PhrasePenalty:
 
     width, tuneable = 1, True
 
-    def __init__(self, label: str = "PhrasePenalty0") -> None:
+    def __init__(self, label: str) -> None:
         self.label = label
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
@@ -81,7 +81,7 @@ class UnknownWordPenalty:
 
     width, tuneable = 1, False
 
-    def __init__(self, label: str = "UnknownWordPenalty0") -> None:
+    def __init__(self, label: str) -> None:
         self.label = label
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:

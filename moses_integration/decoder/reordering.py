@@ -76,7 +76,7 @@ class Distortion:
 
     width, tuneable = 1, True
 
-    def __init__(self, label: str = "Distortion0") -> None:
+    def __init__(self, label: str) -> None:
         self.label = label
 
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
