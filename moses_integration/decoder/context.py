@@ -76,7 +76,7 @@ class LanguageModel:
         """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known."""
         full_T, inside_T = [], []
         for phrase in phrases:
-            scores = self._word_scores(_text(phrase))
+            scores, _ = self._without_context(_text(phrase))
             full_T.append(sum(scores))
             inside_T.append(sum(scores[self._context :]))
         inside_TK = np.array(inside_T, np.float64)[:, None] * LN_10
@@ -117,7 +117,7 @@ class LanguageModel:
             # The first words are out of sight behind a phrase this long: one state for all that precede it.
             end = self._last_words.get(number)
             if end is None:
-                end = self._last_words[number] = self._number(self._state_after(phrase))
+                end = self._last_words[number] = self._number(self._without_context(phrase)[1])
         else:
             end = self._number(before)
         self._known[pair] = result = (score, end)
@@ -129,23 +129,15 @@ class LanguageModel:
             self._states.append(state)
         return number
 
-    def _state_after(self, phrase: tuple[str, ...]) -> kenlm.State:
-        before, after = self._new_state(), self._new_state()
-        self._model.NullContextWrite(before)
-        for word in phrase:
-            self._model.BaseScore(before, word, after)
-            before, after = after, before
-        return before
-
-    def _word_scores(self, phrase: tuple[str, ...]) -> list[float]:
-        """Return log10 of each word given the words of the phrase before it."""
+    def _without_context(self, phrase: tuple[str, ...]) -> tuple[list[float], kenlm.State]:
+        """Return log10 p of each word given the words of the phrase before it, and the state behind the phrase."""
         before, after = self._new_state(), self._new_state()
         self._model.NullContextWrite(before)
         scores = []
         for word in phrase:
             scores.append(self._model.BaseScore(before, word, after))
             before, after = after, before
-        return scores
+        return scores, before
 
     def _end_score(self, state: int) -> float:
         score: float = self._model.BaseScore(self._states[state], "</s>", self._new_state())
