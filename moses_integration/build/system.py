@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -299,11 +299,7 @@ def _prepare_corpus(
         _require_same_words(source, corpus.source)
         _require_same_words(target, corpus.target)
         return {"kept": "all, for the alignment is given"}
-    with _naming(dict(zip(whole, (source, target), strict=True))):
-        report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
-    for path in whole:
-        path.unlink()
-    return asdict(report)
+    return _clean(whole, (source, target), corpus, settings.cleaning)
 
 
 def _require_same_words(raw: Path, prepared: Path) -> None:
@@ -328,8 +324,13 @@ def _prepare_validation(
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
         system_text.prepare(side, path, prepared)
+    return _clean(whole, raw, corpus, settings.cleaning)
+
+
+def _clean(whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules) -> dict[str, Any]:
+    """Write the pairs of prepared texts that are fit for training, and delete these; messages name the raw texts."""
     with _naming(dict(zip(whole, raw, strict=True))):
-        report = clean(whole[0], whole[1], corpus.source, corpus.target, settings.cleaning)
+        report = clean(whole[0], whole[1], corpus.source, corpus.target, rules)
     for path in whole:
         path.unlink()
     return asdict(report)
