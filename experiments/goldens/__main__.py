@@ -85,5 +85,4 @@ def run(shared: Path, parts: Iterable[str], output: Path) -> int:
 
 if __name__ == "__main__":
     arguments = parse_arguments()
-    action = lambda: run(arguments.shared, arguments.parts, arguments.output)  # noqa: E731
-    sys.exit(run_command("experiments.goldens", action))
+    sys.exit(run_command("experiments.goldens", lambda: run(arguments.shared, arguments.parts, arguments.output)))
