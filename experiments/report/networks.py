@@ -87,7 +87,11 @@ def _number(value: Any, form: str) -> str:
 
 def _options(config: Json) -> Html:
     """Return the commands' options, where the configuration has any."""
-    commands = (("phrasescore train", "network"), ("phrasescore lm train", "language_model"))
+    commands = (
+        ("phrasescore train", "network"),
+        ("phrasescore lm train", "language_model"),
+        ("phrasescore train --source", "sentence_network"),
+    )
     given = [f"{command} … {' '.join(config[key])}" for command, key in commands if config.get(key)]
     return join(element("p", element("code", command), class_="note") for command in given)
 

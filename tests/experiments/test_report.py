@@ -136,6 +136,14 @@ def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
     assert "against the row it extends" not in html
 
 
+def test_the_options_of_all_networks_are_shown(folder: Path) -> None:
+    report = json.loads((folder / "report.json").read_text())
+    report["config"]["sentence_network"] = ["--preset", "attention"]
+    (folder / "report.json").write_text(json.dumps(report))
+    texts = checked(page(Contents([LoadedAblation.read(folder)]))).texts
+    assert {"phrasescore train … --hidden 8", "phrasescore train --source … --preset attention"} <= {*texts}
+
+
 def test_several_ablations_have_an_overview(folder: Path) -> None:
     both = page(Contents([LoadedAblation.read(folder)] * 2, sentences=0))
     assert "All data sets" in " ".join(checked(both).texts)
