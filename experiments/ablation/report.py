@@ -34,10 +34,10 @@ def table(report: Json) -> str:
     ]
     for name, row in report["rows"].items():
         against = dict(row["against"])
-        baseline = _difference(against.pop(BASELINE, None))
-        smaller = ", ".join(f"{other}: {_difference(compared)}" for other, compared in against.items())
+        baseline = difference(against.pop(BASELINE, None))
+        smaller = ", ".join(f"{other}: {difference(compared)}" for other, compared in against.items())
         lines.append(
-            f"| {name} | {_with_spread(row['dev_bleu'])} | {_with_spread(row['test_bleu'])} | {baseline} | {smaller} "
+            f"| {name} | {with_spread(row['dev_bleu'])} | {with_spread(row['test_bleu'])} | {baseline} | {smaller} "
             f"| {row['seconds'] / 60:.1f} min |"
         )
     seeds = next(iter(report["rows"].values()))["seeds"]
@@ -112,7 +112,7 @@ def costs(report: Json) -> list[list[str]]:
         lines.append(
             [
                 name,
-                _with_spread(row["test_bleu"]),
+                with_spread(row["test_bleu"]),
                 *(f"{one['seconds']:.4f}" for one, _ in passes),
                 f"{cost['rescoring']:.4f}" if "rescoring" in cost else "",
                 *(f"{one['seconds'] / before:.1f}" for one, before in passes),
@@ -126,7 +126,7 @@ def costs(report: Json) -> list[list[str]]:
 def _costs(report: Json) -> str:
     lines = costs(report)
     head = [", ".join(filter(None, (group, column))) for group, columns in COSTS.items() for column in columns or ("",)]
-    return f"{_as_markdown(head, lines)}\n{costs_in_words(report)}\n" if lines else ""
+    return f"{as_markdown(head, lines)}\n{costs_in_words(report)}\n" if lines else ""
 
 
 def _weights(report: Json) -> str:
@@ -139,15 +139,22 @@ def _weights(report: Json) -> str:
         for feature in features
     ]
     note = "Tuned weights, means over the seeds; report.json has those of each seed."
-    return f"{_as_markdown(['feature', *rows], lines)}\n{note}\n" if lines else ""
+    return f"{as_markdown(['feature', *rows], lines)}\n{note}\n" if lines else ""
 
 
-def _as_markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+def as_markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """Return a table."""
     rows = [head, ["---"] * len(head), *body]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _difference(compared: dict[str, float] | None) -> str:
+def with_spread(value: dict[str, float]) -> str:
+    """Return a mean and its standard deviation."""
+    return f"{value['mean']:.2f} ± {value['standard_deviation']:.2f}"
+
+
+def difference(compared: dict[str, float] | None) -> str:
+    """Return a difference of test BLEU and its p-value, nothing without one."""
     return "" if compared is None else f"{compared['difference']:+.2f} (p = {compared['p_value']:.4f})"
 
 
@@ -159,10 +166,6 @@ def _losses(evaluation: Json) -> str:
             unit = "pair" if "per_pair" in evaluation[key] else "word"
             parts.append(f"{evaluation[key][f'per_{unit}']:.2f} nats per {unit} on {name}")
     return ", ".join(parts)
-
-
-def _with_spread(value: dict[str, float]) -> str:
-    return f"{value['mean']:.2f} ± {value['standard_deviation']:.2f}"
 
 
 def side_by_side(source: Path, references: Sequence[Path], outputs: Mapping[str, Path], count: int) -> str:

@@ -82,8 +82,3 @@ class LoadedAblation:
         """The row with the highest dev BLEU besides that one; the test set has no part in the choice."""
         others = [name for name in self.rows if name != self.first]
         return max(others, key=lambda name: float(self.rows[name]["dev_bleu"]["mean"]), default=None)
-
-
-def spread(value: dict[str, float], seeds: int) -> str:
-    """Return a mean, with the standard deviation where there are several seeds."""
-    return f"{value['mean']:.2f} ± {value['standard_deviation']:.2f}" if seeds > 1 else f"{value['mean']:.2f}"

@@ -9,7 +9,7 @@ from experiments.ablation import report
 from experiments.ablation.rows import PARTS
 from experiments.ablation.weights import tuned_weights
 from experiments.report.charts import Track, charts, dot_plot
-from experiments.report.loaded import Json, LoadedAblation, spread
+from experiments.report.loaded import Json, LoadedAblation
 from experiments.report.markup import Html, definitions, element, heading, join, table
 
 SIGNIFICANT = 0.05
@@ -28,13 +28,13 @@ def overview(ablations: Sequence[LoadedAblation], links: Sequence[tuple[str, str
         seeds, best = len(ablation.seeds), ablation.best
         name = element("a", title, href=f"#{anchor}")
         size = f"{ablation.report['data']['sizes']['train']['sentences']:,}"
-        cells = [name, size, spread(ablation.rows[ablation.first]["test_bleu"], seeds)]
+        cells = [name, size, _with_spread(ablation.rows[ablation.first]["test_bleu"], seeds)]
         if best is None:
             body.append([*cells, "", "", "", ""])
         else:
             row = ablation.rows[best]
             difference = row["against"].get(ablation.first)
-            body.append([*cells, best, spread(row["test_bleu"], seeds), *_difference(difference)])
+            body.append([*cells, best, _with_spread(row["test_bleu"], seeds), *_difference(difference)])
     return table([head], body, "All data sets")
 
 
@@ -70,7 +70,7 @@ def _table(ablation: LoadedAblation) -> Html:
     body = []
     for name, row in ablation.rows.items():
         against = dict(row["against"])
-        cells = [name, spread(row["dev_bleu"], seeds), spread(row["test_bleu"], seeds)]
+        cells = [name, _with_spread(row["dev_bleu"], seeds), _with_spread(row["test_bleu"], seeds)]
         cells += _difference(against.pop(ablation.first, None))
         if extend:
             other, compared = next(iter(against.items()), ("", None))
@@ -86,6 +86,11 @@ def _difference(compared: Json | None) -> list[str]:
     style = "significant" if compared["p_value"] < SIGNIFICANT else None
     texts = (f"{compared['difference']:+.2f}", f"{compared['p_value']:.4f}")
     return [element("td", content, class_=style) for content in texts]
+
+
+def _with_spread(value: dict[str, float], seeds: int) -> str:
+    """Return a mean, with the standard deviation where there are several seeds."""
+    return report.with_spread(value) if seeds > 1 else f"{value['mean']:.2f}"
 
 
 def _notes(ablation: LoadedAblation) -> Html:
@@ -108,7 +113,7 @@ def _plot(ablation: LoadedAblation) -> Html:
             Track(name, [one[key] for one in row["seeds"]], row[key]["mean"], row[key]["standard_deviation"])
             for name, row in ablation.rows.items()
         ]
-        values = "; ".join(f"{name} {spread(row[key], len(row['seeds']))}" for name, row in ablation.rows.items())
+        values = "; ".join(f"{name} {_with_spread(row[key], len(row['seeds']))}" for name, row in ablation.rows.items())
         figures.append(dot_plot(title, tracks, "BLEU", f"{title} BLEU on {ablation.title}: {values}"))
     caption = "Each point is a seed, the upright bar the mean, the line the standard deviation to both sides."
     return join([charts(figures), element("p", caption, class_="note")])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.ablation.report import as_markdown, difference, with_spread
 from phrasescore.files import write_atomically
 from phrasescore.model_folder import to_json
 
@@ -51,7 +52,7 @@ def _of_sentences(report: Json) -> str:
         "clock, that a sentence takes, reading left out. Changes of BLEU are those of the last search."
     )
     languages = f"Multi30k {data['settings']['source']}-{data['settings']['target']}"
-    return f"**{config['title']}**, {languages}.\n\n{_as_markdown(head, rows)}\n{note} {_machines(report)}\n"
+    return f"**{config['title']}**, {languages}.\n\n{_without_empty_columns(head, rows)}\n{note} {_machines(report)}\n"
 
 
 def _of_phrases(report: Json) -> str:
@@ -81,7 +82,7 @@ def _of_phrases(report: Json) -> str:
         f"Each was trained for {section['cpu_minutes']:g} minutes of all threads (by the clock on a GPU), as many "
         "updates as the time of one allows; losses are nats per pair, and per word and end symbol of validation pairs."
     )
-    return f"**{report['config']['title']}.**\n\n{_as_markdown(head, rows)}\n{note} {_machines(report)}\n"
+    return f"**{report['config']['title']}.**\n\n{_without_empty_columns(head, rows)}\n{note} {_machines(report)}\n"
 
 
 def _measured(report: Json) -> list[Json]:
@@ -125,11 +126,7 @@ def _seconds(search: Json) -> str:
 def _bleu(rows: Json | None) -> list[str]:
     if rows is None:
         return ["", ""]
-    bleu, against = rows["+RNN"]["test_bleu"], rows["+RNN"]["against"]["baseline"]
-    return [
-        f"{bleu['mean']:.2f} ± {bleu['standard_deviation']:.2f}",
-        f"{against['difference']:+.2f} (p = {against['p_value']:.4f})",
-    ]
+    return [with_spread(rows["+RNN"]["test_bleu"]), difference(rows["+RNN"]["against"]["baseline"])]
 
 
 def _machines(report: Json) -> str:
@@ -147,8 +144,8 @@ def _name(search: Json) -> str:
     return ", ".join(f"{key.replace('-', ' ')} {value}" for key, value in search.items())
 
 
-def _as_markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+def _without_empty_columns(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """Return a table without the columns that have nothing in them."""
     columns = [column for column in zip(head, *body, strict=True) if any(column[1:])]
     first, *others = zip(*columns, strict=True)
-    return "".join(f"| {' | '.join(row)} |\n" for row in [first, ["---"] * len(first), *others])
+    return as_markdown(first, others)
