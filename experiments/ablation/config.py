@@ -10,6 +10,8 @@ from typing import Any
 from experiments.ablation.rows import WHOLE, Row
 from experiments.toml import command_options, read_values
 from moses_integration.build.alignment import METHODS
+from moses_integration.build.language_model import ORDERS
+from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.build.prepare import Casing
 from moses_integration.toolkit import Name
 from phrasescore.configuration import check_values, choices, option, unknown_key
@@ -32,8 +34,8 @@ class BuildSection:
     """The system that all rows share."""
 
     aligner: str = option("eflomal", "word alignment method")
-    order: int = option(5, "of the language model", minimum=2)
-    longest_phrase: int = option(7, "words of a phrase", minimum=1)
+    order: int = option(5, "of the language model", minimum=ORDERS[0], maximum=ORDERS[-1])
+    longest_phrase: int = option(LONGEST_PHRASE, "words of a phrase", minimum=1, maximum=LONGEST_PHRASE)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.toml import command_options, read_values
+from moses_integration.build.language_model import ORDERS
+from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.toolkit import Name
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
@@ -16,7 +18,7 @@ from phrasescore.errors import UserError
 class SelectionSection:
     """Data selection; how much of each parallel text is kept stands in corpora.toml."""
 
-    order: int = option(4, "of the models that judge a sentence", minimum=2)
+    order: int = option(4, "of the models that judge a sentence", minimum=ORDERS[0], maximum=ORDERS[-1])
     lm_words: float = option(418.0, "million words of the language models' text, of all in corpora.toml", minimum=0)
 
 
@@ -24,7 +26,7 @@ class SelectionSection:
 class LanguageModelSection:
     """The back-off language model."""
 
-    order: int = option(5, "of the model", minimum=2)
+    order: int = option(5, "of the model", minimum=ORDERS[0], maximum=ORDERS[-1])
     memory: str = option("50%", "that lmplz sorts in")
 
 
@@ -42,7 +44,7 @@ class TablesSection:
     """Phrase and reordering table."""
 
     toolkit: Name = option("auto", "what extracts and scores")
-    longest_phrase: int = option(7, "words of a phrase", minimum=1)
+    longest_phrase: int = option(LONGEST_PHRASE, "words of a phrase", minimum=1, maximum=LONGEST_PHRASE)
     limit: int = option(100, "translations of a source phrase that the filtered table keeps", minimum=1)
     draw: float = option(1.0, "share of the table that the network is trained on", minimum=0, maximum=1)
 

@@ -83,6 +83,8 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("seeds = [-1]", "give different whole numbers"),
         ("network = 3", "`network` must be a section"),
         ("[build]\naligner = 'giza'", "aligner is 'giza'; choose one of ibm1"),
+        ("[build]\norder = 7", "order is 7; give at most 6"),
+        ("[build]\nlongest_phrase = 8", "longest_phrase is 8; give at most 7"),
         ("[decoder]\nstack = '50'", "stack is '50'; give a whole number"),
         ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
         ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
