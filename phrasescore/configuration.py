@@ -98,7 +98,7 @@ def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
     return value
 
 
-def unknown_key(key: str, known: Mapping[str, Any], place: str) -> str:
+def unknown_key(key: str, known: Iterable[str], place: str) -> str:
     """Return the sentence about a key that does not exist."""
     return f"{place}: unknown key `{key}`; {suggestion(key, known)}"
 

@@ -109,7 +109,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
 
 def _check_shape(values: dict[str, Any], path: Path) -> None:
     """Check the keys outside the sections, and that sections are sections."""
-    known = {item.name: item for item in fields(Config)}
+    known = [item.name for item in fields(Config)]
     for key, value in values.items():
         if key not in known:
             raise UserError(unknown_key(key, known, str(path)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.toml import command_options, read_values
-from phrasescore.configuration import check_values, option
+from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
 from phrasescore.search.config import SearchConfig
 
@@ -81,8 +81,8 @@ def read_config(path: Path, changes: Sequence[str] = (), *, gpu: bool = False) -
         UserError: it cannot be read, or says something that is not understood.
     """
     values = read_values(path, changes)
-    if values.keys() - _KEYS:
-        raise UserError(f"{path}: has {', '.join(sorted(values.keys() - _KEYS))}; known are {', '.join(sorted(_KEYS))}")
+    for key in sorted(values.keys() - _KEYS):
+        raise UserError(unknown_key(key, _KEYS, str(path)))
     if "phrases" in values and values.keys() & {"data", "searches"}:
         raise UserError(f"{path}: has [phrases], the text of which is an ablation's; leave [data] and [[searches]] out")
     phrases = None

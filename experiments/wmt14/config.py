@@ -99,7 +99,7 @@ def read_config(path: Path) -> Config:
         UserError: it cannot be read, or has an unknown key or a value of the wrong type.
     """
     values = read_values(path)
-    known = {item.name: item for item in fields(Config)}
+    known = [item.name for item in fields(Config)]
     for key in values:
         if key not in known:
             raise UserError(unknown_key(key, known, str(path)))

@@ -290,7 +290,7 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
     ("text", "message"),
     [
         ("title = 'x'", r"has no \[\[systems\]\]"),
-        ("[[system]]\nname = 'x'", "has system; known are"),
+        ("[[system]]\nname = 'x'", "did you mean `systems`"),
         ("[[systems]]\nname = 'x'\nextends = 'y'", "system `x` has no name of its own, or extends none"),
         ("[[systems]]\nname = 'x'\n[[systems]]\nname = 'x'", "system `x`"),
         ("[[searches]]\nbeem = 3\n[[systems]]\nname = 'x'", "did you mean `beam`"),
