@@ -103,16 +103,14 @@ def starting_weights(entry: NbestEntry, weights: Weights, new: Sequence[str]) ->
     return {label: start[label] for label in features}
 
 
-def tune_on_list(
-    candidates: Candidates, start: Weights, seeds: Sequence[int], *, restarts: int = 20, processes: int = 1
-) -> list[Tuning]:
-    """Return the weights that MERT finds on a list with each seed, and the BLEU of its best translations under them.
+def tune_on_list(candidates: Candidates, start: Weights, seed: int, *, restarts: int, processes: int = 1) -> Tuning:
+    """Return the weights that MERT finds on a list, and the BLEU of its best translations under them.
 
     Args:
         candidates: the list, made by `tuning.candidates.from_nbest`.
         start: weights to start from, of exactly the list's features in their order.
-        seeds: of the random restarts.
-        restarts: random starts of each seed's search.
+        seed: of the random restarts.
+        restarts: random starts of the search.
         processes: how many share the starts; the result is the same.
 
     Raises:
@@ -120,13 +118,10 @@ def tune_on_list(
         UserError: there are no candidates.
     """
     start_F = _vector(candidates, start)
-    tunings = []
-    for seed in seeds:
-        optimum = optimise(candidates, start_F[np.newaxis], restarts=restarts, seed=seed, processes=processes)
-        found = iter(optimum.weights_F.tolist())
-        weights = {label: [next(found) for _ in values] for label, values in start.items()}
-        tunings.append(Tuning(seed, weights, 100 * optimum.bleu))
-    return tunings
+    optimum = optimise(candidates, start_F[np.newaxis], restarts=restarts, seed=seed, processes=processes)
+    found = iter(optimum.weights_F.tolist())
+    weights = {label: [next(found) for _ in values] for label, values in start.items()}
+    return Tuning(seed, weights, 100 * optimum.bleu)
 
 
 def list_bleu(candidates: Candidates, weights: Weights) -> float:

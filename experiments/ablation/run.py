@@ -209,7 +209,7 @@ class Ablation:
             lists[part] = add_scores(list(read_nbest(path)), list(read_lines(source)), scorers)
         candidates = from_nbest(lists["dev"], read_references(self._references("dev")))
         start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))
-        [tuning] = tune_on_list(candidates, start, [seed], restarts=self._config.tuning.restarts)
+        tuning = tune_on_list(candidates, start, seed, restarts=self._config.tuning.restarts)
         best = best_of(rerank(lists["test"], tuning.weights), len(list(read_lines(self._prepared("test", "source")))))
         tokens = work / "test.tokens"
         write_lines(tokens, best)

@@ -152,11 +152,10 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     start = starting_weights(entries[0], start, [scorer.label for scorer in scorers])
     before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
     reporter.say(f"dev BLEU {before:.2f} with the ini's weights; the best choice from the list has about {oracle:.2f}")
-    started = time.monotonic()
+    started, processes = time.monotonic(), args.processes or available_cores()
     tunings = []
     for seed in args.seeds:
-        processes = args.processes or available_cores()
-        tunings += tune_on_list(candidates, start, [seed], restarts=args.restarts, processes=processes)
+        tunings.append(tune_on_list(candidates, start, seed, restarts=args.restarts, processes=processes))
         reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
     seconds["tuning"] = round(time.monotonic() - started, 1)
     best = max(tunings, key=lambda tuning: tuning.bleu)

@@ -317,7 +317,7 @@ def test_a_feature_that_knows_bleu_is_found() -> None:
     without, candidates = from_nbest(entries, references), from_nbest(told, references)
     start = starting_weights(told[0], weights, ["Oracle"])
     assert list_bleu(candidates, start) == list_bleu(without, starting_weights(entries[0], weights, []))
-    first, again, other = (tune_on_list(candidates, start, [seed], restarts=2)[0] for seed in (1, 1, 2))
+    first, again, other = (tune_on_list(candidates, start, seed, restarts=2) for seed in (1, 1, 2))
     assert first == again
     assert (first.seed, other.seed) == (1, 2)
     oracle = oracle_bleu(candidates)
