@@ -23,7 +23,7 @@ from phrasescore.lm.model_folder import load_language_model
 
 
 @dataclass(frozen=True)
-class Best:
+class _Best:
     """The task of finding the best translation."""
 
     needs_arcs: bool = False
@@ -65,7 +65,7 @@ def measure(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
 
 
 def _decode(ini: MosesIni, texts: list[Words]) -> dict[str, float]:
-    decoder, task = Decoder(ini, read_settings(ini), texts), Best()
+    decoder, task = Decoder(ini, read_settings(ini), texts), _Best()
     model = decoder.model
     neural = [feature for feature in model.context_features if isinstance(feature, NeuralLanguageModelFeature)]
     found: dict[str, float] = {}

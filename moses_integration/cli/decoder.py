@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moses_integration.decoder.graph import Derivation, SearchGraph
+from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, declare_model
 from moses_integration.decoder.output import details, nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, split_words
@@ -94,7 +94,7 @@ def _run(arguments: Sequence[str]) -> int:
     model = declare_model(ini)
     model.set_weights(_overwritten(ini, switches), "-weight-overwrite")
     if "show-weights" in switches:
-        sys.stdout.write(show_weights(model))
+        sys.stdout.write(_show_weights(model))
         return 0
     _refuse_sparse_weights(switches)
     settings = _settings(ini, switches)
@@ -147,7 +147,7 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
     return switches
 
 
-def show_weights(model: LogLinearModel) -> str:
+def _show_weights(model: LogLinearModel) -> str:
     """Return what `-show-weights` prints: features in Moses' order, six decimals (moses/Util.cpp)."""
     lines = []
     for feature in model.features:
@@ -157,7 +157,7 @@ def show_weights(model: LogLinearModel) -> str:
 
 
 @dataclass(frozen=True)
-class Printed:
+class _Printed:
     """What is written for one sentence."""
 
     best: bytes
@@ -166,7 +166,7 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Printing:
+class _Printing:
     """The task of writing a sentence's translation, n-best list and details."""
 
     trace: bool
@@ -181,23 +181,23 @@ class Printing:
         """Whether there are n-best lists to write."""
         return self.nbest > 0
 
-    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Printed:
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> _Printed:
         """Return what to write."""
         best = graph.best()
-        listed: list[Derivation] = graph.n_best(self.nbest, self.distinct) if self.nbest else []
+        listed = graph.n_best(self.nbest, self.distinct) if self.nbest else []
         entries = (nbest_entry(model, number, one, self.segmentation, self.alignment) for one in listed)
-        return Printed(
+        return _Printed(
             translation_line(best, self.trace) + b"\n",
             b"".join(entry.to_line() for entry in entries),
             details(model, sentence, best, graph.values_of_best()) if self.details else b"",
         )
 
 
-def _printing(switches: dict[str, list[str]]) -> Printing:
+def _printing(switches: dict[str, list[str]]) -> _Printing:
     listing = switches.get("n-best-list", [])
     if listing and (len(listing) < 2 or not listing[1].isdecimal()):
         raise UsageError("-n-best-list: needs a file and a size; give -n-best-list FILE SIZE [distinct]")
-    return Printing(
+    return _Printing(
         trace=_is_on(switches, "report-segmentation"),
         nbest=int(listing[1]) if listing else 0,
         distinct="distinct" in listing[2:],
@@ -207,7 +207,7 @@ def _printing(switches: dict[str, list[str]]) -> Printing:
     )
 
 
-def _write(results: Iterator[Printed], switches: dict[str, list[str]]) -> None:
+def _write(results: Iterator[_Printed], switches: dict[str, list[str]]) -> None:
     listing = switches.get("n-best-list", ["/dev/null"])[0]
     # An n-best list on standard output takes the place of the translations, as in Moses.
     to_stdout = listing in (STANDARD_STREAM, "/dev/stdout")

@@ -37,13 +37,13 @@ def nbest_entry(
     return NbestEntry(
         sentence,
         b" ".join(derivation.words),
-        format_features(printed_features(model, derivation.values_F)),
+        format_features(_printed_features(model, derivation.values_F)),
         format_number(derivation.score),
         tuple(extras),
     )
 
 
-def printed_features(model: LogLinearModel, values_F: Array) -> dict[str, list[float]]:
+def _printed_features(model: LogLinearModel, values_F: Array) -> dict[str, list[float]]:
     """Return the values of the features that n-best lists show: not of those that cannot be tuned."""
     return {f.label: values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
 

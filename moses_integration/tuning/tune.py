@@ -79,7 +79,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Listed:
+class _Listed:
     """Candidates of one sentence."""
 
     features_KF: Floats
@@ -88,21 +88,21 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Listing:
+class _Listing:
     """The task of listing a sentence's candidates with what BLEU counts of each."""
 
     size: int
     references: References
     needs_arcs: bool = True
 
-    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Listed:
+    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> _Listed:
         """Return the candidates; features that cannot be tuned are left out."""
         derivations = graph.n_best(self.size, distinct=True)
         values_KF = np.array([d.values_F[model.tuneable_F] for d in derivations]).reshape(len(derivations), -1)
         texts = [b" ".join(d.words) for d in derivations]
         # A sentence that could not be translated counts as an empty translation.
         statistics = bleu_statistics(self.references[number], texts or [b""])
-        return Listed(values_KF, statistics[: len(texts)], statistics[0])
+        return _Listed(values_KF, statistics[: len(texts)], statistics[0])
 
 
 class Tuner:
@@ -176,7 +176,7 @@ class Tuner:
 
     def _decode(self, weights_F: Floats) -> tuple[Candidates, float]:
         """Return the candidates under these weights, and the BLEU of the best of each sentence."""
-        listed = list(self._pool.run(Listing(self._settings.nbest, self._references), self._by_label(weights_F)))
+        listed = list(self._pool.run(_Listing(self._settings.nbest, self._references), self._by_label(weights_F)))
         names = component_names({one.label: range(one.width) for one in self._model.features if one.tuneable})
         candidates = Candidates.from_lists(
             names, [one.features_KF for one in listed], [one.statistics_K9 for one in listed]
