@@ -52,7 +52,7 @@ class EmbeddedToolkit:
         self._processes = processes
 
     def __str__(self) -> str:
-        return "embedded"
+        return self.name
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> TableCounts:
         """Make phrase and reordering table of an aligned corpus in a system folder."""

@@ -335,7 +335,7 @@ class MosesIni:
         for feature in self.features():
             for key in _PATHS & feature.arguments.keys():
                 if not Path(feature.arguments[key]).is_absolute():
-                    ini.set_argument(feature.label, key, str(_place(self.path_of(feature, key))))
+                    ini.set_argument(feature.label, key, str(_absolute(self.path_of(feature, key))))
         return ini
 
     def check_label(self, feature: FeatureLine) -> None:
@@ -353,7 +353,7 @@ class MosesIni:
 
     def _path_to(self, path: Path, before: str) -> str:
         """Return a path relative to the ini's folder if it lies there and what it replaces was relative too."""
-        path, folder = _place(path), self.folder.resolve()
+        path, folder = _absolute(path), self.folder.resolve()
         inside = path.is_relative_to(folder) and not Path(before).is_absolute()
         return str(path.relative_to(folder) if inside else path)
 
@@ -408,7 +408,7 @@ def _number(text: str) -> float:
     return number
 
 
-def _place(path: Path) -> Path:
+def _absolute(path: Path) -> Path:
     """Return an absolute path. A link to a file keeps its name: Moses tells compressed files by their suffix."""
     return path.parent.resolve() / path.name
 

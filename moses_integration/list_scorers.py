@@ -3,7 +3,8 @@
 A scorer sees a whole list at once, so networks get large batches, and each computes a thing once: all scorers that use
 one network share what it has computed.
 
-Array names: E entries of a list, K values of a feature, P distinct pairs of texts, 2 numbers of a pair.
+Array names: E entries of a list, K values of a feature, N pairs of texts of all entries, P distinct ones, 2 numbers of
+a pair.
 """
 
 from __future__ import annotations
@@ -162,15 +163,15 @@ class PairScorer:
     def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
         """Return the sums, [E, 1]."""
         numbers: dict[Pair, int] = {}
-        pair_of, pairs_E = array("q"), array("q")
+        pair_N, count_E = array("q"), array("q")
         for entry in entries:
             pairs = self.pairs_of(sentences[entry.sentence], entry)
-            pair_of.extend(numbers.setdefault(pair, len(numbers)) for pair in pairs)
-            pairs_E.append(len(pairs))
+            pair_N.extend(numbers.setdefault(pair, len(numbers)) for pair in pairs)
+            count_E.append(len(pairs))
         log_prob_P, symbols_P = self.scores(list(numbers)).T
         value_P = log_prob_P / symbols_P if self.per_word else log_prob_P
-        entry_of = np.repeat(np.arange(len(entries)), np.array(pairs_E))
-        sums_E: Floats = np.bincount(entry_of, value_P[np.array(pair_of)], minlength=len(entries)).astype(np.float64)
+        entry_N = np.repeat(np.arange(len(entries)), np.array(count_E))
+        sums_E: Floats = np.bincount(entry_N, value_P[np.array(pair_N)], minlength=len(entries)).astype(np.float64)
         return sums_E[:, np.newaxis]
 
 
@@ -308,7 +309,6 @@ def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path 
     Raises:
         UserError: a folder cannot be loaded.
     """
-
     from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
     from phrasescore.model_folder import load_model, network_kind
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,7 @@ class Probes:
             group += [number] * len(shared[number])
         return [table.inputs[input_] for input_ in chosen], np.array(group, np.int64)
 
-    def _draw(self, random: np.random.Generator, wanted: Any) -> list[tuple[bytes, bytes]]:
+    def _draw(self, random: np.random.Generator, wanted: Callable[[bytes, bytes], bool]) -> list[tuple[bytes, bytes]]:
         """Return random pairs of the table that are wanted."""
         found = []
         for pair in random.permutation(len(self._table.outputs)).tolist():
