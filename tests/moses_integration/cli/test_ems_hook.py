@@ -113,7 +113,7 @@ def test_the_line_with_another_last_column_is_named(
     assert f"{table}, line 41, field 3 (scores): ends in 2.72 where" in capsys.readouterr().err
 
 
-def test_replacing_does_not_go_with_keeping_faulty_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replacing_does_not_go_with_keeping_faulty_lines(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["annotate", str(MINI / "phrase-table.gz"), "-m", MODEL, "--replace-last", "1", "--on-error", "keep"]
     assert phrasescore(arguments) == 2
     assert "does not go with" in capsys.readouterr().err

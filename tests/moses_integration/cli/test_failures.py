@@ -168,7 +168,7 @@ def test_a_stopped_tuning_leaves_nothing(
     assert {path.name for path in tmp_path.iterdir()} == {"tmp", *(text.name for text in small_dev)}
 
 
-def test_a_closed_pipe_is_silent(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_silent() -> None:
     process = subprocess.Popen(
         command("decode", INI, "--prepared", "--source", str(MINI / "hard.en"), "--processes", "1", "-q"),
         stdout=subprocess.PIPE,

@@ -17,17 +17,12 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import details, translation_line
 from moses_integration.nbest import NbestEntry, read_nbest
 from tests.conftest import MINI
+from tests.moses_integration.cli.running import CRASH_WORDS
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
 INI = str(MINI / "moses.ini")
 WEIGHTS = {"U": [1.0], "W": [-1.0], "P": [0.2], "T": [0.5], "D": [0.3]}
 Capture = pytest.CaptureFixture[bytes]
-
-# experiment.perl takes a step for crashed if one of these stands in its standard error.
-CRASH = (
-    "error|killed|core dumped|can't read|no such file or directory|unknown option|died at|exit code|permission denied|"
-    "segmentation fault|abort|no space left on device|: not found|can't locate|unrecognized option|exception"
-)
 
 
 @pytest.fixture
@@ -244,7 +239,7 @@ def test_ignored_sections_are_told_of_in_words_that_are_no_crash(
     code, out, err = run(capfdbinary, "-f", ini, "-i", text)
     assert (code, out) == (0, decoded(capfdbinary, "-i", text))
     assert err == f"phrasescore-decoder: {ini}: [xml-input] is passed over by this decoder; remove it, or use Moses\n"
-    assert not re.search(CRASH, err, re.IGNORECASE)
+    assert not [word for word in CRASH_WORDS if word in err.lower().encode()]
     assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0")[2] == ""
 
 
@@ -256,7 +251,7 @@ def test_as_a_program(text: Path) -> None:
     assert done.stdout.splitlines() == [*(MINI / "decode/default.out").read_bytes().splitlines()[:8], b""]
 
 
-def test_a_search_that_failed_gives_an_empty_line(tmp_path: Path) -> None:
+def test_a_search_that_failed_gives_an_empty_line() -> None:
     none: Derivation | None = None
     model = LogLinearModel([], [], [], [])
     assert translation_line(none) == b""
