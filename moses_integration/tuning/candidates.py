@@ -1,4 +1,4 @@
-"""The n-best lists of a dev set as arrays, accumulated over the runs of tuning; Moses' files for them.
+"""The n-best lists of a dev set as arrays, accumulated over the runs of tuning; read from Moses' files, too:
 
     FEATURES_TXT_BEGIN_0 sentence lines columns LM0_0 WordPenalty0_0 ...
     -19.4909 -9
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -25,7 +25,7 @@ from moses_integration.nbest import ListFault, NbestEntry
 from moses_integration.tuning.bleu import STATISTICS, bleu_statistics
 from moses_integration.words import split_words
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import read_lines
 from phrasescore.phrases import Offsets, offsets_of
 
 Number = TypeVar("Number", int, float)
@@ -105,15 +105,6 @@ class Candidates:
             [np.concatenate([lists.statistics_C9[lists.of_sentence(s)] for lists in both]) for s in sentences],
         )
 
-    def write(self, features_path: Path, scores_path: Path) -> None:
-        """Write the two files that Moses' `mert` reads; the suffix says whether they are compressed.
-
-        Every number reads back as the same double.
-        """
-        header = "".join(f"{name} " for name in self.names)
-        _write_blocks(features_path, b"FEATURES", header, self.offsets, self.features_CF)
-        _write_blocks(scores_path, b"SCORES", "BLEU", self.offsets, self.statistics_C9)
-
 
 def component_names(features: Mapping[str, Sized]) -> tuple[str, ...]:
     """Return the names that Moses' `extractor` gives the components of features: label, `_`, number from 0.
@@ -159,7 +150,7 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
 
 
 def read_candidates(features_path: Path, scores_path: Path) -> Candidates:
-    """Read what Moses' `extractor`, or `Candidates.write`, wrote.
+    """Read what Moses' `extractor` wrote.
 
     Raises:
         UserError: a file is damaged or binary, has sparse features, or the two do not belong together.
@@ -246,21 +237,6 @@ def _read_blocks(path: Path, kind: bytes, parse: Callable[[bytes], Number]) -> I
                 "the file is damaged or was cut, make it again"
             )
         yield block
-
-
-def _write_blocks(
-    path: Path, kind: bytes, names: str, offsets: Offsets, values: NDArray[np.float64] | NDArray[np.int32]
-) -> None:
-    header = names.encode("utf-8", "surrogateescape")
-    with open_output(path) as stream:
-        for sentence, (start, end) in enumerate(pairwise(offsets.tolist())):
-            if start == end:
-                continue
-            stream.write(b"%s_TXT_BEGIN_0 %d %d %d %s\n" % (kind, sentence, end - start, values.shape[1], header))
-            for row in values[start:end].tolist():
-                # The shortest form that reads back as the same number, a whole number without its `.0`.
-                stream.write((" ".join(map(repr, row)) + " ").replace(".0 ", " ").encode() + b"\n")
-            stream.write(kind + b"_TXT_END_0\n")
 
 
 def _require_finite(features_KF: NDArray[np.float64], names: Sequence[str], where: str) -> None:

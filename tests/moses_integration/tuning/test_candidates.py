@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-import gzip
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.tuning.bleu import read_references
@@ -38,13 +34,6 @@ def candidates_of(*lists: Sequence[Row]) -> Candidates:
 
 
 ONE, TWO, THREE = (1,) * 9, (2,) * 9, (3,) * 9
-
-
-def test_moses_files_are_written_as_moses_writes_them(tmp_path: Path) -> None:
-    paths = tmp_path / "features.dat", tmp_path / "scores.dat.gz"
-    moses_list(2).write(*paths)
-    assert paths[0].read_bytes() == gzip.decompress((MINI / "mert/run2.features.dat.gz").read_bytes())
-    assert gzip.decompress(paths[1].read_bytes()) == gzip.decompress((MINI / "mert/run2.scores.dat.gz").read_bytes())
 
 
 def test_nbest_lists_are_scored_as_moses_scores_them() -> None:
@@ -82,23 +71,6 @@ def test_sentences_without_candidates() -> None:
     for both in (short.extended(long), long.extended(short)):
         assert [rows_of(both, s) for s in range(4)] == [[((3, 4), TWO)], [((1, 2), ONE)], [((5, 6), THREE)], []]
         assert both.offsets.tolist() == [0, 1, 2, 3]
-
-
-finite = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.lists(st.tuples(finite, finite), max_size=3), max_size=3), st.booleans())
-def test_every_number_reads_back(lists: list[list[tuple[float, float]]], compressed: bool) -> None:
-    candidates = candidates_of(*[[(row, ONE) for row in rows] for rows in lists], [((0.1, -1e-9), TWO)])
-    with tempfile.TemporaryDirectory() as folder:
-        paths = Path(folder, "f.gz" if compressed else "f"), Path(folder, "s")
-        candidates.write(*paths)
-        again = read_candidates(*paths)
-    assert again.names == candidates.names
-    assert again.offsets.tolist() == candidates.offsets.tolist()
-    assert again.features_CF.tolist() == candidates.features_CF.tolist()
-    assert again.statistics_C9.tolist() == candidates.statistics_C9.tolist()
 
 
 def test_sentences_may_come_in_any_order_and_in_parts(tmp_path: Path) -> None:
