@@ -12,7 +12,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.tuning.tune import Tuning, TuningSettings
 from phrasescore.errors import UserError
 
-Name = Literal["auto", "moses", "embedded"]
+ToolkitName = Literal["auto", "moses", "embedded"]
 Binary = Literal["compact", "probing"]
 """Binary forms of a phrase table: PhraseDictionaryCompact and ProbingPT."""
 Say = Callable[[str], None]
@@ -57,7 +57,7 @@ class Toolkit(Protocol):
         ...
 
 
-def choose_toolkit(name: Name, processes: int | None = None, binary: Binary | None = None) -> Toolkit:
+def choose_toolkit(name: ToolkitName, processes: int | None = None, binary: Binary | None = None) -> Toolkit:
     """Return a toolkit; `auto` is Moses where it is installed. `binary` lets it decode with binary tables.
 
     Raises:

@@ -13,7 +13,7 @@ from moses_integration.build.alignment import METHODS
 from moses_integration.build.language_model import ORDERS
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.build.prepare import Casing
-from moses_integration.toolkit import Name
+from moses_integration.toolkit import ToolkitName
 from phrasescore.configuration import check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
 
@@ -61,7 +61,7 @@ class ScoringSection:
 class Config:
     """An ablation."""
 
-    toolkit: Name = "embedded"
+    toolkit: ToolkitName = "embedded"
     seeds: tuple[int, ...] = (1, 2, 3)
     rows: tuple[Row, ...] = WHOLE
     data: DataSection = field(default_factory=DataSection)
@@ -115,8 +115,8 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
             raise UserError(unknown_key(key, known, str(path)))
         if key not in ("toolkit", "seeds", "rows") and not isinstance(value, dict):
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
-    if values.get("toolkit", "auto") not in choices(Name):
-        raise UserError(f"{path}: toolkit is {values['toolkit']!r}; choose one of {', '.join(choices(Name))}")
+    if values.get("toolkit", "auto") not in choices(ToolkitName):
+        raise UserError(f"{path}: toolkit is {values['toolkit']!r}; choose one of {', '.join(choices(ToolkitName))}")
     if not _are_distinct(values.get("seeds", [1]), int) or min(values.get("seeds", [1])) < 0:
         raise UserError(f"{path}: seeds is {values['seeds']!r}; give different whole numbers, as in [1, 2, 3]")
     if not _are_distinct(values.get("rows", ["baseline"]), str):

@@ -9,7 +9,7 @@ from typing import Any
 from experiments.toml import command_options, read_values
 from moses_integration.build.language_model import ORDERS
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
-from moses_integration.toolkit import Name
+from moses_integration.toolkit import ToolkitName
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
 
@@ -43,7 +43,7 @@ class AlignmentSection:
 class TablesSection:
     """Phrase and reordering table."""
 
-    toolkit: Name = option("auto", "what extracts and scores")
+    toolkit: ToolkitName = option("auto", "what extracts and scores")
     longest_phrase: int = option(LONGEST_PHRASE, "words of a phrase", minimum=1, maximum=LONGEST_PHRASE)
     limit: int = option(100, "translations of a source phrase that the filtered table keeps", minimum=1)
     draw: float = option(1.0, "share of the table that the network is trained on", minimum=0, maximum=1)
@@ -53,7 +53,7 @@ class TablesSection:
 class TuningSection:
     """How each row is tuned and decoded."""
 
-    toolkit: Name = option("embedded", "of all rows")
+    toolkit: ToolkitName = option("embedded", "of all rows")
     processes: int = option(2, "that decode; each holds the filtered tables", minimum=1)
     nbest: int = option(100, "distinct translations of a list", minimum=1)
     iterations: int = option(10, "decodings at most", minimum=1)
