@@ -28,7 +28,7 @@ from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import Decoder
-from moses_integration.decoder.settings import DecoderSettings, read_settings
+from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import score
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
@@ -193,7 +193,7 @@ def decode(ini: MosesIni, sentences: Sequence[Words], pop_limit: int | None = No
     """Translate sentences, without a pop limit with the one of our own settings."""
     settings = read_settings(ini)
     if pop_limit is not None:
-        settings = DecoderSettings(replace(settings.search, pop_limit=pop_limit))
+        settings = replace(settings, search=replace(settings.search, pop_limit=pop_limit))
     started = time.process_time()
     decoder = Decoder(ini, settings, sentences)
     loaded = time.process_time()

@@ -62,11 +62,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _annotate(args: argparse.Namespace) -> int:
     """Train a network if there is none, and put its scores into the table; return the exit code."""
+    from phrasescore.model_folder import WEIGHTS
+
     table = f"{args.input}.gz"
     # Loaded by the commands, so that what fails in one of them ends below, where EMS is told.
     plugins = [word for path in args.plugin_files for word in ("--plugin", str(path))]
     # A folder without weights may hold a training run that was stopped; the same command resumes it.
-    if args.train is not None and not (args.model / "weights.safetensors").exists():
+    if args.train is not None and not (args.model / WEIGHTS).exists():
         code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *shlex.split(args.train)])
         if code:
             return code

@@ -69,10 +69,10 @@ class NgramCache:
 
     def add(self, keys_Q: Keys, scores_Q: Scores) -> None:
         """Remember scores; of several n-grams of one call that fall on one entry, one is remembered."""
-        sets_Q = self._set_of(keys_Q)
+        sets_Q, tags_Q = self._set_of(keys_Q), _tag_of(keys_Q)
         is_free_QW = self._entries_SW[sets_Q] == 0
-        way_Q = np.where(is_free_QW.any(axis=1), is_free_QW.argmax(axis=1), _tag_of(keys_Q) % np.uint64(_WAYS))
-        entries_Q = (_tag_of(keys_Q) << _HALF) | scores_Q.view(np.uint32).astype(np.uint64)
+        way_Q = np.where(is_free_QW.any(axis=1), is_free_QW.argmax(axis=1), tags_Q % np.uint64(_WAYS))
+        entries_Q = (tags_Q << _HALF) | scores_Q.view(np.uint32).astype(np.uint64)
         self._entries_SW[sets_Q, way_Q.astype(np.intp)] = entries_Q
 
     def _set_of(self, keys_Q: Keys) -> NDArray[np.intp]:
