@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.options import (
     add_processes_option,
@@ -123,23 +123,13 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.nbest import ListFault, write_nbest
     from moses_integration.processes import available_cores
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
-    from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.candidates import from_nbest
-    from moses_integration.tuning.tune import check_dev_set
-    from phrasescore.files import read_lines, sha256_of, write_atomically
+    from phrasescore.files import write_atomically
 
     if args.ini is None:
         raise UsageError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
     ini = MosesIni.read(args.ini)
-    with work_folder(None) as folder:
-        source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
-        references = read_references(
-            [
-                prepare_text(ini, "target", path, folder / f"reference{number}", args.prepared)
-                for number, path in enumerate(args.reference)
-            ]
-        )
-    check_dev_set(source, references, (args.source, args.reference[0]))
+    source, references = _read_dev_set(args, ini)
     entries = _read_list(args, source, reporter)
     if not entries:
         raise ListFault("is empty; check what the decoder reported")
@@ -163,12 +153,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     report = {
         "schema": SCHEMA,
         "version": __version__,
-        "ini": str(args.ini.resolve()),
-        "scorers": [
-            {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
-            for one, scorer in zip(args.scorers, scorers, strict=True)
-        ],
-        "backoff": backoff and {"path": str(backoff.resolve()), "sha256": sha256_of(backoff)},
+        **_rests_on(args, scorers, backoff),
         "list": {"path": str(args.nbest), "sentences": len(source), "entries": len(entries)},
         "settings": {"seeds": args.seeds, "restarts": args.restarts},
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
@@ -180,6 +165,37 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         write_nbest(args.nbest_output, rerank(entries, best.weights))
     write_atomically(args.output, json.dumps(report, indent=2).encode() + b"\n")
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
+
+
+def _read_dev_set(args: argparse.Namespace, ini: MosesIni) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
+    """Return source and references of the dev set, prepared."""
+    from moses_integration.tuning.bleu import read_references
+    from moses_integration.tuning.tune import check_dev_set
+    from phrasescore.files import read_lines
+
+    with work_folder(None) as folder:
+        source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
+        prepared = [
+            prepare_text(ini, "target", path, folder / f"reference{number}", args.prepared)
+            for number, path in enumerate(args.reference)
+        ]
+        references = read_references(prepared, args.reference)
+    check_dev_set(source, references, (args.source, args.reference[0]))
+    return source, references
+
+
+def _rests_on(args: argparse.Namespace, scorers: Sequence[ListScorer], backoff: Path | None) -> dict[str, Any]:
+    """Return the files that the weights depend on besides the list and the dev set, with their hashes."""
+    from phrasescore.files import sha256_of
+
+    return {
+        "ini": str(args.ini.resolve()),
+        "scorers": [
+            {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
+            for one, scorer in zip(args.scorers, scorers, strict=True)
+        ],
+        "backoff": backoff and {"path": str(backoff.resolve()), "sha256": sha256_of(backoff)},
+    }
 
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:

@@ -29,17 +29,22 @@ Statistics = NDArray[np.integer]
 Ngram = tuple[bytes, ...]
 
 
-def read_references(paths: Sequence[Path]) -> list[tuple[bytes, ...]]:
+def read_references(paths: Sequence[Path], names: Sequence[Path] = ()) -> list[tuple[bytes, ...]]:
     """Return the references of each sentence; each file holds one reference per line.
+
+    Args:
+        paths: the files.
+        names: what messages call them, if not by their paths.
 
     Raises:
         UserError: the files differ in length.
     """
     columns = [list(read_lines(path)) for path in paths]
-    for path, column in zip(paths, columns, strict=True):
+    names = names or paths
+    for name, column in zip(names, columns, strict=True):
         if len(column) != len(columns[0]):
             raise UserError(
-                f"{path}: has {len(column)} lines where {paths[0]} has {len(columns[0])}; "
+                f"{name}: has {len(column)} lines where {names[0]} has {len(columns[0])}; "
                 "give reference files with a line for each sentence"
             )
     return list(zip(*columns, strict=True))

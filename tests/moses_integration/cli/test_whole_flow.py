@@ -85,6 +85,8 @@ def test_a_dev_set_that_teaches_nothing_is_told_of(
     reference.write_text("x\n" * 11)
     assert main(tune) == 1
     assert f"{reference}: has 11 lines where {plain_texts}/dev.en has 12; give a " in capsys.readouterr().err
+    assert main([*tune, "--reference", str(reference), str(plain_texts / "dev.fr")]) == 1
+    assert f"{plain_texts}/dev.fr: has 12 lines where {reference} has 11; give ref" in capsys.readouterr().err
     reference.write_text("x\n" * 12)
     assert main(tune) == 0
     assert "no translation has 4 words in a row as its reference has them, so BLEU is 0" in capsys.readouterr().err
