@@ -257,7 +257,11 @@ class MosesIni:
         self._replace(self.feature(label).row, rf"[ \t]+{re.escape(key)}=[^{_TRIMMED}]*", "")
 
     def set_kind(self, label: str, kind: str) -> None:
-        """Let a feature be of another class of Moses."""
+        """Let a feature be of another class of Moses.
+
+        Raises:
+            UserError: there is no such feature.
+        """
         feature = self.feature(label)
         self._replace(feature.row, rf"(?<![^ \t]){re.escape(feature.kind)}(?=[ \t]|[{_TRIMMED}]*$)", kind)
 

@@ -60,7 +60,10 @@ class Preparation:
     def apply(self, lines: Iterable[bytes], truecaser: Truecaser | None = None) -> Iterator[bytes]:
         """Return the lines prepared, in several processes when there are many.
 
-        Bytes that are not UTF-8 pass through. The truecaser goes with casing `true` and with no other.
+        Bytes that are not UTF-8 pass through.
+
+        Raises:
+            ValueError: there is a truecaser and the casing is not `true`, or none and it is.
         """
         if (truecaser is not None) != (self.casing == "true"):
             raise ValueError(f"casing `{self.casing}` {'without' if truecaser is None else 'with'} a truecaser")

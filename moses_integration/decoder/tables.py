@@ -44,7 +44,8 @@ class PhraseTable:
         """Return the translations of a phrase, in the table's order.
 
         Raises:
-            UserError: one of the lines has another number of scores than the feature, or a score is no probability.
+            UserError: one of the lines is malformed, has another number of scores than the feature, or a score that is
+                no probability.
         """
         return [self._parse(row, rest) for row, rest in self._lines.get(b" ".join(source), ())]
 
