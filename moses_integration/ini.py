@@ -26,6 +26,9 @@ _DEFAULT_WEIGHT = 1.0
 _PATHS = {"path", "backoff", "cache"}
 """Arguments that are files or folders."""
 
+Weights = Mapping[str, Sequence[float]]
+"""Weights of features by label."""
+
 LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 """Labels that mert-moses.pl can read back from an n-best list; one with `_` is a sparse feature to it."""
 
@@ -217,7 +220,7 @@ class MosesIni:
             del self.lines[row]
         self._append(section, value)
 
-    def set_weights(self, weights: Mapping[str, Sequence[float]]) -> None:
+    def set_weights(self, weights: Weights) -> None:
         """Replace the weights of these labels; a label without a line gets one."""
         rows = {_words(value)[0][:-1]: row for row, value in self._rows("weight")}
         for label, numbers in weights.items():

@@ -8,7 +8,7 @@ Features that stand in the ini but not in the list, as UnknownWordPenalty, have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import split_words
+from moses_integration.ini import Weights
 from moses_integration.list_scorers import ListScorer
 from moses_integration.nbest import ListFault, NbestEntry, format_number
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
@@ -23,9 +24,6 @@ from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import evaluate, optimise
 from moses_integration.tuning.tune import Tuning
 from phrasescore.errors import UserError
-
-Weights = Mapping[str, Sequence[float]]
-"""Weights by label."""
 
 
 def add_scores(

@@ -22,10 +22,10 @@ from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, split_words
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import ScorerChoice, load_scorers
 from moses_integration.nbest import NbestEntry
-from moses_integration.rescoring import Weights, add_scores, best_of, rerank
+from moses_integration.rescoring import add_scores, best_of, rerank
 from phrasescore.device import choose_device
 
 Json = dict[str, Any]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from experiments.ablation.rows import Row
+from moses_integration.ini import Weights
 
 _MOSES_SCORES = (
     "source given target",
@@ -16,7 +17,7 @@ _MOSES_SCORES = (
 _COLUMN_NAMES = {"rnn": "network", "ensemble": "network", "reverse": "network, source given target"}
 
 
-def tuned_weights(row: str, seeds: Sequence[Mapping[str, Sequence[float]]]) -> Iterator[tuple[str, list[float]]]:
+def tuned_weights(row: str, seeds: Sequence[Weights]) -> Iterator[tuple[str, list[float]]]:
     """Yield the name of each tuned weight with its value for each seed.
 
     Args:

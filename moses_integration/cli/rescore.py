@@ -25,7 +25,7 @@ from phrasescore.cli.options import add_device_options, add_plugin_option, add_q
 from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
-    from moses_integration.ini import MosesIni
+    from moses_integration.ini import MosesIni, Weights
     from moses_integration.list_scorers import ListScorer, ScorerChoice
     from moses_integration.nbest import NbestEntry
 
@@ -316,7 +316,7 @@ def _read_list(args: argparse.Namespace, source: Sequence[bytes], reporter: Repo
     return entries
 
 
-def _weights_of_list(args: argparse.Namespace, ini: MosesIni, entry: NbestEntry) -> Mapping[str, Sequence[float]]:
+def _weights_of_list(args: argparse.Namespace, ini: MosesIni, entry: NbestEntry) -> Weights:
     """Return the ini's weights of the features of an entry as it was decoded.
 
     Raises:

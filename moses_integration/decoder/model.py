@@ -10,7 +10,7 @@ Shapes: T translations of one source phrase, F components of all features, K com
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ from moses_integration.decoder.phrases import (
 )
 from moses_integration.decoder.reordering import Distortion, JumpFeature, LexicalReordering
 from moses_integration.decoder.tables import PhraseTable, phrases_of
-from moses_integration.ini import FeatureLine, MosesIni
+from moses_integration.ini import FeatureLine, MosesIni, Weights
 from phrasescore.errors import UserError
 
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
@@ -115,7 +115,7 @@ class LogLinearModel:
         weights_X: Array = self.weights_F[self.context_columns]
         return weights_X
 
-    def set_weights(self, weights: Mapping[str, Sequence[float]], origin: str = "weights") -> None:
+    def set_weights(self, weights: Weights, origin: str = "weights") -> None:
         """Set the weights of some features; `origin` says where they come from, in messages.
 
         Raises:

@@ -6,7 +6,7 @@ Processes are spawned, not forked: a forked child may inherit a locked lock from
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
@@ -18,13 +18,12 @@ from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.phrases import Words
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, Weights
 from moses_integration.processes import available_cores, worker_pool
 from phrasescore.errors import UserError
 
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
-Weights = Mapping[str, Sequence[float]]
 
 _CHUNK = 8
 """Sentences that a process takes at a time: few enough to share the work evenly."""
