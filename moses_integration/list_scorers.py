@@ -100,15 +100,13 @@ class PairScores:
         Raises:
             UserError: the network is damaged.
         """
-        from phrasescore.scoring.engine import DamagedWeightsError
-
         # Neighbours in a batch share the states of their common beginnings.
         new = sorted(set(pairs) - self._known.keys())
         if new:
             try:
                 scores = self.engine.score(self.engine.encode([s for s, _ in new], [t for _, t in new]))
-            except DamagedWeightsError as error:
-                raise UserError(f"{self.name}: {error}; the weights are damaged, train the network again") from error
+            except UserError as error:
+                raise UserError(f"{self.name}: {error}") from error
             numbers = zip(scores.log_prob.tolist(), scores.symbols.tolist(), strict=True)
             self._known.update(zip(new, numbers, strict=True))
             self._words += int(scores.symbols.sum()) - len(new)

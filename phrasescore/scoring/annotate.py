@@ -12,12 +12,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.pairs import orient
 from phrasescore.scoring.background import read_ahead, write_behind
 from phrasescore.scoring.columns import count_column, score_column
-from phrasescore.scoring.engine import DamagedWeightsError, EncodedPairs, Scorer, Scores
+from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.entry import Entry, LineFault, cut_line, quote
 from phrasescore.table.reader import Chunk, FaultyLine, TableReader
 
@@ -85,8 +84,8 @@ def annotate(
         progress: called after each chunk with the counts so far and the share of the input read.
 
     Raises:
-        UserError: the table is faulty or cannot be read, or the output cannot be written; then there is no
-            output, and an old one is as it was.
+        UserError: the table is faulty or cannot be read, the network is damaged, or the output cannot be written;
+            then there is no output, and an old one is as it was.
     """
     if output is None:
         return _run(reader, lambda lines: None, scorer, columns, only_sources, progress)
@@ -133,7 +132,7 @@ def _run(
 
     with contextlib.closing(read_ahead(encoded())) as chunks, write_behind(write_chunk) as hand_over:
         for chunk, pairs in chunks:
-            hand_over((chunk, _score(scorer, pairs, reader)))
+            hand_over((chunk, scorer.score(pairs)))
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.columns_before = reader.columns
     if reader.columns is not None:
@@ -152,13 +151,6 @@ def _without(entry: Entry, last: str, reader: TableReader, number: int) -> Entry
         )
         raise reader.error(FaultyLine(b" ||| ".join(entry[:2]), number, fault))
     return entry._replace(scores=others)
-
-
-def _score(scorer: Scorer, pairs: EncodedPairs, reader: TableReader) -> Scores:
-    try:
-        return scorer.score(pairs)
-    except DamagedWeightsError as error:
-        raise UserError(f"{reader.path}: {error}; its weights are damaged, train it again") from error
 
 
 def new_columns(scores: Scores, columns: Columns, scorer: Scorer, counts: Counts) -> list[bytes]:

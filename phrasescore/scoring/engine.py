@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device
+from phrasescore.errors import UserError
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import orient
@@ -56,10 +57,6 @@ class Scores:
     unknown_source: NDArray[np.int64]
     """Source words the network does not know; source and target as the network sees them."""
     unknown_target: NDArray[np.int64]
-
-
-class DamagedWeightsError(Exception):
-    """The network computes something that is not a number."""
 
 
 class Scorer:
@@ -102,11 +99,11 @@ class Scorer:
         """Score encoded pairs.
 
         Raises:
-            DamagedWeightsError: a score is not a number.
+            UserError: a score is not a number.
         """
         log_prob = self._score_all(pairs)
         if not np.isfinite(log_prob).all():
-            raise DamagedWeightsError("the network gives scores that are not numbers")
+            raise UserError("the network gives scores that are not numbers; its weights are damaged, train it again")
         return Scores(
             log_prob=_put_back(log_prob, pairs.order),
             symbols=_put_back(pairs.targets.lengths + 1, pairs.order),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import phrasescore
 from tests.conftest import DATA, MINI
@@ -280,6 +281,17 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
     assert "is not the vocabulary the network was trained with" in error_of(run(*arguments))
     (folder / "config.json").write_text("{")
     assert "is not JSON" in error_of(run(*arguments))
+
+
+@pytest.mark.parametrize("command", ["annotate", "score"])
+def test_scores_that_are_no_numbers_are_one_sentence(tmp_path: Path, command: str) -> None:
+    model, text = tmp_path / "model", tmp_path / "text"
+    shutil.copytree(MODEL, model)
+    weights = load_file(model / "weights.safetensors")
+    save_file({name: tensor * 1e30 for name, tensor in weights.items()}, model / "weights.safetensors")
+    text.write_bytes(b"the ||| le ||| 1\n" if command == "annotate" else b"the\tle\n")
+    message = "the network gives scores that are not numbers; its weights are damaged, train it again"
+    assert error_of(run(command, text, "-m", model)) == f"phrasescore {command}: {message}"
 
 
 @pytest.mark.parametrize("command", ["", "train", "annotate", "score", "check"])

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phrasescore.device import choose_device
+from phrasescore.errors import UserError
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
-from phrasescore.scoring.engine import DamagedWeightsError, Scorer
+from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
 from tests.conftest import DATA, MINI, TINY
@@ -153,7 +154,7 @@ def test_damaged_weights_are_noticed() -> None:
     scorer = make_scorer()
     with torch.no_grad():
         scorer.model.network.encoder.embedding.words.weight.fill_(float("nan"))
-    with pytest.raises(DamagedWeightsError, match="not numbers"):
+    with pytest.raises(UserError, match="not numbers"):
         score(scorer, [(b"a", b"b")])
 
 
