@@ -180,7 +180,7 @@ def _read_sides(
     digest = hashlib.sha256()
     lines, has_counts = 0, True
     for chunk in TableReader(table):
-        counts = [entry.joint_count() for entry in chunk.entries]
+        counts = [entry.occurrences("pair") for entry in chunk.entries]
         has_counts = has_counts and None not in counts
         joint = np.array([1.0 if value is None else value for value in counts], np.float32)
         phrases = [entry.source for entry in chunk.entries], [entry.target for entry in chunk.entries]

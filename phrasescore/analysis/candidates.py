@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from phrasescore.analysis.loaded_table import table_probability
 from phrasescore.pairs import Direction, orient
-from phrasescore.table.entry import Entry
+from phrasescore.table.entry import Counted
 from phrasescore.table.reader import TableReader
 
 
@@ -33,6 +33,7 @@ def look_up(
         others: how many other inputs to return; of equally frequent ones a sample that does not depend on their order.
     """
     candidates: list[Candidate] = []
+    side: Counted = "source" if direction == "target-given-source" else "target"
 
     def inputs() -> Iterator[tuple[float, int, bytes]]:
         previous = None
@@ -42,20 +43,9 @@ def look_up(
                 if input_ == phrase:
                     candidates.append(Candidate(output, table_probability(entry, direction, reader)))
                 elif input_ != previous:
-                    yield _input_count(entry, direction), zlib.crc32(input_), input_
+                    yield entry.occurrences(side) or 0.0, zlib.crc32(input_), input_
                 previous = input_
 
     # A table is grouped by source, so as inputs targets come again and again; those that meet in the heap are merged.
     frequent = heapq.nlargest(others, inputs())
     return candidates, list(dict.fromkeys(phrase for _, _, phrase in frequent))
-
-
-def _input_count(entry: Entry, direction: Direction) -> float:
-    """Return how often the input was extracted, 0 if the table does not say."""
-    fields = entry.other_fields()
-    counts = fields[1].split(b" ") if len(fields) > 1 else []
-    if len(counts) < 2:
-        return 0.0
-    # Moses' order: target count, source count, joint count.
-    source_and_target = (float(counts[1] or b"0"), float(counts[0] or b"0"))
-    return orient(source_and_target, direction)[0]

@@ -67,7 +67,7 @@ def load_table(reader: TableReader, direction: Direction) -> LoadedTable:
     for chunk in reader:
         for entry in chunk.entries:
             input_, output = orient((entry.source, entry.target), direction)
-            count = entry.joint_count()
+            count = entry.occurrences("pair")
             found = (output, table_probability(entry, direction, reader), 1.0 if count is None else count)
             pairs.setdefault(input_, []).append(found)
     if not pairs:

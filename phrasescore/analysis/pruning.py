@@ -106,7 +106,7 @@ def judge_table(table: Path, judge: Judge) -> JudgedTable:
         entries = chunk.entries
         scores.append(judge(entries).astype(np.float32))
         symbols.append(np.array([sum(1 for word in e.target.split(b" ") if word) + 1 for e in entries], np.int32))
-        joint = [entry.joint_count() for entry in entries]
+        joint = [entry.occurrences("pair") for entry in entries]
         counts.append(np.array([1.0 if count is None else count for count in joint], np.float32))
         sizes.add([entry.source for entry in entries])
     offsets = offsets_of(np.array(sizes.lengths, np.int64))

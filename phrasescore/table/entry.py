@@ -9,9 +9,12 @@ no-break space or U+2028 is part of a word. Moses' loader: moses/TranslationMode
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 SEPARATOR = b" ||| "
+Counted = Literal["target", "source", "pair"]
+_COUNTS = get_args(Counted)
+"""What the numbers of the counts field count, in their order."""
 
 
 class LineFault(ValueError):
@@ -57,12 +60,12 @@ class Entry(NamedTuple):
         fields[-1] = fields[-1].removesuffix(b"|||")
         return fields
 
-    def joint_count(self) -> float | None:
-        """Return how often the pair was extracted (third number of the counts field), None without one."""
+    def occurrences(self, of: Counted) -> float | None:
+        """Return how often the target, the source or the pair was extracted, None if the table does not say."""
         fields = self.other_fields()
         counts = fields[1].split(b" ") if len(fields) > 1 else []
         try:
-            count = float(counts[2])
+            count = float(counts[_COUNTS.index(of)])
         except (IndexError, ValueError):
             return None
         return count if 0 <= count < math.inf else None

@@ -81,3 +81,10 @@ def test_a_table_without_counts(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| x ||| 1 1 0.5 1\nb ||| y ||| 1 1 1 1\nb ||| z ||| 1 1 1 1\n")
     assert look_up(TableReader(tmp_path / "table"), "target-given-source", b"a", 5)[1] == [b"b"]
     assert load_table(TableReader(tmp_path / "table"), "target-given-source").count_P.tolist() == [1, 1, 1]
+
+
+def test_counts_that_are_no_numbers_count_nothing(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(
+        b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| n/a n/a 1\nb ||| y ||| 1 1 1 1 ||| 0-0 ||| 1 2 1\n"
+    )
+    assert look_up(TableReader(tmp_path / "table"), "target-given-source", b"c", 5)[1] == [b"b", b"a"]

@@ -16,7 +16,7 @@ def test_the_fields_of_a_line() -> None:
     assert entry.scores == b"0.5 1 0.25 2.718"
     assert entry.score_count() == 4
     assert entry.other_fields() == [b"0-0 1-2 2-1", b"4 2 2", b""]
-    assert entry.joint_count() == 2
+    assert (entry.occurrences("target"), entry.occurrences("source"), entry.occurrences("pair")) == (4, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_brackets_inside_words_are_words() -> None:
     assert parse_line(b"a[1] ||| [ ||| 0.5\n").source == b"a[1]"
 
 
-def test_a_pair_without_counts_has_no_joint_count() -> None:
-    assert parse_line(b"a ||| b ||| 0.5\n").joint_count() is None
-    assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4\n").joint_count() is None
-    assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4 nan\n").joint_count() is None
-    assert parse_line(b"a ||| b ||| 0.5  ||| 0-0 ||| 3 4 7\n").joint_count() == 7
+def test_a_pair_without_counts() -> None:
+    assert parse_line(b"a ||| b ||| 0.5\n").occurrences("pair") is None
+    assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4\n").occurrences("pair") is None
+    assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4 nan\n").occurrences("pair") is None
+    assert parse_line(b"a ||| b ||| 0.5  ||| 0-0 ||| 3 4 7\n").occurrences("pair") == 7
 
 
 def test_quotes_are_printable_and_short() -> None:
