@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
+from phrasescore.files import display_name
 from phrasescore.phrases import Ids, Phrases, offsets_of
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import Vocabulary, count_words
@@ -194,9 +195,9 @@ def _read_sides(
         lines += chunk.lines_read
         progress(lines, chunk.share_read)
     if config.weight_by_count and not has_counts:
-        raise UserError(f"{table}: has lines without joint counts; leave --weight-by-count out")
+        raise UserError(f"{display_name(table)}: has lines without joint counts; leave --weight-by-count out")
     if not lines:
-        raise UserError(f"{table}: holds no phrase pairs; give a phrase table of at least one line")
+        raise UserError(f"{display_name(table)}: holds no phrase pairs; give a phrase table of at least one line")
     if vocabularies is None:
         vocabularies = choose_vocabularies(sides, config)
     coverage = [v.coverage(side.word_counts()) for v, side in zip(vocabularies, sides, strict=True)]

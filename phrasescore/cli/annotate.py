@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         scorer = load_scorer(args)
         sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
         models = ", ".join(map(str, args.models))
-        reporter.say(f"scoring {args.table} with {models} on {scorer.device}")
+        reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
         reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)
         with reporter.task("annotating") as task:
 

@@ -25,6 +25,7 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import display_name, read_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,7 +99,6 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.analysis.candidates import look_up
     from phrasescore.analysis.gates import encoder_gates
     from phrasescore.analysis.gates_picture import draw
-    from phrasescore.files import read_lines
     from phrasescore.pictures import check_picture
     from phrasescore.table.reader import TableReader
 
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     others: list[bytes] = []
     table = args.table or (None if args.phrases else _table_of(args.models[0], reporter))
     if table:
-        reporter.say(f"reading {table}")
+        reporter.say(f"reading {display_name(table)}")
         candidates, others = look_up(TableReader(table), scorer.model.direction, phrase, args.among)
     if args.phrases:
         others = [line for line in dict.fromkeys(read_lines(args.phrases)) if line.strip(b" ") and line != phrase]

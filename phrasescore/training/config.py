@@ -36,4 +36,6 @@ class TrainingConfig:
     evaluate_every: int = option(
         1000, "updates between evaluations on the held-out data; 0 for one at the end of each pass", minimum=0
     )
-    seed: int = option(1, "seed of the weights, the held-out data and the order of the batches", minimum=0)
+    seed: int = option(
+        1, "seed of the weights, the held-out data and the order of the batches", minimum=0, maximum=(1 << 32) - 1
+    )

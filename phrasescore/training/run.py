@@ -16,6 +16,7 @@ import torch
 from phrasescore.configuration import Section
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import display_name
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_description
 from phrasescore.nn.attention import ATTENTIONS
 from phrasescore.nn.config import ModelConfig
@@ -103,7 +104,7 @@ def prepare(
         data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
         if not len(lines):
-            raise UserError(f"{table}: leaves no pairs to train on; hold out less or give a larger table")
+            raise UserError(f"{display_name(table)}: leaves no pairs to train on; hold out less or give a larger table")
         other = None
         if validation is not None:
             vocabularies = data.source_vocabulary, data.target_vocabulary

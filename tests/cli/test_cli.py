@@ -132,6 +132,11 @@ def test_errors_are_one_sentence(small_table: Path, tmp_path: Path, arguments: l
     assert message in error_of(run(*arguments))
 
 
+def test_standard_input_has_a_name(tmp_path: Path) -> None:
+    message = "standard input: holds no phrase pairs; give a phrase table of at least one line"
+    assert message in error_of(run("train", "-", "-o", tmp_path / "rnn", stdin=b""))
+
+
 def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
     for arguments in ([], ["fly"], ["annotate", str(small_table)], ["train", "x", "-o", "y", "--hidden", "many"]):
         done = run(*arguments)
@@ -144,6 +149,7 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
     [
         (["train", "TABLE", "--batch-size", "0"], "batch_size is 0; give at least 1"),
         (["train", "TABLE", "--max-minutes", "0"], "max_minutes is 0.0; give at least"),
+        (["train", "TABLE", "--seed", "4294967296"], "seed is 4294967296; give at most 4294967295"),
         (["annotate", "TABLE", "-m", MODEL, "--replace-last", "1", "--on-error", "keep"], "does not go with --on-err"),
     ],
 )
