@@ -12,6 +12,7 @@ import pytest
 
 from phrasescore.cli import main
 from tests.cli.test_cli import ENVIRONMENT
+from tests.conftest import MINI
 
 DOCUMENT = (Path(__file__).parents[1] / "docs/plugins.md").read_text()
 SIZES = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --warmup-updates 0 --device cpu"
@@ -107,3 +108,17 @@ def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path
 def test_a_plugin_is_a_python_file(small_table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-m", "model", "--plugin", str(small_table)]) == 1
     assert "is not a Python file; give one that ends in .py" in capfd.readouterr().err
+
+
+def test_a_language_model_is_resumed_with_the_same_plugin_only(tmp_path: Path) -> None:
+    plugin = tmp_path / "momentum.py"
+    plugin.write_text(
+        "import torch\nfrom phrasescore.training.optimisers import register_optimiser\n"
+        "register_optimiser('momentum')(lambda p, config: torch.optim.SGD(p, lr=config.learning_rate, momentum=0.9))\n"
+    )
+    sizes = "--order 3 --embedding 4 --first-hidden 6 --second-hidden 5 --device cpu -q --max-updates"
+    command = ["lm", "train", str(MINI / "dev.fr"), "-o", str(tmp_path / "lm"), "--plugin", str(plugin)]
+    command += ["--optimiser", "momentum", *sizes.split()]
+    run([*command, "2"], [*command, "3"])
+    plugin.write_text(plugin.read_text().replace("0.9", "0.5"))
+    assert "holds a run with other plugins" in run([*command, "4"], code=1)

@@ -70,9 +70,11 @@ class Settings:
 
 
 def fixed_values(*sections: Section) -> dict[str, Any]:
-    """Return what of some sections must be the same when a run is resumed, as JSON values."""
+    """Return what of some sections, and of the plugins, must be the same when a run is resumed, as JSON values."""
     values = {item.name: getattr(section, item.name) for section in sections for item in fields(section)}
     fixed = {key: value for key, value in values.items() if key not in _MAY_CHANGE}
+    if plugins := loaded_plugins():
+        fixed["plugins"] = sorted(plugins.values())
     return dict(json.loads(json.dumps(fixed, default=str)))
 
 
@@ -207,8 +209,6 @@ def _set_up(
     """
     vocabularies = data.source_vocabulary, data.target_vocabulary
     run = {**settings.fixed(), **facts, "vocabularies": [words.digest() for words in vocabularies]}
-    if plugins := loaded_plugins():
-        run["plugins"] = sorted(plugins.values())
     trainer = Trainer(folder, task, settings.training, task.device, run)
 
     def describe() -> None:
