@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
@@ -52,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _as_json(report: TableReport) -> dict[str, Any]:
     values = {key: dict(value) if isinstance(value, Counter) else value for key, value in vars(report).items()}
-    return {**values, "columns": [asdict(column) for column in report.columns]}
+    columns = [asdict(column).items() for column in report.columns]
+    # JSON has no infinity.
+    return {**values, "columns": [{key: v if math.isfinite(v) else None for key, v in column} for column in columns]}
 
 
 def _as_text(report: TableReport) -> list[str]:
