@@ -25,6 +25,7 @@ from phrasescore.files import display_name
 from phrasescore.phrases import Ids, Phrases, offsets_of
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import Vocabulary, count_words
+from phrasescore.words import split_words
 
 T = TypeVar("T")
 Direction = Literal["target-given-source", "source-given-target"]
@@ -80,7 +81,7 @@ class Side:
 
     def add(self, phrases: list[bytes], weight: NDArray[np.float32]) -> NDArray[np.uint64]:
         """Append phrases; return a hash of each."""
-        lists = [[word for word in phrase.split(b" ") if word] for phrase in phrases]
+        lists = [split_words(phrase) for phrase in phrases]
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         lookup = self.ids.__getitem__
         ids = np.fromiter((lookup(word) for words in lists for word in words), np.int32, int(lengths.sum()))

@@ -17,6 +17,7 @@ from phrasescore.files import open_input
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, Side, choose_vocabularies, mix, orient
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
+from phrasescore.words import split_words
 
 _LINES_AT_ONCE = 10_000
 
@@ -120,7 +121,7 @@ def first_sentences(
 
 
 def _is_wanted(pair: tuple[bytes, bytes], longest: int | None) -> bool:
-    lengths = [sum(map(bool, line.split(b" "))) for line in pair]
+    lengths = [len(split_words(line)) for line in pair]
     return min(lengths) > 0 and (longest is None or max(lengths) <= longest)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, read_lines, write_atomically
 from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.words import split_words
 
 UNKNOWN = 0
 """Id of `<unk>`, which stands for every word outside the vocabulary."""
@@ -110,6 +111,5 @@ def count_words(paths: Iterable[str | Path]) -> Counter[bytes]:
     counts: Counter[bytes] = Counter()
     for path in paths:
         for line in read_lines(path):
-            counts.update(line.split(b" "))
-    del counts[b""]
+            counts.update(split_words(line))
     return counts

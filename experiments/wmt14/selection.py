@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 
 from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import read_pairs
-from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.lm.backoff import as_text, load_kenlm
+from phrasescore.words import split_words
 
 if TYPE_CHECKING:
     import kenlm

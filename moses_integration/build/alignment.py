@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from moses_integration.build.parallel_text import read_pairs
 from moses_integration.processes import available_cores, worker_pool
-from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
+from phrasescore.words import split_words
 
 # sil-thot is imported where it runs: in the processes, after their number of threads is set.
 if TYPE_CHECKING:

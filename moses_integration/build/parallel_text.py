@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
+from phrasescore.words import split_words
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:

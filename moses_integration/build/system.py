@@ -39,10 +39,10 @@ from moses_integration.build.translation_tables import build_tables as build_emb
 from moses_integration.build.truecaser import Truecaser
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
-from moses_integration.words import split_words
 from phrasescore import __version__
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, write_atomically
+from phrasescore.words import split_words
 
 CORPUS = "corpus"
 VALIDATION = "validation"

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration import words
+from phrasescore import words
 
 Words = tuple[bytes, ...]
 Array = NDArray[np.float64]

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
+from phrasescore.words import split_words
 
 MAX_ORDER = 4
 STATISTICS = 2 * MAX_ORDER + 1

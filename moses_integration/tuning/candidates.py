@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from moses_integration.nbest import ListFault, NbestEntry
 from moses_integration.tuning.bleu import STATISTICS, bleu_statistics
-from moses_integration.words import split_words
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.phrases import Offsets, offsets_of
+from phrasescore.words import split_words
 
 Number = TypeVar("Number", int, float)
 

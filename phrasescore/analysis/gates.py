@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from phrasescore.nn.units import GatedUnit
 from phrasescore.scoring.engine import Scorer
 from phrasescore.vocabulary import END
+from phrasescore.words import split_words
 
 Activations = NDArray[np.float32]
 
@@ -40,7 +41,7 @@ def encoder_gates(scorer: Scorer, phrase: bytes) -> Gates | None:
     unit = encoder.unit
     if not isinstance(unit, GatedUnit):
         return None
-    words = [word for word in phrase.split(b" ") if word]
+    words = split_words(phrase)
     if encoder.reverse:
         words.reverse()
     ids = [*vocabulary.encode([b" ".join(words)]).ids.tolist(), END]

@@ -23,6 +23,7 @@ from phrasescore.phrases import offsets_of
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
+from phrasescore.words import split_words
 
 Judge = Callable[[list[Entry]], NDArray[np.float64]]
 """Gives each of some neighbouring lines a score; the lower, the sooner it goes."""
@@ -72,7 +73,7 @@ def by_column(column: int, path: str | Path) -> Judge:
 
     def judge(entries: list[Entry]) -> NDArray[np.float64]:
         try:
-            values = [float([score for score in e.scores.split(b" ") if score][column - 1]) for e in entries]
+            values = [float(split_words(e.scores)[column - 1]) for e in entries]
         except IndexError:
             raise UserError(f"{display_name(path)}: has no score column {column}; give a lower number") from None
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -105,7 +106,7 @@ def judge_table(table: Path, judge: Judge) -> JudgedTable:
     for chunk in TableReader(table):
         entries = chunk.entries
         scores.append(judge(entries).astype(np.float32))
-        symbols.append(np.array([sum(1 for word in e.target.split(b" ") if word) + 1 for e in entries], np.int32))
+        symbols.append(np.array([len(split_words(e.target)) + 1 for e in entries], np.int32))
         joint = [entry.occurrences("pair") for entry in entries]
         counts.append(np.array([1.0 if count is None else count for count in joint], np.float32))
         sizes.add([entry.source for entry in entries])

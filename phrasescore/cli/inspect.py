@@ -26,6 +26,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines
+from phrasescore.words import split_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.table.reader import TableReader
 
     # Bytes again, whatever the locale made of the argument.
-    phrase = b" ".join(word for word in os.fsencode(args.phrase).split(b" ") if word)
+    phrase = b" ".join(split_words(os.fsencode(args.phrase)))
     if not phrase:
         raise UsageError("the phrase is empty; give at least one word")
     if len(args.models) > 1:
@@ -215,7 +216,7 @@ class _Page:
     def _target(self, before: str, output: bytes, words: NDArray[np.float64]) -> None:
         """Print a target with ln p of its words and of the end symbol, and what stands before."""
         line = Text(f"{before}  {words.sum():6.2f} ")
-        symbols = [*(word for word in output.split(b" ") if word), b"<eos>"]
+        symbols = [*split_words(output), b"<eos>"]
         for symbol, value in zip(symbols, words.tolist(), strict=True):
             line.append(f" {_shown(symbol)}").append(f" {value:.2f}", style="dim")
         self._console.print(line)

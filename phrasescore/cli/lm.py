@@ -24,6 +24,7 @@ from phrasescore.files import display_name, read_lines, sha256_of
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.training.config import TrainingConfig
+from phrasescore.words import split_words
 
 if TYPE_CHECKING:
     from phrasescore.lm.perplexity import Scores
@@ -239,7 +240,7 @@ def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
     digest, sentences = hashlib.sha256(), []
     for line in read_lines(path):
         digest.update(line + b"\n")
-        sentences.append([word for word in line.split(b" ") if word])
+        sentences.append(split_words(line))
     if not sentences:
         raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
     network = scorer.word_log_probs(sentences)

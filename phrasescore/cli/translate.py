@@ -25,6 +25,7 @@ from phrasescore.cli.options import (
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, open_output, read_lines
 from phrasescore.search.config import SearchConfig
+from phrasescore.words import split_words
 
 if TYPE_CHECKING:
     from phrasescore.search.translator import Translation, Translator
@@ -168,7 +169,7 @@ def _draw(args: argparse.Namespace, pictures: list[tuple[bytes, Translation]]) -
     from phrasescore.search.picture import Alignment, draw_alignments
 
     alignments = [
-        Alignment([word for word in sentence.split(b" ") if word], one.words, one.attention_TL)
+        Alignment(split_words(sentence), one.words, one.attention_TL)
         for sentence, one in pictures
         if one.attention_TL is not None
     ]

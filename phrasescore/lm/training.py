@@ -28,6 +28,7 @@ from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.run import begin, fixed_values, run_folder
 from phrasescore.training.task import Examples
 from phrasescore.vocabulary import Vocabulary
+from phrasescore.words import split_words
 
 _BATCH = 4096
 
@@ -157,7 +158,7 @@ def prepare(
         )
     with run_folder(folder, restart):
         lines = _read_text(text)
-        counts = Counter(word for line in lines for word in line.split(b" ") if word)
+        counts = Counter(word for line in lines for word in split_words(line))
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
         order, seed = settings.model.order, settings.training.seed
         shuffled = np.random.default_rng([seed, 0]).permutation(len(lines))

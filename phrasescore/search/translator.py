@@ -18,6 +18,7 @@ from phrasescore.search.greedy import greedy_search
 from phrasescore.search.sampling import Drawn, draw_translations
 from phrasescore.search.walk import Looks, Numbers
 from phrasescore.vocabulary import UNKNOWN
+from phrasescore.words import split_words
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Translator:
             sentences: tokenised source sentences.
             first: the number of the first, from which samples have their random numbers.
         """
-        split = [[word for word in sentence.split(b" ") if word] for sentence in sentences]
+        split = [split_words(sentence) for sentence in sentences]
         ids = self._scorer.model.source_vocabulary.encode([b" ".join(words) for words in split])
         order = np.argsort(-ids.lengths, kind="stable")
         order = order[ids.lengths[order] > 0]

@@ -20,6 +20,7 @@ from phrasescore.files import STANDARD_STREAM, detect_format
 from phrasescore.table.entry import SEPARATOR, Entry
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import is_text
+from phrasescore.words import split_words
 
 _ALIGNMENT = re.compile(rb"\d+-\d+")
 _PROPERTY = re.compile(rb"\{\{(\S+) [^}]*\}\}")
@@ -126,16 +127,16 @@ class _Checker:
     def add(self, entry: Entry) -> None:
         """Look at the entry of the current line."""
         report = self.report
-        source, target = _tokens(entry.source), _tokens(entry.target)
+        source, target = split_words(entry.source), split_words(entry.target)
         report.source_lengths[len(source)] += 1
         report.target_lengths[len(target)] += 1
         report.undecodable_words += sum(not is_text(word) for word in source + target)
-        self._check_scores(_tokens(entry.scores))
+        self._check_scores(split_words(entry.scores))
         fields = entry.other_fields()
         report.fields[3 + len(fields)] += 1
         alignment, _, sparse, properties = (fields + [b""] * 4)[:4]
         self._check_alignment(alignment, len(source), len(target))
-        if len(_tokens(sparse)) % 2:
+        if len(split_words(sparse)) % 2:
             self.problem("field 6 (sparse features): is not a list of names and values")
         self._check_properties(properties)
         self._check_order(entry)
@@ -162,7 +163,7 @@ class _Checker:
                 return
 
     def _check_alignment(self, alignment: bytes, source: int, target: int) -> None:
-        pairs = _tokens(alignment)
+        pairs = split_words(alignment)
         self.has_all_alignments = self.has_all_alignments and bool(pairs)
         for pair in pairs:
             if not _ALIGNMENT.fullmatch(pair):
@@ -227,7 +228,3 @@ class _Checker:
         elif (compression == "gz") != (path.suffix == ".gz"):
             kind = "gzip data" if compression else "plain text"
             self.problem(f"file: is {kind} under the name {path.name}, and Moses goes by the name; rename it")
-
-
-def _tokens(field: bytes) -> list[bytes]:
-    return [token for token in field.split(b" ") if token]

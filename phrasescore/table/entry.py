@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, get_args
 
+from phrasescore.words import split_words
+
 SEPARATOR = b" ||| "
 Counted = Literal["target", "source", "pair"]
 _COUNTS = get_args(Counted)
@@ -47,7 +49,7 @@ class Entry(NamedTuple):
     def score_count(self) -> int:
         """Return the number of scores. Empty tokens do not count: Moses skips them."""
         if b"  " in self.scores or self.scores.startswith(b" "):
-            return sum(1 for token in self.scores.split(b" ") if token)
+            return len(split_words(self.scores))
         return self.scores.count(b" ") + 1
 
     def other_fields(self) -> list[bytes]:

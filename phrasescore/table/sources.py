@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from phrasescore.files import read_lines
+from phrasescore.words import split_words
 
 # Moses looks up spans of at most this many words by default (max-phrase-length).
 LONGEST_PHRASE = 20
@@ -20,7 +21,7 @@ def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE)
     phrases: set[bytes] = set()
     for path in paths:
         for line in read_lines(path):
-            words = [word for word in line.replace(b"\t", b" ").split(b" ") if word]
+            words = split_words(line.replace(b"\t", b" "))
             for start in range(len(words)):
                 for end in range(start + 1, min(start + longest, len(words)) + 1):
                     phrases.add(b" ".join(words[start:end]))
