@@ -17,8 +17,7 @@ from typing import Any
 
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
-from phrasescore.model_folder import to_json
+from phrasescore.files import to_json, write_atomically, write_json
 
 
 class Steps:
@@ -48,7 +47,7 @@ class Steps:
         result = work()
         seconds = round(time.monotonic() - started, 1)
         self._say(f"{name}: {seconds:.0f} s")
-        write_atomically(path, to_json({"key": key, "seconds": seconds, "result": result}))
+        write_json(path, {"key": key, "seconds": seconds, "result": result})
         # What is returned is what a later run would read.
         return json.loads(path.read_bytes())["result"]
 

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import hashlib
 import io
+import json
 import lzma
 import os
 import sys
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from xopen import xopen
 
@@ -176,6 +177,16 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file whole or not at all."""
     with open_output(path) as stream:
         stream.write(content)
+
+
+def to_json(value: Any) -> bytes:
+    """Return JSON for a file people read: indented, keys in the order given."""
+    return (json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n").encode()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON for people to read, whole or not at all."""
+    write_atomically(path, to_json(value))
 
 
 def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:

@@ -23,7 +23,7 @@ from torch import nn
 
 from phrasescore import __version__
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, read_bytes, write_atomically
+from phrasescore.files import STANDARD_STREAM, read_bytes, write_atomically, write_json
 from phrasescore.nn.config import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
@@ -90,7 +90,7 @@ def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
     plugins = [{"path": path, "sha256": digest} for path, digest in loaded_plugins().items()]
     if plugins:
         facts = {**facts, "plugins": plugins}
-    write_atomically(folder / CONFIG, to_json({"format": FORMAT, "kind": kind, **facts, "versions": versions}))
+    write_json(folder / CONFIG, {"format": FORMAT, "kind": kind, **facts, "versions": versions})
 
 
 def save_weights(folder: Path, network: nn.Module) -> None:
@@ -194,11 +194,6 @@ def load_weights(network: nn.Module, content: bytes, path: Path) -> None:
     for name, tensor in weights.items():
         if not bool(torch.isfinite(tensor).all()):
             raise UserError(f"{path}: weight {name} holds a number that is not finite; {advice}")
-
-
-def to_json(value: Any) -> bytes:
-    """Return JSON for a file people read: indented, keys in the order given."""
-    return (json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n").encode()
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, write_atomically
-from phrasescore.model_folder import to_json
+from phrasescore.files import read_bytes, write_atomically, write_json
 
 DESCRIPTION = "data.json"
 PARTS = ("train", "dev", "test")
@@ -99,7 +98,7 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
         "sizes": {name: _sizes(part) for name, part in corpus.parts.items()},
         "sha256": files,
     }
-    write_atomically(folder / DESCRIPTION, to_json(description))
+    write_json(folder / DESCRIPTION, description)
     return DataFolder(folder, description)
 
 

@@ -18,8 +18,7 @@ from experiments.goldens.tuning import check_mert, check_tuning
 from experiments.machine import machine
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
-from phrasescore.model_folder import to_json
+from phrasescore.files import write_atomically, write_json
 
 _ROOT = Path(__file__).parents[2]
 _MINI = _ROOT / "tests/data/mini"
@@ -73,7 +72,7 @@ def run(shared: Path, parts: Iterable[str], output: Path) -> int:
         for one in found:
             print(f"{part}: {one.what}: {one.figure}", file=sys.stderr, flush=True)
         output.mkdir(parents=True, exist_ok=True)
-        write_atomically(output / "report.json", to_json(report))
+        write_json(output / "report.json", report)
         text = (
             f"{as_table(findings)}\nMeasured on {where['cpu']}, {where['cores']} cores, load average "
             f"{where['load_average']:.1f} at the start; seconds are by the clock unless they are called CPU time.\n"

@@ -24,8 +24,8 @@ from phrasescore.analysis.vectors import Vectors, output_word_vectors, phrase_ve
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
 from phrasescore.device import choose_device
-from phrasescore.files import write_atomically
-from phrasescore.model_folder import load_model, to_json
+from phrasescore.files import write_atomically, write_json
+from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 
@@ -89,7 +89,7 @@ def analyse(
         "probes": found,
         "files": files,
     }
-    write_atomically(output / "report.json", to_json(result))
+    write_json(output / "report.json", result)
     write_atomically(output / "report.md", report.markdown(result).encode())
     return result
 

@@ -15,7 +15,8 @@ from phrasescore.analysis.pruning import Judge, at_random, by_column, by_network
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.device import choose_device
-from phrasescore.model_folder import WEIGHTS, load_model, to_json
+from phrasescore.files import to_json
+from phrasescore.model_folder import WEIGHTS, load_model
 from phrasescore.scoring.engine import Scorer
 
 PROBABILITY_COLUMN = 3

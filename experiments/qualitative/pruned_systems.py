@@ -21,8 +21,7 @@ from moses_integration.evaluation import compare
 from moses_integration.ini import MosesIni
 from phrasescore.analysis.pruning import judge_table, prune
 from phrasescore.cli.console import run_command
-from phrasescore.files import read_lines, write_atomically, write_lines
-from phrasescore.model_folder import to_json
+from phrasescore.files import read_lines, write_atomically, write_json, write_lines
 
 Json = dict[str, Any]
 SHARES = (0.2, 0.5, 0.8)
@@ -129,7 +128,7 @@ def measure(args: argparse.Namespace) -> Json:
         "judge": describe_judge(args),
         "points": found,
     }
-    write_atomically(args.output / "report.json", to_json(report))
+    write_json(args.output / "report.json", report)
     write_atomically(args.output / "report.md", markdown(report).encode())
     return report
 

@@ -12,8 +12,7 @@ from experiments.report.loaded import REPORT, LoadedAblation, read_report
 from experiments.report.page import SENTENCES, Contents, write_page
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
-from phrasescore.model_folder import to_json
+from phrasescore.files import write_atomically, write_json
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -76,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         "qualitative": {str(folder): read_report(folder) for folder in args.qualitative},
         "measurements": {str(folder): read_report(folder) for folder in args.measurements},
     }
-    write_atomically(args.output.with_suffix(".json"), to_json(reports))
+    write_json(args.output.with_suffix(".json"), reports)
     print(f"{args.output} and, beside it, .md and .json: {', '.join(one.title for one in ablations)}.")
     return 0
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.ablation.report import as_markdown, difference, with_spread
-from phrasescore.files import write_atomically
-from phrasescore.model_folder import to_json
+from phrasescore.files import write_atomically, write_json
 
 Json = dict[str, Any]
 
@@ -17,7 +16,7 @@ REPORT, TABLE = "report.json", "report.md"
 
 def write_report(report: Json, folder: Path) -> None:
     """Write a report, which may lack systems that are yet to be measured."""
-    write_atomically(folder / REPORT, to_json(report))
+    write_json(folder / REPORT, report)
     write_atomically(folder / TABLE, table(report).encode())
 
 

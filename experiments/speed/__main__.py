@@ -13,9 +13,8 @@ from experiments.machine import machine
 from experiments.speed import decoder, language_model, pipeline, scoring, training
 from phrasescore.cli.console import run_command
 from phrasescore.device import choose_device, keep_freed_memory
-from phrasescore.files import write_atomically
+from phrasescore.files import write_atomically, write_json
 from phrasescore.lm.presets import PRESETS
-from phrasescore.model_folder import to_json
 
 _ROOT = Path(__file__).parents[2]
 _TABLES = (
@@ -136,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     for part in [*args.parts, *([_DECODER] if args.ini else [])]:
         report[part] = measurements[part]()
         args.output.mkdir(parents=True, exist_ok=True)
-        write_atomically(args.output / "report.json", to_json(report))
+        write_json(args.output / "report.json", report)
         write_atomically(args.output / "report.md", as_table(report).encode())
     print(as_table(report), end="")
     return 0

@@ -20,7 +20,7 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM, display_name
+from phrasescore.files import STANDARD_STREAM, display_name, write_json
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
@@ -122,10 +122,7 @@ def run(args: argparse.Namespace) -> int:
             reporter.say(f"{display_name(args.table)}: has no line; check that it is the table meant")
         _summarise(reporter, counts)
         if args.report:
-            from phrasescore.files import write_atomically
-            from phrasescore.model_folder import to_json
-
-            write_atomically(args.report, to_json(make_report(args, scorer, counts)))
+            write_json(args.report, make_report(args, scorer, counts))
     return 0
 
 

@@ -20,7 +20,7 @@ from phrasescore.cli.options import (
 from phrasescore.cli.training import add_training_options, read_settings, run_trainer
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines, sha256_of
+from phrasescore.files import display_name, read_lines, sha256_of, write_json
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.training.config import TrainingConfig
@@ -203,10 +203,7 @@ def run_score(args: argparse.Namespace) -> int:
         final = [interpolate(first, second, weight) for first, second in pairs]
     summary = _summarise(scorer, scored, None if weight is None else final)
     if args.report:
-        from phrasescore.files import write_atomically
-        from phrasescore.model_folder import to_json
-
-        write_atomically(args.report, to_json(_make_report(args, scorer, scored, summary, weight)))
+        write_json(args.report, _make_report(args, scorer, scored, summary, weight))
     if args.summary:
         print(_as_text(scorer, summary, weight), end="")
     else:

@@ -10,8 +10,7 @@ from experiments.pooling import compare_runs
 from moses_integration.cli.options import natural
 from moses_integration.evaluation import score
 from moses_integration.tuning.tune import spread
-from phrasescore.files import write_atomically
-from phrasescore.model_folder import to_json
+from phrasescore.files import write_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,5 +41,5 @@ def run(args: argparse.Namespace) -> int:
             against = [f"{mean - report['rows'][baseline]['mean']:+.2f}", f"{found['p_value']:.4f}"]
         report["rows"][row] = found
         print(f"| {row} | {mean:.2f} ± {deviation:.2f} | {' | '.join(against)} |")
-    write_atomically(args.output, to_json(report))
+    write_json(args.output, report)
     return 0
