@@ -18,7 +18,7 @@ from phrasescore.scoring.background import read_ahead, write_behind
 from phrasescore.scoring.columns import count_column, score_column
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.entry import Entry, LineFault, cut_line, quote
-from phrasescore.table.reader import Chunk, FaultyLine, TableReader
+from phrasescore.table.reader import Chunk, TableReader
 
 UnknownSide = Literal["target", "source", "both"]
 NEUTRAL = b"1"
@@ -109,8 +109,8 @@ def _run(
             counts.lines_read += chunk.lines_read
             for faulty in chunk.faulty.values():
                 if faulty.fault.is_about_the_table:
-                    raise reader.error(faulty)
-                counts.first_fault = counts.first_fault or str(reader.error(faulty))
+                    raise reader.error(faulty.number, faulty.fault)
+                counts.first_fault = counts.first_fault or str(reader.error(faulty.number, faulty.fault))
             if columns.replaced is not None:
                 numbered = enumerate(chunk.entries, counts.lines_read - chunk.lines_read + 1)
                 entries = [_without(entry, columns.replaced, reader, number) for number, entry in numbered]
@@ -118,14 +118,13 @@ def _run(
             if only_sources is not None:
                 chunk = chunk.keep_sources(only_sources)
             entries = chunk.entries
-            yield (
-                chunk,
-                scorer.encode([entry.source for entry in entries], [entry.target for entry in entries]),
-            )
+            yield chunk, scorer.encode([entry.source for entry in entries], [entry.target for entry in entries])
 
     def write_chunk(scored: tuple[Chunk, Scores]) -> None:
         chunk, scores = scored
-        write(annotated_lines(chunk, new_columns(scores, columns, scorer, counts), columns))
+        texts, clipped = _new_columns(scores, columns, scorer)
+        write(_annotated_lines(chunk, texts, columns))
+        counts.pairs_clipped += clipped
         _count(chunk, scores, scorer, counts)
         counts.seconds = time.monotonic() - started
         progress(counts, chunk.share_read)
@@ -149,29 +148,28 @@ def _without(entry: Entry, last: str, reader: TableReader, number: int) -> Entry
             f"ends in {quote(score)} where {last} is to be replaced",
             "give --replace-last what ends every line: 2.718 if the table was made with Moses' --PhraseCount",
         )
-        raise reader.error(FaultyLine(b" ||| ".join(entry[:2]), number, fault))
+        raise reader.error(number, fault)
     return entry._replace(scores=others)
 
 
-def new_columns(scores: Scores, columns: Columns, scorer: Scorer, counts: Counts) -> list[bytes]:
-    """Return the text to append to each line, its columns separated by blanks."""
+def _new_columns(scores: Scores, columns: Columns, scorer: Scorer) -> tuple[list[bytes], int]:
+    """Return the text to append to each line, its columns separated by blanks, and how many scores were clipped."""
     values = scores.log_prob / scores.symbols if columns.per_word else scores.log_prob
     texts, clipped = score_column(values)
-    counts.pairs_clipped += clipped
-    if columns.unknown_words is None:
-        return texts
-    unknown = count_column(unknown_words(scores, columns.unknown_words, scorer))
-    return [b"%b %b" % both for both in zip(texts, unknown, strict=True)]
+    if columns.unknown_words is not None:
+        unknown = count_column(_unknown_words(scores, columns.unknown_words, scorer))
+        texts = [b"%b %b" % both for both in zip(texts, unknown, strict=True)]
+    return texts, clipped
 
 
-def unknown_words(scores: Scores, side: UnknownSide, scorer: Scorer) -> NDArray[np.int64]:
+def _unknown_words(scores: Scores, side: UnknownSide, scorer: Scorer) -> NDArray[np.int64]:
     """Return the number of unknown words of each pair on a side of the table."""
     both = (scores.unknown_source, scores.unknown_target)
     source, target = orient(both, scorer.model.direction)
     return {"source": source, "target": target, "both": source + target}[side]
 
 
-def annotated_lines(chunk: Chunk, texts: list[bytes], columns: Columns) -> list[bytes]:
+def _annotated_lines(chunk: Chunk, texts: list[bytes], columns: Columns) -> list[bytes]:
     """Return the lines of a chunk with the new columns.
 
     A faulty line gets neutral columns if it has a score field, and is passed on as it is if not.
@@ -189,9 +187,8 @@ def annotated_lines(chunk: Chunk, texts: list[bytes], columns: Columns) -> list[
 def _count(chunk: Chunk, scores: Scores, scorer: Scorer, counts: Counts) -> None:
     counts.lines_written += len(chunk.entries) + len(chunk.faulty)
     counts.faulty_lines_kept += len(chunk.faulty)
-    source, target = orient((scores.unknown_source, scores.unknown_target), scorer.model.direction)
     counts.source_words += sum(entry.source.count(b" ") + 1 for entry in chunk.entries)
     counts.target_words += sum(entry.target.count(b" ") + 1 for entry in chunk.entries if entry.target)
-    counts.source_words_unknown += int(source.sum())
-    counts.target_words_unknown += int(target.sum())
+    counts.source_words_unknown += int(_unknown_words(scores, "source", scorer).sum())
+    counts.target_words_unknown += int(_unknown_words(scores, "target", scorer).sum())
     counts.log_prob_sum += float(scores.log_prob.sum())

@@ -17,6 +17,7 @@ SEPARATOR = b" ||| "
 Counted = Literal["target", "source", "pair"]
 _COUNTS = get_args(Counted)
 """What the numbers of the counts field count, in their order."""
+_LONGEST_QUOTE = 40
 
 
 class LineFault(ValueError):
@@ -161,9 +162,9 @@ def _check_scores(scores: bytes) -> None:
         ) from None
 
 
-def quote(text: bytes, limit: int = 40) -> str:
-    """Return bytes as printable text for a message, cut to `limit` characters."""
-    printable = text.decode("utf-8", "backslashreplace").encode("unicode_escape").decode("ascii")
+def quote(text: bytes) -> str:
+    """Return bytes as printable text for a message, cut where it gets long."""
     shown = text.decode("utf-8", "backslashreplace")
-    shown = shown if shown.isprintable() else printable
-    return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+    if not shown.isprintable():
+        shown = shown.encode("unicode_escape").decode("ascii")
+    return shown if len(shown) <= _LONGEST_QUOTE else shown[: _LONGEST_QUOTE - 3] + "..."

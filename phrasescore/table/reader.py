@@ -85,23 +85,22 @@ class TableReader:
         for index, line in enumerate(lines):
             try:
                 entry = parse_line(line)
-                if entry.score_count() != self.columns:
-                    self._check_columns(entry)
+                self._check_columns(entry.score_count())
                 entries.append(entry)
             except LineFault as fault:
-                faulty[index] = FaultyLine(line, first_line + index, fault)
+                number = first_line + index
                 if not self.keep_faulty:
-                    raise self.error(faulty[index]) from None
+                    raise self.error(number, fault) from None
+                faulty[index] = FaultyLine(line, number, fault)
         return Chunk(entries, faulty, len(lines), share_read)
 
-    def error(self, faulty: FaultyLine) -> UserError:
-        """Return the sentence about a faulty line."""
+    def error(self, number: int, fault: LineFault) -> UserError:
+        """Return the sentence about the fault of the line with a number."""
         # Of the whole line there is no field to name.
-        fault = str(faulty.fault) if faulty.fault.field == "line" else f"line, {faulty.fault}"
-        return UserError(f"{display_name(self.path)}, line {faulty.number}{fault.removeprefix('line')}")
+        what = str(fault).removeprefix("line") if fault.field == "line" else f", {fault}"
+        return UserError(f"{display_name(self.path)}, line {number}{what}")
 
-    def _check_columns(self, entry: Entry) -> None:
-        found = entry.score_count()
+    def _check_columns(self, found: int) -> None:
         if self.columns is None:
             self.columns = found
         elif found != self.columns:
