@@ -19,6 +19,7 @@ from phrasescore.scoring.columns import count_column, score_column
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.entry import Entry, LineFault, cut_line, quote
 from phrasescore.table.reader import Chunk, TableReader
+from phrasescore.words import split_words
 
 UnknownSide = Literal["target", "source", "both"]
 NEUTRAL = b"1"
@@ -187,8 +188,8 @@ def _annotated_lines(chunk: Chunk, texts: list[bytes], columns: Columns) -> list
 def _count(chunk: Chunk, scores: Scores, scorer: Scorer, counts: Counts) -> None:
     counts.lines_written += len(chunk.entries) + len(chunk.faulty)
     counts.faulty_lines_kept += len(chunk.faulty)
-    counts.source_words += sum(entry.source.count(b" ") + 1 for entry in chunk.entries)
-    counts.target_words += sum(entry.target.count(b" ") + 1 for entry in chunk.entries if entry.target)
+    counts.source_words += sum(len(split_words(entry.source)) for entry in chunk.entries)
+    counts.target_words += sum(len(split_words(entry.target)) for entry in chunk.entries)
     counts.source_words_unknown += int(_unknown_words(scores, "source", scorer).sum())
     counts.target_words_unknown += int(_unknown_words(scores, "target", scorer).sum())
     counts.log_prob_sum += float(scores.log_prob.sum())

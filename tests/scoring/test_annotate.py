@@ -93,6 +93,12 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
     assert per_word == pytest.approx([whole[0] ** (1 / 4), whole[1] ** (1 / 2), whole[2] ** (1 / 2)], rel=1e-5)
 
 
+def test_doubled_blanks_make_no_words(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"the  zebra ||| le  ||| 0.5\n")
+    counts = annotate(TableReader(tmp_path / "table"), None, SCORER, PLAIN)
+    assert (counts.source_words, counts.source_words_unknown, counts.target_words) == (2, 1, 1)
+
+
 def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
     sources = frozenset({b"the black dogs", b"the dog", b"nowhere to be found"})
