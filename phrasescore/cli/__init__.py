@@ -1,5 +1,7 @@
 """The command line: the only place where arguments are parsed, text is printed and exit codes are chosen.
 
+What loads PyTorch is imported where it is used, so that `--help` and wrong usage need not wait for it.
+
 Exit codes: 0 done, 1 the run failed, 2 wrong usage, 130 and 143 stopped by SIGINT and SIGTERM.
 """
 

@@ -21,6 +21,9 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, write_json
+from phrasescore.scoring.columns import FLOOR
+from phrasescore.table.reader import TableReader
+from phrasescore.table.sources import phrases_in_texts
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
@@ -94,8 +97,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Annotate; return the exit code."""
     from phrasescore.scoring.annotate import Columns, annotate
-    from phrasescore.table.reader import TableReader
-    from phrasescore.table.sources import phrases_in_texts
 
     reporter = Reporter(quiet=args.quiet)
     if args.report and not os.access(args.report.parent, os.W_OK):
@@ -105,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     _keep_the_table(args)
     columns = Columns(args.per_word, args.unknown_words, args.replace_last)
     with interrupt_on_sigterm():
-        scorer = load_scorer(args)
+        scorer = load_scorer(args, args.direction)
         sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
         models = ", ".join(map(str, args.models))
         reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
@@ -142,8 +143,6 @@ def _keep_the_table(args: argparse.Namespace) -> None:
 def make_report(args: argparse.Namespace, scorer: Scorer, counts: Counts) -> dict[str, Any]:
     """Return the counts and where the numbers come from."""
     import torch
-
-    from phrasescore.scoring.columns import FLOOR
 
     return {
         "schema": REPORT_SCHEMA,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from phrasescore.analysis.candidates import Candidate, look_up
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
@@ -26,13 +27,15 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines
+from phrasescore.pictures import check_picture
+from phrasescore.search.config import SearchConfig
+from phrasescore.table.reader import TableReader
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from phrasescore.analysis.candidates import Candidate
     from phrasescore.analysis.gates import Gates
     from phrasescore.scoring.engine import Scorer
 
@@ -97,11 +100,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Inspect; return the exit code."""
-    from phrasescore.analysis.candidates import look_up
     from phrasescore.analysis.gates import encoder_gates
     from phrasescore.analysis.gates_picture import draw
-    from phrasescore.pictures import check_picture
-    from phrasescore.table.reader import TableReader
 
     # Bytes again, whatever the locale made of the argument.
     phrase = b" ".join(split_words(os.fsencode(args.phrase)))
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     if args.gates:
         check_picture("--gates", args.gates)
     reporter = Reporter(quiet=args.quiet)
-    scorer = load_scorer(args)
+    scorer = load_scorer(args, args.direction)
     candidates: list[Candidate] = []
     others: list[bytes] = []
     table = args.table or (None if args.phrases else _table_of(args.models[0], reporter))
@@ -200,7 +200,6 @@ class _Page:
     def searched(self, number: int, *, has_table: bool) -> None:
         """Print the best targets that beam search finds."""
         from phrasescore.analysis.word_scores import word_log_probs
-        from phrasescore.search.config import SearchConfig
         from phrasescore.search.translator import Translator
 
         # Wider than what is shown, for the best targets need not begin with the likeliest words.

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, stop_on_signals
 from phrasescore.cli.options import (
@@ -22,12 +24,12 @@ from phrasescore.configuration import Section
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines, sha256_of, write_json
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.perplexity import Scores, best_weight, flatten, interpolate, perplexity
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.training.config import TrainingConfig
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
-    from phrasescore.lm.perplexity import Scores
     from phrasescore.lm.scorer import NeuralLmScorer
 
 _SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
@@ -189,7 +191,6 @@ def run_score(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     _check_usage(args)
     from phrasescore.device import choose_device, keep_freed_memory
-    from phrasescore.lm.perplexity import interpolate
     from phrasescore.lm.scorer import NeuralLmScorer
 
     keep_freed_memory()
@@ -225,15 +226,11 @@ def _is_same_file(first: str | Path, second: Path) -> bool:
 
 
 def _learn_weight(scorer: NeuralLmScorer, text: Path) -> float:
-    from phrasescore.lm.perplexity import best_weight, flatten
-
     scored = _score_text(scorer, text)
     return best_weight(flatten(scored.network), flatten(scored.backoff))
 
 
 def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
-    import numpy as np
-
     digest, sentences = hashlib.sha256(), []
     for line in read_lines(path):
         digest.update(line + b"\n")
@@ -247,8 +244,6 @@ def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
 
 
 def _summarise(scorer: NeuralLmScorer, scored: _Scored, interpolated: list[Scores] | None) -> _Summary:
-    from phrasescore.lm.perplexity import flatten, perplexity
-
     words = [word for sentence in scored.sentences for word in sentence]
     model = scorer.backoff
     return _Summary(

@@ -16,6 +16,7 @@ from phrasescore.configuration import Section, check_values, choices, option_typ
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.pairs import Direction
+from phrasescore.plugins import load_plugins, plugins_blamed
 
 if TYPE_CHECKING:
     from phrasescore.scoring.engine import Scorer
@@ -116,8 +117,6 @@ def run_with_plugins(args: argparse.Namespace) -> int:
     """Import the plugins on the command line, then run the command that was chosen; return its exit code."""
     if not getattr(args, "plugins", None):
         return int(args.run(args))
-    from phrasescore.plugins import load_plugins, plugins_blamed
-
     load_plugins(args.plugins)
     with plugins_blamed():
         return int(args.run(args))
@@ -149,12 +148,7 @@ def add_direction_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def load_scorer(args: argparse.Namespace) -> Scorer:
-    """Return the scoring engine for the model, direction, device and precision on the command line."""
-    return load_networks(args, args.direction)
-
-
-def load_networks(args: argparse.Namespace, direction: Direction | None = None) -> Scorer:
+def load_scorer(args: argparse.Namespace, direction: Direction | None = None) -> Scorer:
     """Return the networks on the command line on their device, checked to be of a direction, or all of the same.
 
     Raises:

@@ -46,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
-    scorer = load_scorer(args)
+    scorer = load_scorer(args, args.direction)
     with open_input(args.pairs) as source:
         for pairs in _chunks(source.stream, args.pairs):
             scores = scorer.score(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))

@@ -19,14 +19,13 @@ from phrasescore.cli.training import add_training_options, read_settings, run_tr
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
 from phrasescore.nn.config import ModelConfig
-from phrasescore.pairs import DataConfig
-from phrasescore.sentences import SentenceConfig
+from phrasescore.pairs import DataConfig, PairData
+from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS, SENTENCE_PRESETS
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
-    from phrasescore.pairs import PairData
     from phrasescore.training.loop import Trainer
     from phrasescore.training.run import Settings
 
@@ -151,7 +150,6 @@ def settings_of(args: argparse.Namespace) -> Settings:
 def _prepare(
     args: argparse.Namespace, settings: Settings, device: Device, on_lines: Callable[[int, float | None], None]
 ) -> tuple[Trainer[Any], PairData]:
-    from phrasescore.sentences import ParallelText
     from phrasescore.training.run import prepare, prepare_sentences
 
     if args.source is None:

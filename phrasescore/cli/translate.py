@@ -18,13 +18,15 @@ from phrasescore.cli.options import (
     add_quiet_option,
     add_section_options,
     given_options,
-    load_networks,
+    load_scorer,
     path_or_standard_stream,
     positive,
 )
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, open_output, read_lines
+from phrasescore.pictures import check_picture
 from phrasescore.search.config import SearchConfig
+from phrasescore.tokenisation import tokenise_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -85,12 +87,11 @@ def run(args: argparse.Namespace) -> int:
     config = SearchConfig(**given_options(args, SearchConfig))
     if config.n_best > 1 and not args.json:
         raise UsageError("--n-best: gives several translations a sentence, which need --json")
-    from phrasescore.pictures import check_picture
     from phrasescore.search.translator import Translator
 
     if args.attention:
         check_picture("--attention", args.attention)
-    translator = Translator(load_networks(args), config, args.batch_size)
+    translator = Translator(load_scorer(args), config, args.batch_size)
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")
     if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
@@ -138,8 +139,6 @@ def _converse(args: argparse.Namespace, translator: Translator) -> int:
 
 
 def _prepared(args: argparse.Namespace, sentences: list[bytes]) -> list[bytes]:
-    from phrasescore.tokenisation import tokenise_lines
-
     return tokenise_lines(sentences, args.tokenise) if args.tokenise else sentences
 
 
