@@ -156,8 +156,8 @@ class Decoder(nn.Module):
         self,
         batch: PairBatch,
         encoded: EncodedSource,
-        teacher_forcing: float = 1.0,
-        best_word: Callable[[Tensor], Tensor] | None = None,
+        teacher_forcing: float,
+        best_word: Callable[[Tensor], Tensor] | None,
     ) -> Tensor:
         """Return what the softmax reads at each node [A, k].
 

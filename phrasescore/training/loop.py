@@ -91,16 +91,8 @@ class Trainer(Generic[TaskT]):
     budget is given in updates or passes: the schedule of a budget in minutes depends on the clock.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        task: TaskT,
-        config: TrainingConfig,
-        device: Device,
-        run: dict[str, Any],
-        watcher: Watcher | None = None,
-    ) -> None:
-        """Prepare a run.
+    def __init__(self, folder: Path, task: TaskT, config: TrainingConfig, device: Device, run: dict[str, Any]) -> None:
+        """Prepare a run, which `watcher` may be set to watch.
 
         Args:
             folder: the model folder, with its description already written.
@@ -108,11 +100,10 @@ class Trainer(Generic[TaskT]):
             config: optimiser, schedule, budget.
             device: where and how precisely to compute.
             run: what must be the same for a run to be resumed, as JSON values.
-            watcher: whom to tell.
         """
         self.folder, self.task, self.network = folder, task, task.network
         self.config, self.device, self.run = config, device, run
-        self.watcher = watcher or Watcher()
+        self.watcher = Watcher()
         self.optimiser = make_optimiser(self.network, config)
         self.progress = Progress()
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device.torch_device)
