@@ -1,6 +1,6 @@
 """Phrases as vectors, and which are near.
 
-Legend: P phrases, Q queries, n hidden size, m embedding size, d size of any vector.
+Legend: P phrases, S phrases of a batch, k size of the summary, m embedding size, I words, d size of any vector.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _AT_ONCE = 4096
 
 @torch.inference_mode()
 def phrase_vectors(scorer: Scorer, phrases: Sequence[bytes]) -> Vectors:
-    """Return c, the summary of each of some input phrases (appendix A.1.1 of Cho et al. 2014), [P, n]."""
+    """Return c, the summary of each of some input phrases (appendix A.1.1 of Cho et al. 2014), [P, k]."""
     found = []
     for start in range(0, len(phrases), _AT_ONCE):
         sources = scorer.model.source_vocabulary.encode(phrases[start : start + _AT_ONCE])
         nothing = Phrases(np.empty(0, np.int32), np.zeros(len(sources) + 1, np.int64))
         batch = PairBatch.sharing(sources, np.arange(len(sources)), nothing).to(scorer.device.torch_device)
         with scorer.device.products():
-            c_Sn = scorer.model.network.encoder(batch).summary_Sn
+            c_Sk = scorer.model.network.encoder(batch).summary_Sk
         # The batch is filled up with copies of the last phrase.
-        found.append(c_Sn[: len(sources)].float().cpu().numpy())
+        found.append(c_Sk[: len(sources)].float().cpu().numpy())
     return np.concatenate(found)
 
 

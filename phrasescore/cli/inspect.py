@@ -174,8 +174,8 @@ class _Page:
         """Print the nearest phrases."""
         from phrasescore.analysis.vectors import nearest, phrase_vectors
 
-        query_n, *_ = phrase_vectors(self._scorer, [self._phrase])
-        found = nearest(query_n, phrase_vectors(self._scorer, others), number)
+        query_d, *_ = phrase_vectors(self._scorer, [self._phrase])
+        found = nearest(query_d, phrase_vectors(self._scorer, others), number)
         self._title(f"Nearest of {len(others):,} phrases, by the cosine of the summaries")
         for index, cosine in found:
             self._console.print(Text(f"  {cosine:5.3f}  {_shown(others[index])}"))

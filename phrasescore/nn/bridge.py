@@ -1,7 +1,7 @@
 """From what the encoder has read to the decoder's first states, one for each of its layers.
 
 Legend: S source phrases, X any rows, n hidden size of the decoder, m of one direction of the encoder, s state size,
-d context size.
+d context size, g = s times the layers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class ContextBridge(nn.Linear):
 
     def first_states(self, encoded: EncodedSource) -> tuple[Tensor, ...]:
         """Return h'_0 of each layer, [S, s]."""
-        v_Sd = encoded.summary_Sn
+        v_Sd = encoded.summary_Sk
         if self.from_backward:
             v_Sd = encoded.last_states[-1][1][:, : self.in_features]
         # States are as precise as the weights, also where products are 16-bit.
-        h_S: Tensor = torch.tanh(self(v_Sd)).to(self.weight.dtype)
-        return tuple(h_S.split(self.state, dim=1))
+        h_Sg: Tensor = torch.tanh(self(v_Sd)).to(self.weight.dtype)
+        return tuple(h_Sg.split(self.state, dim=1))
 
 
 class LastStateBridge(nn.Module):

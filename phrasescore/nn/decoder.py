@@ -166,7 +166,7 @@ class Decoder(nn.Module):
             encoded: their sources.
             teacher_forcing: the share of steps that go on from the words of the targets; the others go on from the
                 words that are most probable to the network itself.
-            best_word: returns those words from what the softmax reads; wanted for less than full teacher forcing.
+            best_word: returns those words from what the softmax reads; None for full teacher forcing.
         """
         if self.feed is not None or best_word is not None:
             steps = self.follow(batch, encoded, teacher_forcing, best_word)
@@ -223,7 +223,7 @@ class Decoder(nn.Module):
         return Prediction(self.readout.shrink(s_B), after, step.attention_BL)
 
     def _given(self, encoded: EncodedSource) -> Given:
-        c_Sd, memory = encoded.summary_Sn, None
+        c_Sd, memory = encoded.summary_Sk, None
         if self.attention is not None:
             annotations_SLd, real_SL = encoded.annotations_SLd, encoded.real_SL
             assert annotations_SLd is not None

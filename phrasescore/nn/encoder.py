@@ -1,7 +1,8 @@
 """The encoder: a source phrase becomes one vector, and for attention one vector a word.
 
 Legend: S source phrases, I symbols of all of them, N nodes of a prefix tree below its R start nodes, A = R + N, L
-symbols of the longest phrase, m embedding size, n hidden size of one direction, s state size, d annotation size.
+symbols of the longest phrase, n hidden size of one direction, s state size, d annotation size, k size of the summary, e
+size of what a layer reads: a word vector, or d.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from phrasescore.nn.units import UNITS, RecurrentUnit, output
 class EncodedSource:
     """What the decoder may look at."""
 
-    summary_Sn: Tensor
+    summary_Sk: Tensor
     """c, the summary of each source phrase."""
     last_states: tuple[tuple[Tensor, ...], ...]
     """The state behind the symbol read last, [S, s], of each layer and in it of each direction."""
@@ -60,7 +61,7 @@ class Encoder(nn.Module):
         self.outputs = ways * self.hidden
         """d."""
         self.context = config.hidden if summary else self.outputs
-        """Size of c."""
+        """k."""
         self.reverse, self.annotate = config.reverse_source, annotate
         self.embedding = WordEmbedding(words, config.embedding, bias=config.biases == "authors")
         build = UNITS[config.encoder_unit]
@@ -104,19 +105,19 @@ class Encoder(nn.Module):
                         for unit, h_As, reading in zip(units, states, readings, strict=True)
                     ]
                 )
-        c_Sn = _join([output(way[-1], h_Ss) for way, h_Ss in zip(self.directions, last_states[-1], strict=True)])
+        c_Sk = _join([output(way[-1], h_Ss) for way, h_Ss in zip(self.directions, last_states[-1], strict=True)])
         if self.summary is not None:
-            c_Sn = self.dropout(torch.tanh(self.summary(c_Sn)))
+            c_Sk = self.dropout(torch.tanh(self.summary(c_Sk)))
         if not self.annotate or below_Id is None:
-            return EncodedSource(c_Sn, tuple(last_states))
+            return EncodedSource(c_Sk, tuple(last_states))
         symbol_SL, real_SL = sources.grid()
-        return EncodedSource(c_Sn, tuple(last_states), below_Id[symbol_SL], real_SL)
+        return EncodedSource(c_Sk, tuple(last_states), below_Id[symbol_SL], real_SL)
 
     def _read(self, unit: RecurrentUnit, reading: Reading, below_Id: Tensor | None) -> Tensor:
         """Return the states of all nodes of a reading, [A, s]; the lowest layer reads words."""
-        x_N = self.embedding(reading.tree.words_N) if below_Id is None else below_Id.index_select(0, reading.symbol_N)
+        x_Ne = self.embedding(reading.tree.words_N) if below_Id is None else below_Id.index_select(0, reading.symbol_N)
         h_Rs = self.embedding.words.weight.new_zeros(reading.starts, unit.state)
-        return unroll(unit, reading.tree, unit.project(self.dropout(x_N)), h_Rs)
+        return unroll(unit, reading.tree, unit.project(self.dropout(x_Ne)), h_Rs)
 
 
 def _join(parts: list[Tensor]) -> Tensor:

@@ -1,7 +1,7 @@
 """The RNN encoder-decoder: ln p of target phrases given their source phrases.
 
-Legend: S source phrases, P pairs, I predicted symbols, B rows of one step, L symbols of the longest source phrase, V
-words.
+Legend: S source phrases, P pairs, I predicted symbols, A decoder nodes, B rows of one step, L symbols of the longest
+source phrase, r size of what the softmax reads, V words.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ with one matrix of word vectors for all positions (Cho et al. 2014, section 4.1.
 Id 1 bounds a sentence: among the words of a context it is `<s>`, as predicted word `</s>`. The first is never
 predicted and the second never seen, so they need no ids of their own.
 
-Legend: A contexts, c = n - 1 words of a context, I predicted words, r size of the last hidden layer.
+Legend: A contexts, c = n - 1 words of a context, I predicted words, m size of a word vector, k of the first hidden
+layer, r of the last one.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class NeuralLanguageModel(nn.Module):
     def hidden(self, contexts_Ac: Tensor) -> Tensor:
         """Return the last hidden layer [A, r] of contexts, the nearest word last."""
         x_Acm = self.dropout(self.embedding(contexts_Ac))
-        h_A = self.dropout(torch.relu(self.first(x_Acm.flatten(1))))
-        s_Ar: Tensor = self.dropout(torch.relu(self.second(h_A)))
+        h_Ak = self.dropout(torch.relu(self.first(x_Acm.flatten(1))))
+        s_Ar: Tensor = self.dropout(torch.relu(self.second(h_Ak)))
         return s_Ar
 
     def forward(self, contexts_Ac: Tensor, words_A: Tensor) -> tuple[Tensor, Tensor]:
