@@ -61,12 +61,12 @@ def choose_device(name: str, precision: Precision) -> Device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = torch.cuda.device_count()
         raise UserError(f"--device: there is no {name} here ({found} GPUs found); use --device cpu or auto")
-    fast = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else cpu_has_bf16()
+    fast = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else _cpu_has_bf16()
     use_bf16 = fast if precision == "auto" else precision == "bf16"
     return Device(device, torch.bfloat16 if use_bf16 else None)
 
 
-def cpu_has_bf16() -> bool:
+def _cpu_has_bf16() -> bool:
     """Whether this CPU multiplies 16-bit matrices faster than 32-bit ones (AVX512-BF16 or AMX)."""
     cpu = torch.cpu
     return bool(cpu._is_amx_tile_supported() or cpu._is_avx512_bf16_supported())

@@ -138,8 +138,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
                 yield raw
             else:
                 level = _LEVELS.get(compression)
-                opened = xopen(raw, "wb", threads=0, format=compression, compresslevel=level)
-                with opened as stream:
+                with xopen(raw, "wb", threads=0, format=compression, compresslevel=level) as stream:
                     yield stream
             raw.flush()
             if path.exists():

@@ -33,7 +33,7 @@ Weights = NDArray[np.float32]
 
 _REMAP_IDS = 1 << 22
 _POOL_BATCHES = 64
-"""Batches whose pairs are sorted by length together; see `batches`."""
+"""Batches whose pairs are sorted by length together; see `batches_of_pass`."""
 
 
 @dataclass(frozen=True)

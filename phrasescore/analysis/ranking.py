@@ -63,7 +63,5 @@ def best_threshold(true: Numbers, false: Numbers) -> float:
     """
     values = np.unique(np.concatenate((true, false)))
     thresholds = np.append(values[0], (values[1:] + values[:-1]) / 2)
-    gain = np.searchsorted(np.sort(false), thresholds) / len(false) - np.searchsorted(np.sort(true), thresholds) / len(
-        true
-    )
-    return float(thresholds[np.argmax(gain)])
+    false_below, true_below = (np.searchsorted(np.sort(some), thresholds) / len(some) for some in (false, true))
+    return float(thresholds[np.argmax(false_below - true_below)])

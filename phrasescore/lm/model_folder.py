@@ -1,7 +1,7 @@
 """A trained neural language model as a folder.
 
-config.json            kind, architecture, versions, hash of the vocabulary
-weights.safetensors    the weights with the lowest held-out loss
+config.json            kind, architecture, versions, plugins, hash of the vocabulary
+weights.safetensors    the weights with the lowest loss on the validation text, or on held-out sentences
 vocab.txt              the shortlist, one word a line, the line number is the id
 metrics.jsonl          one record an evaluation
 training-state/        for resuming only
