@@ -115,12 +115,17 @@ class Side:
 def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
     """Return 64 well-mixed bits for each phrase, equal for equal phrases."""
     position = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], phrases.lengths)
-    mixed = mix(phrases.ids.astype(np.uint64) + (position.astype(np.uint64) << np.uint64(40)))
+    mixed = _mix(phrases.ids.astype(np.uint64) + (position.astype(np.uint64) << np.uint64(40)))
     sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mixed)))
-    return mix(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]])
+    return _mix(sums[phrases.offsets[1:]] - sums[phrases.offsets[:-1]])
 
 
-def mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return 64 well-mixed bits for each pair, from those of its sides."""
+    return _mix(first + np.uint64(1)) ^ second
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the finaliser of SplitMix64: a bijection that spreads each bit over all others."""
     bits = bits + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -189,7 +194,7 @@ def _read_sides(
         source_hash, target_hash = (
             side.add(texts, joint) for side, texts in zip(sides, orient(phrases, config.direction), strict=True)
         )
-        hashes.append(mix(source_hash + np.uint64(1)) ^ target_hash)
+        hashes.append(hash_pairs(source_hash, target_hash))
         digest.update(hashes[-1].tobytes())
         if config.weight_by_count:
             joint_counts.append(joint)
@@ -201,10 +206,7 @@ def _read_sides(
         raise UserError(f"{display_name(table)}: holds no phrase pairs; give a phrase table of at least one line")
     if vocabularies is None:
         vocabularies = choose_vocabularies(sides, config)
-    coverage = [v.coverage(side.word_counts()) for v, side in zip(vocabularies, sides, strict=True)]
-    source, target = (side.finish(v) for side, v in zip(sides, vocabularies, strict=True))
-    for side in sides:
-        digest.update(b"\n".join(side.ids))
+    source, target, words = finish_sides(sides, vocabularies, digest)
     pair_hashes = np.concatenate(hashes)
     hashes.clear()
     if config.weight_by_count:
@@ -218,10 +220,7 @@ def _read_sides(
         "lines": lines,
         "distinct_pairs": len(distinct),
         "counts_in_table": has_counts,
-        "source_words": len(sides[0].ids),
-        "target_words": len(sides[1].ids),
-        "source_coverage": coverage[0],
-        "target_coverage": coverage[1],
+        **words,
     }
     return PairData(PhrasePairs(source, target, weight), distinct, *vocabularies, digest.hexdigest(), summary)
 
@@ -242,6 +241,25 @@ def choose_vocabularies(
         for side, corpus, size in zip(sides, corpora, sizes, strict=True)
     )
     return source, target
+
+
+def finish_sides(
+    sides: tuple[Side, Side], vocabularies: tuple[Vocabulary, Vocabulary], digest: hashlib._Hash
+) -> tuple[Phrases, Phrases, dict[str, Any]]:
+    """Return both sides as ids of their vocabularies, and what is to be reported of their words.
+
+    The words enter the digest, for the hashes of the pairs know them by number only.
+    """
+    source, target = (side.finish(vocabulary) for side, vocabulary in zip(sides, vocabularies, strict=True))
+    summary = {
+        "source_words": len(sides[0].ids),
+        "target_words": len(sides[1].ids),
+        "source_coverage": vocabularies[0].coverage(sides[0].word_counts()),
+        "target_coverage": vocabularies[1].coverage(sides[1].word_counts()),
+    }
+    for side in sides:
+        digest.update(b"\n".join(side.ids))
+    return source, target, summary
 
 
 def _first_of_each(pair_hashes: NDArray[np.uint64], weight: NDArray[np.float32] | None = None) -> NDArray[np.int64]:

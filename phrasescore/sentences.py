@@ -14,7 +14,16 @@ import numpy as np
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
-from phrasescore.pairs import DataConfig, PairData, PhrasePairs, Side, choose_vocabularies, mix, orient
+from phrasescore.pairs import (
+    DataConfig,
+    PairData,
+    PhrasePairs,
+    Side,
+    choose_vocabularies,
+    finish_sides,
+    hash_pairs,
+    orient,
+)
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import split_words
@@ -87,28 +96,16 @@ def read_sentences(
             pairs = [pair for pair in zip(chunk.source, chunk.target, strict=True) if _is_wanted(pair, longest)]
             kept += len(pairs)
             weight = np.ones(len(pairs), np.float32)
-            hashes = [
-                side.add([pair[i] for pair in pairs], weight) for i, side in enumerate((source_side, target_side))
-            ]
-            digest.update((mix(hashes[0] + np.uint64(1)) ^ hashes[1]).tobytes())
+            hashes = source_side.add([a for a, _ in pairs], weight), target_side.add([b for _, b in pairs], weight)
+            digest.update(hash_pairs(*hashes).tobytes())
             progress(lines, chunk.share_read)
         if not kept:
             raise UserError(f"{text}: leave no pairs of sentences to use; give longer texts or a larger --max-words")
-        known = vocabularies or choose_vocabularies(sides, data, config.min_count)
-        coverage = [v.coverage(side.word_counts()) for v, side in zip(known, sides, strict=True)]
-        source, target = (side.finish(v) for v, side in zip(known, sides, strict=True))
-        for side in sides:
-            digest.update(b"\n".join(side.ids))
-        summary = {
-            "lines": lines,
-            "sentence_pairs": kept,
-            "source_words": len(sides[0].ids),
-            "target_words": len(sides[1].ids),
-            "source_coverage": coverage[0],
-            "target_coverage": coverage[1],
-        }
+        vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count)
+        source, target, words = finish_sides(sides, vocabularies, digest)
     pairs_of_ids = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept))
-    return PairData(pairs_of_ids, np.arange(kept), *known, digest.hexdigest(), summary)
+    summary = {"lines": lines, "sentence_pairs": kept, **words}
+    return PairData(pairs_of_ids, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
 
 
 def first_sentences(
