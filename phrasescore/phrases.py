@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.int32]
 Offsets = NDArray[np.int64]
-Lengths = NDArray[np.int64]
 
 
 def offsets_of(lengths: NDArray[np.integer | np.bool_]) -> Offsets:
@@ -44,7 +43,7 @@ class Phrases:
         return len(self.offsets) - 1
 
     @property
-    def lengths(self) -> Lengths:
+    def lengths(self) -> NDArray[np.int64]:
         """Words in each phrase."""
         return np.diff(self.offsets)
 

@@ -24,7 +24,7 @@ from phrasescore.configuration import Section
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines, sha256_of, write_json
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
-from phrasescore.lm.perplexity import Scores, best_weight, flatten, interpolate, perplexity
+from phrasescore.lm.perplexity import Scores, best_weight, interpolate, perplexity
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.training.config import TrainingConfig
 from phrasescore.words import split_words
@@ -227,7 +227,7 @@ def _is_same_file(first: str | Path, second: Path) -> bool:
 
 def _learn_weight(scorer: NeuralLmScorer, text: Path) -> float:
     scored = _score_text(scorer, text)
-    return best_weight(flatten(scored.network), flatten(scored.backoff))
+    return best_weight(np.concatenate(scored.network), np.concatenate(scored.backoff))
 
 
 def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
@@ -239,7 +239,7 @@ def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
         raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
     network = scorer.word_log_probs(sentences)
     model = scorer.backoff
-    backoff = [] if model is None else [np.array(model.sentence_log_probs(sentence)) for sentence in sentences]
+    backoff = [] if model is None else model.word_log_probs(sentences)
     return _Scored(sentences, digest.hexdigest(), network, backoff)
 
 
@@ -251,9 +251,9 @@ def _summarise(scorer: NeuralLmScorer, scored: _Scored, interpolated: list[Score
         words=len(words) + len(scored.sentences),
         outside_shortlist=sum(scorer.word_id(word) >= scorer.shortlist for word in words),
         unknown_to_backoff=None if model is None else sum(not model.knows(word) for word in words),
-        network=perplexity(flatten(scored.network)),
-        backoff=None if model is None else perplexity(flatten(scored.backoff)),
-        interpolation=None if interpolated is None else perplexity(flatten(interpolated)),
+        network=perplexity(np.concatenate(scored.network)),
+        backoff=None if model is None else perplexity(np.concatenate(scored.backoff)),
+        interpolation=None if interpolated is None else perplexity(np.concatenate(interpolated)),
     )
 
 

@@ -20,6 +20,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
@@ -98,15 +101,18 @@ class BackoffModel:
         score: float = self._model.BaseScore(state, word, self._new_state())
         return min(0.0, _LN_10 * score - math.log(self._mass_outside(state)))
 
-    def sentence_log_probs(self, sentence: Sequence[bytes]) -> list[float]:
-        """Return ln p of each word and of `</s>`, as the n-gram model alone has them."""
+    def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[NDArray[np.float64]]:
+        """Return ln p of the words of each sentence, in their order, and of its `</s>`, by the n-gram model alone."""
+        return [self._log_probs_of(sentence) for sentence in sentences]
+
+    def _log_probs_of(self, sentence: Sequence[bytes]) -> NDArray[np.float64]:
         before, after = self._new_state(), self._new_state()
         self._model.BeginSentenceWrite(before)
         scores = []
         for word in (*map(as_text, sentence), _END):
             scores.append(_LN_10 * self._model.BaseScore(before, word, after))
             before, after = after, before
-        return scores
+        return np.array(scores)
 
     def _state(self, word: str | None) -> kenlm.State:
         """Return the state behind one word, or at the start of the sentence."""

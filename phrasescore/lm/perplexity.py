@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,8 +36,3 @@ def best_weight(first: Scores, second: Scores) -> float:
         if abs(weight - before) < _CLOSE:
             break
     return weight
-
-
-def flatten(scores: Sequence[Scores] | Sequence[list[float]]) -> Scores:
-    """Return the scores of all words of some sentences in one array."""
-    return np.concatenate([np.asarray(sentence, np.float64) for sentence in scores]) if scores else np.zeros(0)

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 from phrasescore.lm.backoff import BackoffModel
-from phrasescore.lm.perplexity import best_weight, flatten, interpolate, perplexity
+from phrasescore.lm.perplexity import best_weight, interpolate, perplexity
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 
 
 def test_perplexity_is_kenlm_s() -> None:
     line = (MINI / "test.fr").read_text().splitlines()[0]
-    scores = BackoffModel(ARPA, []).sentence_log_probs([word.encode() for word in line.split(" ")])
-    assert perplexity(flatten([scores])) == pytest.approx(kenlm.Model(str(ARPA)).perplexity(line), rel=1e-5)
+    [scores] = BackoffModel(ARPA, []).word_log_probs([[word.encode() for word in line.split(" ")]])
+    assert perplexity(scores) == pytest.approx(kenlm.Model(str(ARPA)).perplexity(line), rel=1e-5)
 
 
 def test_interpolation() -> None:
