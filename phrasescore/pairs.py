@@ -237,7 +237,7 @@ def choose_vocabularies(
     corpora = orient((config.source_corpus, config.target_corpus), config.direction)
     sizes = orient((config.source_vocabulary, config.target_vocabulary), config.direction)
     source, target = (
-        Vocabulary.most_frequent(count_words([corpus]) if corpus else side.word_counts(), size, min_count)
+        Vocabulary.most_frequent(count_words(corpus) if corpus else side.word_counts(), size, min_count)
         for side, corpus, size in zip(sides, corpora, sizes, strict=True)
     )
     return source, target

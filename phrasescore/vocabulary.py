@@ -106,10 +106,6 @@ class Vocabulary:
         return cls(words[len(_SYMBOLS) :])
 
 
-def count_words(paths: Iterable[str | Path]) -> Counter[bytes]:
-    """Count the words of tokenised texts."""
-    counts: Counter[bytes] = Counter()
-    for path in paths:
-        for line in read_lines(path):
-            counts.update(split_words(line))
-    return counts
+def count_words(path: Path) -> Counter[bytes]:
+    """Count the words of a tokenised text."""
+    return Counter(word for line in read_lines(path) for word in split_words(line))

@@ -59,4 +59,4 @@ def test_encoding_skips_empty_tokens(phrases: list[bytes]) -> None:
 
 def test_words_of_a_text(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes("a b  a\r\nb\u00a0c a\n".encode())
-    assert count_words([tmp_path / "text"]) == {b"a": 3, b"b": 1, "b\u00a0c".encode(): 1}
+    assert count_words(tmp_path / "text") == {b"a": 3, b"b": 1, "b\u00a0c".encode(): 1}

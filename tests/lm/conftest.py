@@ -29,7 +29,7 @@ def make_scorer(cpu: Device) -> Callable[..., NeuralLmScorer]:
     """Make a scorer whose shortlist has some of the words of the n-gram model, and one that it does not have."""
 
     def make(*, words: int = 40, backoff: bool = True, unnormalised: bool = False) -> NeuralLmScorer:
-        frequent = Vocabulary.most_frequent(count_words([MINI / "train.fr"]), words)
+        frequent = Vocabulary.most_frequent(count_words(MINI / "train.fr"), words)
         vocabulary = Vocabulary([*frequent.known_words, b"nulle-part"])
         torch.manual_seed(1)
         config = NeuralLmConfig(order=4, embedding=8, first_hidden=12, second_hidden=10, initialisation="scaled")

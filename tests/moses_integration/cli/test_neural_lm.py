@@ -28,7 +28,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of random weights that could have been trained to be self-normalised."""
     folder = tmp_path_factory.mktemp("cslm")
     torch.manual_seed(1)
-    vocabulary = Vocabulary.most_frequent(count_words([MINI / "train.fr"]), 40)
+    vocabulary = Vocabulary.most_frequent(count_words(MINI / "train.fr"), 40)
     config = NeuralLmConfig(order=4, embedding=6, first_hidden=8, second_hidden=8, self_normalise=0.1)
     network = NeuralLanguageModel(config, len(vocabulary))
     for parameter in network.parameters():
