@@ -53,9 +53,10 @@ def output_word_vectors(scorer: Scorer, number: int) -> tuple[list[bytes], Vecto
     embedding = scorer.model.network.decoder.embedding
     if embedding is None:
         return [], np.zeros((0, 1), np.float32)
-    words = scorer.model.target_vocabulary.words[2 : 2 + number]
-    ids = torch.arange(2, 2 + len(words), device=scorer.device.torch_device)
-    return list(words), embedding(ids).float().cpu().numpy()
+    vocabulary = scorer.model.target_vocabulary
+    words = vocabulary.known_words[:number]
+    ids_I = torch.from_numpy(vocabulary.encode(words).ids).long().to(scorer.device.torch_device)
+    return list(words), embedding(ids_I).float().cpu().numpy()
 
 
 def unit_length(vectors_Pd: Vectors) -> Vectors:

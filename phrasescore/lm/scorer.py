@@ -157,9 +157,9 @@ class NeuralLmScorer:
         return scores
 
 
-def distinct_rows(rows_QC: NDArray[np.integer]) -> tuple[Ids, Ids]:
+def distinct_rows(rows_Qc: NDArray[np.integer]) -> tuple[Ids, Ids]:
     """Return where each distinct row stands first, and the number of the distinct row that each row is."""
-    packed = np.ascontiguousarray(rows_QC, np.int32)
+    packed = np.ascontiguousarray(rows_Qc, np.int32)
     keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return first.astype(np.int64), which.astype(np.int64)

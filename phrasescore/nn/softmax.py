@@ -8,7 +8,8 @@ for each of the V words is one exponential and one addition, in a tile that stay
 also keeps 16-bit logits exact where it matters: the largest terms of a confident prediction are near zero.
 Z overflows only when log p < -88; such rows are done again in the textbook way.
 
-Legend: A readout vectors, I predicted symbols, V words, r size of a readout vector.
+Legend: A readout vectors, I predicted symbols, V words, r size of a readout vector, p = r + 4 columns of the product,
+O vectors whose Z overflows.
 """
 
 from __future__ import annotations
@@ -81,17 +82,17 @@ class _LogProb(torch.autograd.Function):
         t_A = torch.zeros_like(s_Ar[:, 0]).index_copy_(0, node_I, l_I)
         one_A2 = s_Ar.new_ones(len(s_Ar), 2, dtype=dtype)
         one_V2 = s_Ar.new_ones(len(G_Vr), 2, dtype=dtype)
-        left = torch.cat((s_Ar.to(dtype), one_A2, _split(t_A, dtype)), dim=1)
-        right = torch.cat((G_Vr.to(dtype), _split(b_V, dtype), -one_V2), dim=1).t().contiguous()
-        e_AV, Z_A = _exponentials(left, right, keep)
+        left_Ap = torch.cat((s_Ar.to(dtype), one_A2, _split(t_A, dtype)), dim=1)
+        right_pV = torch.cat((G_Vr.to(dtype), _split(b_V, dtype), -one_V2), dim=1).t().contiguous()
+        e_AV, Z_A = _exponentials(left_Ap, right_pV, keep)
         log_Z_A = Z_A.log()
-        overflow = torch.isinf(log_Z_A)
-        if bool(overflow.any()):
-            logits = torch.addmm(b_V, s_Ar[overflow], G_Vr.t()) - t_A[overflow, None]
-            log_Z_A[overflow] = torch.logsumexp(logits, dim=1)
+        overflow_A = torch.isinf(log_Z_A)
+        if bool(overflow_A.any()):
+            l_OV = torch.addmm(b_V, s_Ar[overflow_A], G_Vr.t()) - t_A[overflow_A, None]
+            log_Z_A[overflow_A] = torch.logsumexp(l_OV, dim=1)
             if keep:
-                e_AV[overflow] = torch.exp(logits - log_Z_A[overflow, None]).to(dtype)
-                Z_A[overflow] = 1.0
+                e_AV[overflow_A] = torch.exp(l_OV - log_Z_A[overflow_A, None]).to(dtype)
+                Z_A[overflow_A] = 1.0
         if keep:
             ctx.save_for_backward(s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A)
         return (l_I - t_A[node_I]) - log_Z_A[node_I], t_A + log_Z_A
@@ -108,8 +109,8 @@ class _LogProb(torch.autograd.Function):
         weight_A = norm_grad_A.index_add(0, node_I, grad_I, alpha=-1) / Z_A
         ds_Ar = (e_AV @ G_Vr.to(dtype)).to(s_Ar.dtype) * weight_A[:, None]
         ds_Ar.index_add_(0, node_I, grad_I[:, None] * G_Vr.index_select(0, symbol_I))
-        scaled = torch.cat((s_Ar, torch.ones_like(weight_A)[:, None]), dim=1) * weight_A[:, None]
-        dG_Vr1 = (e_AV.t() @ scaled.to(dtype)).to(G_Vr.dtype)
+        scaled_Ar1 = torch.cat((s_Ar, torch.ones_like(weight_A)[:, None]), dim=1) * weight_A[:, None]
+        dG_Vr1 = (e_AV.t() @ scaled_Ar1.to(dtype)).to(G_Vr.dtype)
         dG_Vr, db_V = dG_Vr1[:, :-1], dG_Vr1[:, -1]
         dG_Vr.index_add_(0, symbol_I, grad_I[:, None] * s_Ar.index_select(0, node_I))
         db_V.index_add_(0, symbol_I, grad_I)
@@ -122,21 +123,21 @@ def _split(column: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.stack((high, (column - high).to(dtype)), dim=1)
 
 
-def _exponentials(left: Tensor, right: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
-    """Return exp(left right), all of it [A, V] if it is to be kept, and its row sums [A].
+def _exponentials(left_Ap: Tensor, right_pV: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
+    """Return exp of the product, all of it [A, V] if it is to be kept, and its row sums [A].
 
     The product may be 16-bit, the exponentials and the sums never are.
     """
-    rows, words = len(left), right.shape[1]
-    product_rows, cached_rows = _GPU_TILES if left.is_cuda else _CPU_TILES
-    sums = torch.empty(rows, dtype=torch.promote_types(left.dtype, torch.float32), device=left.device)
-    exponentials = left.new_empty(rows if keep else min(rows, product_rows), words)
-    is_wide = left.dtype == sums.dtype
+    rows, words = len(left_Ap), right_pV.shape[1]
+    product_rows, cached_rows = _GPU_TILES if left_Ap.is_cuda else _CPU_TILES
+    sums = torch.empty(rows, dtype=torch.promote_types(left_Ap.dtype, torch.float32), device=left_Ap.device)
+    exponentials = left_Ap.new_empty(rows if keep else min(rows, product_rows), words)
+    is_wide = left_Ap.dtype == sums.dtype
     wide = exponentials if is_wide else sums.new_empty(min(rows, cached_rows), words)
     for start in range(0, rows, product_rows):
-        tile = left[start : start + product_rows]
+        tile = left_Ap[start : start + product_rows]
         out = exponentials[start : start + product_rows] if keep else exponentials[: len(tile)]
-        torch.mm(tile, right, out=out)
+        torch.mm(tile, right_pV, out=out)
         for part, part_sums in zip(
             out.split(cached_rows), sums[start : start + len(tile)].split(cached_rows), strict=True
         ):
