@@ -48,7 +48,7 @@ class DataConfig:
     weight_by_count: bool = option(
         False, "weight a pair by its joint count instead of counting each distinct pair once"
     )
-    held_out: float = option(0.01, "share of the pairs kept from training to measure the loss", minimum=0)
+    held_out: float = option(0.01, "share of the pairs kept from training to measure the loss", minimum=0, maximum=1)
     held_out_limit: int = option(10_000, "the most pairs held out, and the most pairs of --validation", minimum=0)
 
 

@@ -44,5 +44,8 @@ class TextConfig:
         minimum=1,
     )
     held_out: float = option(
-        0.01, "share of the sentences kept from training to measure the loss, if there is no --validation", minimum=0
+        0.01,
+        "share of the sentences kept from training to measure the loss, if there is no --validation",
+        minimum=0,
+        maximum=1,
     )

@@ -13,6 +13,8 @@ from phrasescore.errors import UsageError, UserError
 
 LengthPenalty = Literal["none", "per-word", "wu"]
 
+_NO_LIMIT = 1e9
+"""What an infinite ratio amounts to, in words."""
 _FOR_SAMPLES = ("temperature", "seed")
 _FOR_SEARCHES = ("beam", "length_penalty", "coverage")
 
@@ -41,7 +43,7 @@ class SearchConfig:
     replace_unknown: bool = option(False, "put the source word that attention looks at most in the place of each <unk>")
     sample: bool = option(False, "draw translations from the network instead of searching for the best")
     temperature: float = option(
-        1.0, "with --sample: draw from p^(1/T), so that less than 1 prefers probable words", minimum=0.001
+        1.0, "with --sample: draw from p^(1/T), so that less than 1 prefers probable words", minimum=0.001, maximum=1e6
     )
     seed: int = option(1, "with --sample: seed; each sentence has random numbers of its own", minimum=0)
 
@@ -82,7 +84,7 @@ class SearchConfig:
 
     def longest(self, source_words: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many words translations may have, for sources of so many words."""
-        by_source: NDArray[np.int64] = (self.max_ratio * source_words).astype(np.int64)
+        by_source: NDArray[np.int64] = np.minimum(self.max_ratio * source_words, _NO_LIMIT).astype(np.int64)
         return by_source + self.max_extra
 
 

@@ -189,6 +189,7 @@ def test_errors_are_one_sentence(translate: Run, options: list[str], message: st
         (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
         (["--beam", "0"], "beam is 0; give at least 1"),
         (["--temperature", "0"], "temperature is 0.0; give at least 0.001"),
+        (["--temperature", "inf", "--sample"], "temperature is inf; give at most"),
         (["--max-ratio", "-1"], "max_ratio is -1.0; give at least 0"),
         (["--seed", "2"], "--seed: is for drawing translations; give --sample too"),
         (["--temperature", "0.5"], "--temperature: is for drawing translations; give --sample too"),

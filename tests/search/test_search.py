@@ -145,6 +145,7 @@ def test_the_longest_translation_depends_on_its_source() -> None:
         assert [len(one.words) for one in found] == [int(1.5 * len(source)) + 1 for source in SENTENCES]
     nothing = greedy_search([network], CPU, phrases(SENTENCES), config(max_extra=0))
     assert [one.words for one in nothing] == [()] * len(SENTENCES)
+    assert SearchConfig(max_ratio=math.inf).longest(np.array([1, 3])).min() > 1_000_000
 
 
 def test_several_networks_score_as_the_mean_of_theirs() -> None:
