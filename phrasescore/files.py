@@ -156,6 +156,23 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             raise
 
 
+def require_writable(*paths: str | Path | None) -> None:
+    """Check before long work that its results can be written; a path that is None or `-` is passed over.
+
+    Raises:
+        UserError: one cannot be written.
+    """
+    for path in paths:
+        if path is None or str(path) == STANDARD_STREAM:
+            continue
+        if Path(path).is_dir():
+            raise UserError(f"{path}: is a folder; give the name of a file")
+        folder = Path(path).resolve().parent
+        if not os.access(folder, os.W_OK):
+            reason = "may not be written to" if folder.is_dir() else "is no folder"
+            raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
+
+
 def try_to_lock(file: IO[bytes]) -> bool:
     """Lock an open file until it is closed; return whether nobody else holds it."""
     try:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 from typing import Any
 
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
+from phrasescore.files import require_writable, write_atomically
 
 
 def load_pyplot(option: str) -> Any:
@@ -38,8 +37,7 @@ def check_picture(option: str, path: Path) -> None:
 
     if _format(path) not in FigureCanvasBase.get_supported_filetypes():
         raise _unknown_format(path)
-    if not os.access(path.parent, os.W_OK):
-        raise UserError(f"{path}: cannot be written; check the folder and its rights")
+    require_writable(path)
 
 
 def write_figure(figure: Any, path: Path) -> None:

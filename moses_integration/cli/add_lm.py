@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import finite, require_writable
+from moses_integration.cli.options import finite
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
+from phrasescore.files import require_writable
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -12,13 +12,13 @@ from moses_integration.cli.options import (
     add_toolkit_options,
     prepare_text,
     read_ini,
-    require_writable,
     toolkit_of,
     work_folder,
 )
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
 from phrasescore.errors import UsageError
+from phrasescore.files import require_writable
 
 
 class _FileAndSize(argparse.Action):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -80,23 +78,6 @@ def finite(text: str) -> float:
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text} is no finite number")
     return number
-
-
-def require_writable(*paths: str | Path | None) -> None:
-    """Check before long work that its results can be written; a path that is None or `-` is passed over.
-
-    Raises:
-        UserError: one cannot be written.
-    """
-    for path in paths:
-        if path is None or str(path) == STANDARD_STREAM:
-            continue
-        if Path(path).is_dir():
-            raise UserError(f"{path}: is a folder; give the name of a file")
-        folder = Path(path).resolve().parent
-        if not os.access(folder, os.W_OK):
-            reason = "may not be written to" if folder.is_dir() else "is no folder"
-            raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
 
 
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:

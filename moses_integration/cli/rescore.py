@@ -15,7 +15,6 @@ from moses_integration.cli.options import (
     add_text_options,
     natural,
     prepare_text,
-    require_writable,
     say_spread,
     work_folder,
 )
@@ -23,6 +22,7 @@ from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_device_options, add_plugin_option, add_quiet_option, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni, Weights

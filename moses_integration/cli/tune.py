@@ -18,7 +18,6 @@ from moses_integration.cli.options import (
     natural,
     prepare_text,
     read_ini,
-    require_writable,
     say_spread,
     toolkit_of,
     work_folder,
@@ -26,6 +25,7 @@ from moses_integration.cli.options import (
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, positive
+from phrasescore.files import require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni

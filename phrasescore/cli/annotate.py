@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,8 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
     positive,
 )
-from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM, display_name, write_json
+from phrasescore.errors import UsageError
+from phrasescore.files import STANDARD_STREAM, display_name, require_writable, write_json
 from phrasescore.scoring.columns import FLOOR
 from phrasescore.table.reader import TableReader
 from phrasescore.table.sources import phrases_in_texts
@@ -99,8 +98,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.scoring.annotate import Columns, annotate
 
     reporter = Reporter(quiet=args.quiet)
-    if args.report and not os.access(args.report.parent, os.W_OK):
-        raise UserError(f"{args.report}: cannot be written; check the folder and its rights")
+    require_writable(args.report)
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     _keep_the_table(args)

@@ -22,7 +22,7 @@ from phrasescore.cli.options import (
 from phrasescore.cli.training import add_training_options, read_settings, run_trainer
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines, sha256_of, write_json
+from phrasescore.files import display_name, read_lines, require_writable, sha256_of, write_json
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.perplexity import Scores, best_weight, interpolate, perplexity
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
@@ -190,6 +190,7 @@ class _Summary:
 def run_score(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     _check_usage(args)
+    require_writable(args.report)
     from phrasescore.device import choose_device, keep_freed_memory
     from phrasescore.lm.scorer import NeuralLmScorer
 

@@ -110,6 +110,7 @@ def test_without_a_backoff_model_the_scores_are_flagged(folder: Path, capsys: py
         (["--weight-text", MINI / "dev.fr", "--backoff", ARPA], "need each other", 2),
         (["--interpolate", "auto", "--backoff", ARPA, "--weight-text", MINI / "test.fr"], "is the text to be scor", 2),
         (["--backoff", MINI / "none"], "is not there", 1),
+        (["--report", "/nowhere/r.json", "--backoff", MINI / "none"], "/nowhere is no folder", 1),
     ],
 )
 def test_errors_are_one_sentence(
