@@ -10,7 +10,8 @@ import torch
 from phrasescore.device import Device
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.pairs import PhrasePairs, batches_in_order
+from phrasescore.pairs import PhrasePairs
+from phrasescore.training.batches import batches_in_order
 
 _BATCH, _SYMBOLS = 1024, 1 << 15
 """The most pairs at once, and their symbols were all as long as the longest."""

@@ -12,7 +12,8 @@ from torch import Tensor
 from phrasescore.device import Device
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.pairs import PhrasePairs, batches_of_pass
+from phrasescore.pairs import PhrasePairs
+from phrasescore.training.batches import batches_of_pass
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.task import Examples
 

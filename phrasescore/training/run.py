@@ -22,9 +22,10 @@ from phrasescore.nn.attention import ATTENTIONS
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.units import UNITS
-from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table, split_held_out
+from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
 from phrasescore.plugins import loaded_plugins
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
+from phrasescore.training.batches import split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.loop import CHECKPOINT, Trainer

@@ -1,0 +1,56 @@
+"""Which pairs a run learns from, and in which order: those held out, and the batches of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.pairs import DataConfig, PhrasePairs
+
+_POOL_BATCHES = 64
+"""Batches whose pairs are sorted by length together; see `batches_of_pass`."""
+
+
+def split_held_out(
+    lines: NDArray[np.int64], config: DataConfig, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the lines to train on and the lines held out, drawn at random by the seed."""
+    held_out = min(int(len(lines) * config.held_out), config.held_out_limit)
+    shuffled = np.random.default_rng([seed, 0]).permutation(lines)
+    return np.sort(shuffled[held_out:]), np.sort(shuffled[:held_out])
+
+
+def batches_of_pass(
+    pairs: PhrasePairs, lines: NDArray[np.int64], batch_size: int, seed: int, number: int
+) -> Iterator[NDArray[np.int64]]:
+    """Yield the lines of each batch of one pass over the training data, longest target first.
+
+    The whole table is shuffled; then the pairs of every 64 batches are sorted by both lengths and cut into
+    batches, which come in random order. So batches are alike in length inside, as steps over many rows want,
+    and random otherwise, and none is much smaller than the others. The same seed and number of the pass give
+    the same batches.
+    """
+    random = np.random.default_rng([seed, 1, number])
+    order = random.permutation(lines)
+    pool_size = batch_size * _POOL_BATCHES
+    for start in range(0, len(order), pool_size):
+        pool = order[start : start + pool_size]
+        pool = pool[_by_length(pairs, pool)]
+        for begin in random.permutation(np.arange(0, len(pool), batch_size)):
+            yield pool[begin : begin + batch_size]
+
+
+def batches_in_order(pairs: PhrasePairs, batch_size: int) -> Iterator[NDArray[np.int64]]:
+    """Yield all lines in batches of similar lengths, longest target first."""
+    by_length = _by_length(pairs, np.arange(len(pairs)))
+    for start in range(0, len(by_length), batch_size):
+        yield by_length[start : start + batch_size]
+
+
+def _by_length(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the order that sorts lines by target length, then source length, longest first."""
+    target_lengths = pairs.target.offsets[lines + 1] - pairs.target.offsets[lines]
+    source_lengths = pairs.source.offsets[lines + 1] - pairs.source.offsets[lines]
+    return np.lexsort((-source_lengths, -target_lengths))
