@@ -1,4 +1,4 @@
-"""`phrasescore lm`: learn a neural language model from a text, and score texts with it."""
+"""`phrasescore lm score`: ln p of the sentences of a text under a neural language model, or the text's perplexity."""
 
 from __future__ import annotations
 
@@ -12,79 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phrasescore import __version__
-from phrasescore.cli.console import Reporter, stop_on_signals
-from phrasescore.cli.options import (
-    add_device_options,
-    add_quiet_option,
-    add_section_options,
-    path_or_standard_stream,
-)
-from phrasescore.cli.training import add_training_options, read_settings, run_trainer
-from phrasescore.configuration import Section
+from phrasescore.cli.options import add_device_options, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines, require_writable, sha256_of, write_json
-from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.perplexity import Scores, best_weight, interpolate, perplexity
-from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
-from phrasescore.training.config import TrainingConfig
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
     from phrasescore.lm.scorer import NeuralLmScorer
 
-_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
-_FOR_OTHERS = {"teacher_forcing"}
-"""Settings of training that are refused here."""
 _AUTO = "auto"
 REPORT_SCHEMA = 1
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and those below it."""
+    """Add the command."""
     parser = subparsers.add_parser(
-        "lm",
-        help="learn a neural language model from a text, score texts with it",
-        description="The continuous-space language model (CSLM) that Cho et al. (2014) used beside their network.",
-    )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _add_train(commands)
-    _add_score(commands)
-
-
-def _add_train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "train",
-        help="learn a language model from a text",
-        description="Learn a feed-forward n-gram language model from a tokenised text, one sentence a line. The same "
-        "command given again resumes a run that was stopped. Settings come from the preset, then the TOML file "
-        "(sections [model], [text], [training], the keys are the option names with underscores), then the command "
-        "line.",
-    )
-    parser.add_argument("text", type=path_or_standard_stream, help="tokenised text, - for standard input")
-    parser.add_argument(
-        "--preset",
-        choices=PRESETS,
-        default=DEFAULT_PRESET,
-        help="cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words "
-        "(default: %(default)s)",
-    )
-    parser.add_argument(
-        "--validation",
-        type=Path,
-        metavar="TEXT",
-        help="tokenised text to measure the perplexity on, which decides when to stop; without it some sentences of "
-        "the training text are held out for that",
-    )
-    add_training_options(parser)
-    add_device_options(parser)
-    for name, section in _SECTIONS.items():
-        add_section_options(parser, name, section, hidden=_FOR_OTHERS)
-    add_quiet_option(parser)
-    parser.set_defaults(run=run_train, command="lm train")
-
-
-def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
         "score",
         help="ln p of each sentence of a text, or the text's perplexity",
         description="Print ln p of each sentence of a tokenised text, one a line, end of sentence included, as a "
@@ -122,7 +65,7 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--report", type=Path, metavar="FILE", help="write the perplexities, and what they rest on, as JSON"
     )
     add_device_options(parser)
-    parser.set_defaults(run=run_score, command="lm score")
+    parser.set_defaults(run=run, command="lm score")
 
 
 def _weight(text: str) -> float | str:
@@ -136,27 +79,6 @@ def _weight(text: str) -> float | str:
     if not 0 <= weight <= 1:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
     return weight
-
-
-def run_train(args: argparse.Namespace) -> int:
-    """Train; return the exit code."""
-    values = read_settings(args, _SECTIONS, PRESETS[args.preset])
-    reporter = Reporter(quiet=args.quiet)
-    from phrasescore.device import choose_device, keep_freed_memory
-    from phrasescore.lm.training import LmSettings, prepare
-
-    keep_freed_memory()
-    settings = LmSettings(
-        NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
-    )
-    device = choose_device(args.device, args.precision)
-    trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
-    reporter.say(
-        f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; losses "
-        "are nats per word, ends of sentences included"
-    )
-    with stop_on_signals() as stop:
-        return run_trainer(trainer, reporter, stop)
 
 
 @dataclass(frozen=True)
@@ -187,7 +109,7 @@ class _Summary:
     """None if the models are not interpolated."""
 
 
-def run_score(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     _check_usage(args)
     require_writable(args.report)

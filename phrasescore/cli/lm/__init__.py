@@ -1,0 +1,19 @@
+"""`phrasescore lm`: learn a neural language model from a text, and score texts with it."""
+
+from __future__ import annotations
+
+import argparse
+
+from phrasescore.cli.lm import score, train
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and those below it."""
+    parser = subparsers.add_parser(
+        "lm",
+        help="learn a neural language model from a text, score texts with it",
+        description="The continuous-space language model (CSLM) that Cho et al. (2014) used beside their network.",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    train.add_parser(commands)
+    score.add_parser(commands)

@@ -1,0 +1,72 @@
+"""`phrasescore lm train`: learn a neural language model from a text."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from phrasescore.cli.console import Reporter, stop_on_signals
+from phrasescore.cli.options import add_device_options, add_quiet_option, add_section_options, path_or_standard_stream
+from phrasescore.cli.training import add_training_options, read_settings, run_trainer
+from phrasescore.configuration import Section
+from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
+from phrasescore.training.config import TrainingConfig
+
+_SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
+_FOR_OTHERS = {"teacher_forcing"}
+"""Settings of training that are refused here."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "train",
+        help="learn a language model from a text",
+        description="Learn a feed-forward n-gram language model from a tokenised text, one sentence a line. The same "
+        "command given again resumes a run that was stopped. Settings come from the preset, then the TOML file "
+        "(sections [model], [text], [training], the keys are the option names with underscores), then the command "
+        "line.",
+    )
+    parser.add_argument("text", type=path_or_standard_stream, help="tokenised text, - for standard input")
+    parser.add_argument(
+        "--preset",
+        choices=PRESETS,
+        default=DEFAULT_PRESET,
+        help="cho2014: the paper's settings; small: minutes on two CPU cores for a text of half a million words "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--validation",
+        type=Path,
+        metavar="TEXT",
+        help="tokenised text to measure the perplexity on, which decides when to stop; without it some sentences of "
+        "the training text are held out for that",
+    )
+    add_training_options(parser)
+    add_device_options(parser)
+    for name, section in _SECTIONS.items():
+        add_section_options(parser, name, section, hidden=_FOR_OTHERS)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run, command="lm train")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train; return the exit code."""
+    values = read_settings(args, _SECTIONS, PRESETS[args.preset])
+    reporter = Reporter(quiet=args.quiet)
+    from phrasescore.device import choose_device, keep_freed_memory
+    from phrasescore.lm.training import LmSettings, prepare
+
+    keep_freed_memory()
+    settings = LmSettings(
+        NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
+    )
+    device = choose_device(args.device, args.precision)
+    trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
+    reporter.say(
+        f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; losses "
+        "are nats per word, ends of sentences included"
+    )
+    with stop_on_signals() as stop:
+        return run_trainer(trainer, reporter, stop)
