@@ -197,7 +197,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def to_json(value: Any) -> bytes:
     """Return JSON for a file people read: indented, keys in the order given."""
-    return (json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n").encode()
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+    # A file's name that is no UTF-8 has lone surrogates, which become JSON's escapes.
+    return text.encode(errors="backslashreplace")
 
 
 def write_json(path: Path, value: Any) -> None:

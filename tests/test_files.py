@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, sha256_of
+from phrasescore.files import open_output, sha256_of, to_json
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
@@ -32,3 +33,9 @@ def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
     assert sha256_of(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     with pytest.raises(UserError, match="b: cannot be read: No such file or directory; give another file"):
         sha256_of(tmp_path / "b")
+
+
+def test_json_is_readable_and_keeps_a_name_that_is_no_utf_8() -> None:
+    value = {"text": "Été", "path": os.fsdecode(b"caf\xe9.gz")}
+    assert to_json(value) == '{\n  "text": "Été",\n  "path": "caf\\udce9.gz"\n}\n'.encode()
+    assert json.loads(to_json(value)) == value
