@@ -31,7 +31,7 @@ from moses_integration.tuning.tune import Tuning, TuningSettings, spread
 from phrasescore import __version__
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, write_atomically, write_lines
+from phrasescore.files import read_bytes, read_lines, write_json, write_lines
 
 Json = dict[str, Any]
 
@@ -85,7 +85,7 @@ class Ablation:
             "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
-        write_atomically(self._folder / "report.json", json.dumps(report, indent=2, default=str).encode())
+        write_json(self._folder / "report.json", report)
         return report
 
     # The system

@@ -41,7 +41,7 @@ from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, write_atomically
+from phrasescore.files import read_bytes, write_atomically, write_json
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
@@ -240,8 +240,8 @@ def _build(
         estimated = build_language_model(corpus.target, language_model, settings.order)
         report["language_model"] = asdict(estimated)
         say(f"language model: by {'our own estimator' if estimated.estimator == 'embedded' else estimated.estimator}")
-    write_atomically(new / PREPARATION, json.dumps(asdict(text), indent=2).encode())
-    write_atomically(new / REPORT, json.dumps(report, indent=2, default=str).encode())
+    write_json(new / PREPARATION, asdict(text))
+    write_json(new / REPORT, report)
 
 
 def _language_model_of(text: TextSettings) -> str:

@@ -124,7 +124,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.processes import available_cores
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
     from moses_integration.tuning.candidates import from_nbest
-    from phrasescore.files import write_atomically
+    from phrasescore.files import write_json
 
     if args.ini is None:
         raise UsageError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
@@ -163,7 +163,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     }
     if args.nbest_output:
         write_nbest(args.nbest_output, rerank(entries, best.weights))
-    write_atomically(args.output, json.dumps(report, indent=2).encode() + b"\n")
+    write_json(args.output, report)
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import time
 from dataclasses import asdict
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import TuningSettings, check_dev_set
-    from phrasescore.files import read_lines, write_atomically
+    from phrasescore.files import read_lines, write_json
 
     require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
@@ -109,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
             "seconds": round(time.monotonic() - started, 1),
             "runs": [asdict(tuning) for tuning in tunings],
         }
-        write_atomically(args.report, json.dumps(report, indent=2).encode())
+        write_json(args.report, report)
     return 0
 
 

@@ -6,7 +6,6 @@ Moore and Lewis (2010) with one side; Axelrod, He and Gao (2011) with source and
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +15,7 @@ from experiments.wmt14.selection import Domain, choose, read_part, sample, thres
 from moses_integration.cli.options import natural
 from phrasescore.cli.options import positive
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
+from phrasescore.files import write_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,5 +70,5 @@ def run(args: argparse.Namespace) -> int:
     if args.report:
         report = {"in_domain": args.in_domain, "order": args.order, "seed": args.seed, "highest_score": highest}
         report["parts"] = [asdict(part) for part in chosen]
-        write_atomically(args.report, json.dumps(report, indent=2, default=str).encode())
+        write_json(args.report, report)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from moses_integration.build.system import PREPARATION, write_initial_ini
 from moses_integration.cli.options import add_toolkit_options, toolkit_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
-from phrasescore.files import write_atomically
+from phrasescore.files import write_json
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,6 +36,6 @@ def run(args: argparse.Namespace) -> int:
     toolkit = toolkit_of(args, Reporter(quiet=False))
     args.output.mkdir(parents=True, exist_ok=True)
     toolkit.build_tables(Corpus(args.source, args.target, args.alignment), args.output, args.longest_phrase)
-    write_atomically(args.output / PREPARATION, json.dumps(asdict(SETTINGS), indent=2).encode())
+    write_json(args.output / PREPARATION, asdict(SETTINGS))
     write_initial_ini(args.output, str(args.lm.resolve()), args.order)
     return 0
