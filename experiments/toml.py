@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from phrasescore.errors import UserError
+from phrasescore.configuration import parse_toml
 from phrasescore.files import read_bytes
 
 
@@ -17,9 +16,9 @@ def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
     Raises:
         UserError: it cannot be read or is not TOML.
     """
-    values = _parse(read_bytes(path), str(path))
+    values = parse_toml(read_bytes(path), str(path))
     for change in changes:
-        for key, value in _parse(change.encode(), f"--set {change}").items():
+        for key, value in parse_toml(change.encode(), f"--set {change}").items():
             values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
     return values
 
@@ -31,10 +30,3 @@ def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
         name = key.replace("_", "-")
         words += [f"--{name}" if value else f"--no-{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
     return tuple(words)
-
-
-def _parse(text: bytes, place: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{place}: is not TOML ({error}); mend it") from error

@@ -110,16 +110,25 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}"
 
 
+def parse_toml(content: bytes, place: str) -> dict[str, Any]:
+    """Return the values of some TOML; `place` says where it comes from.
+
+    Raises:
+        UserError: it is not TOML.
+    """
+    try:
+        return tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{place}: is not TOML ({error}); mend it") from error
+
+
 def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, dict[str, Any]]:
     """Read a configuration file and check the names of its sections.
 
     Raises:
         UserError: it cannot be read, is not TOML, or has an unknown section.
     """
-    try:
-        values = tomllib.loads(read_bytes(path).decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: is not a TOML file ({error}); mend it") from error
+    values = parse_toml(read_bytes(path), str(path))
     for key, value in values.items():
         if key not in sections:
             raise UserError(unknown_key(key, sections, str(path)))

@@ -62,7 +62,7 @@ def test_values_are_converted() -> None:
         ("[modle]\nhidden = 3\n", "unknown key `modle`; did you mean `model`?"),
         ("hidden = 3\n", "unknown key `hidden`"),
         ("model = 3\n", "must be a section"),
-        ("[model\n", "is not a TOML file"),
+        ("[model\n", "is not TOML"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
