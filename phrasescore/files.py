@@ -54,6 +54,11 @@ def detect_format(head: bytes) -> str | None:
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
+def _unreadable(name: str, error: OSError) -> UserError:
+    """Return what to say of a file that cannot be read."""
+    return UserError(f"{name}: cannot be read ({error.strerror}); check the path and its rights")
+
+
 @dataclass(frozen=True)
 class Input:
     """An open input file."""
@@ -80,7 +85,7 @@ def open_input(path: str | Path) -> Iterator[Input]:
     try:
         raw = io.BufferedReader(io.FileIO(0 if is_stdin else path, closefd=not is_stdin), 1 << 20)
     except OSError as error:
-        raise UserError(f"{name}: cannot be read ({error.strerror}); check the path and its rights") from error
+        raise _unreadable(name, error) from error
     with raw:
         try:
             compression = detect_format(raw.peek(6))
@@ -229,7 +234,7 @@ def sha256_of(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}; give another file") from error
+        raise _unreadable(str(path), error) from error
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:
