@@ -88,9 +88,8 @@ class PairScores:
     A network trained for source given target scores in its direction.
     """
 
-    def __init__(self, engine: Scorer, name: object = "network") -> None:
-        """Score with an engine; `name` is that of the model folder, for messages."""
-        self.engine, self.name = engine, name
+    def __init__(self, engine: Scorer) -> None:
+        self.engine = engine
         self._known: dict[Pair, tuple[float, int]] = {}
         self._words = self._unknown = 0
 
@@ -103,10 +102,7 @@ class PairScores:
         # Neighbours in a batch share the states of their common beginnings.
         new = sorted(set(pairs) - self._known.keys())
         if new:
-            try:
-                scores = self.engine.score(self.engine.encode([s for s, _ in new], [t for _, t in new]))
-            except UserError as error:
-                raise UserError(f"{self.name}: {error}") from error
+            scores = self.engine.score(self.engine.encode([s for s, _ in new], [t for _, t in new]))
             numbers = zip(scores.log_prob.tolist(), scores.symbols.tolist(), strict=True)
             self._known.update(zip(new, numbers, strict=True))
             self._words += int(scores.symbols.sum()) - len(new)
@@ -314,7 +310,7 @@ def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path 
     def network(folder: Path) -> PairScores:
         from phrasescore.scoring.engine import Scorer
 
-        return PairScores(Scorer(load_model(folder), device), folder)
+        return PairScores(Scorer(load_model(folder), device))
 
     def load(choice: ScorerChoice) -> ListScorer:
         if choice.kind == "numbers":

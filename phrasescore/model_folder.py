@@ -42,6 +42,8 @@ METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
 class TrainedModel:
     """A network with the vocabularies it was trained with."""
 
+    folder: Path
+    """Where it was read from."""
     network: EncoderDecoder
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
@@ -120,7 +122,7 @@ def load_model(folder: Path) -> TrainedModel:
         problem = str(error).split(";")[0]
         raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
     digest = read_weights(folder, network)
-    return TrainedModel(network.eval(), source, target, description["direction"], digest)
+    return TrainedModel(folder, network.eval(), source, target, description["direction"], digest)
 
 
 def network_kind(folder: Path) -> str:

@@ -48,7 +48,7 @@ def paper_model(table: Path) -> TrainedModel:
     )
     torch.manual_seed(1)
     network = EncoderDecoder(ModelConfig(**PRESETS["cho2014"]["model"]), len(source), len(target)).eval()
-    return TrainedModel(network, source, target, "target-given-source", "random")
+    return TrainedModel(Path("random"), network, source, target, "target-given-source", "random")
 
 
 def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:

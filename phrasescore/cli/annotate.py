@@ -147,8 +147,8 @@ def make_report(args: argparse.Namespace, scorer: Scorer, counts: Counts) -> dic
         "input": str(args.table),
         "output": None if args.dry_run else str(args.output),
         "models": [
-            {"folder": str(folder), "weights_sha256": model.weights_digest, "direction": model.direction}
-            for folder, model in zip(args.models, scorer.models, strict=True)
+            {"folder": str(model.folder), "weights_sha256": model.weights_digest, "direction": model.direction}
+            for model in scorer.models
         ],
         "columns": {"per_word": args.per_word, "unknown_words": args.unknown_words, "floor": FLOOR},
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},

@@ -161,19 +161,20 @@ def load_scorer(args: argparse.Namespace, direction: Direction | None = None) ->
     keep_freed_memory()
     device = choose_device(args.device, args.precision)
     first, *others = models = [load_model(folder) for folder in args.models]
-    for folder, model in zip(args.models, models, strict=True):
+    for model in models:
         if direction is not None and direction != model.direction:
             raise UserError(
-                f"{folder}: was trained for {model.direction}; give --direction {model.direction}, or a network "
+                f"{model.folder}: was trained for {model.direction}; give --direction {model.direction}, or a network "
                 f"trained for {direction}"
             )
         if model.direction != first.direction:
             raise UserError(
-                f"{folder}: was trained for {model.direction}, {args.models[0]} for {first.direction}; average "
+                f"{model.folder}: was trained for {model.direction}, {first.folder} for {first.direction}; average "
                 "networks of one direction only"
             )
         if model.vocabulary_digests != first.vocabulary_digests:
             raise UserError(
-                f"{folder}: knows other words than {args.models[0]}; average networks trained on the same table only"
+                f"{model.folder}: knows other words than {first.folder}; average networks trained on the same table "
+                "only"
             )
     return Scorer(first, device, others)

@@ -99,11 +99,9 @@ class Scorer:
         """Score encoded pairs.
 
         Raises:
-            UserError: a score is not a number.
+            UserError: a network gives a score that is not a number.
         """
         log_prob = self._score_all(pairs)
-        if not np.isfinite(log_prob).all():
-            raise UserError("the network gives scores that are not numbers; its weights are damaged, train it again")
         return Scores(
             log_prob=_put_back(log_prob, pairs.order),
             symbols=_put_back(pairs.targets.lengths + 1, pairs.order),
@@ -145,11 +143,20 @@ class Scorer:
 
     @torch.inference_mode()
     def score_batch(self, batch: PairBatch) -> NDArray[np.float64]:
-        """Return ln p of each pair of a batch; 64-bit sums."""
+        """Return ln p of each pair of a batch; 64-bit sums.
+
+        Raises:
+            UserError: a network gives a score that is not a number.
+        """
         batch = batch.to(self.device.torch_device)
         with self.device.products():
-            scores_P = torch.stack([network.pair_scores(batch) for network in self.networks]).mean(dim=0)
-        scores: NDArray[np.float64] = scores_P.cpu().numpy()
+            scores_MP = torch.stack([network.pair_scores(batch) for network in self.networks])
+        scores: NDArray[np.float64] = scores_MP.mean(dim=0).cpu().numpy()
+        if not np.isfinite(scores).all():
+            damaged = self.models[int(scores_MP.isfinite().all(dim=1).int().argmin())]
+            raise UserError(
+                f"{damaged.folder}: gives scores that are not numbers; its weights are damaged, train it again"
+            )
         return scores
 
 
