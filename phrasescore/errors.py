@@ -1,5 +1,11 @@
 """The exceptions that speak to the user."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class UserError(Exception):
     """A fault the user can mend: bad input, a wrong option, a full disk.
@@ -11,3 +17,17 @@ class UserError(Exception):
 
 class UsageError(UserError):
     """Options that do not go together, or a missing one that others call for; the exit code is 2."""
+
+
+@contextmanager
+def naming(names: Mapping[Path, Path]) -> Iterator[None]:
+    """Let messages about files name others, those that the user knows."""
+    try:
+        yield
+    except UserError as error:
+        if not any(str(error).startswith(f"{path}: ") for path in names):
+            raise
+        message = str(error)
+        for path, name in names.items():
+            message = message.replace(str(path), str(name))
+        raise UserError(message) from error

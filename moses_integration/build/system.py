@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,7 +40,7 @@ from moses_integration.build.truecaser import Truecaser
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, naming
 from phrasescore.files import read_bytes, write_atomically, write_json
 from phrasescore.words import split_words
 
@@ -173,20 +173,6 @@ def _building(folder: Path) -> Iterator[Path]:
         raise
 
 
-@contextmanager
-def _naming(names: Mapping[Path, Path]) -> Iterator[None]:
-    """Let messages about files name others, which have the same lines."""
-    try:
-        yield
-    except UserError as error:
-        if not any(str(error).startswith(f"{path}: ") for path in names):
-            raise
-        message = str(error)
-        for path, name in names.items():
-            message = message.replace(str(path), str(name))
-        raise UserError(message) from error
-
-
 def _build(
     source: Path,
     target: Path,
@@ -216,7 +202,7 @@ def _build(
         report["text"] = _prepare_corpus(source, target, corpus, new, settings, keep_all=alignment is not None)
         if validation is not None and others is not None:
             report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings)
-    with step("alignment"):
+    with step("alignment"), naming({corpus.source: source, corpus.target: target}):
         method, seed = settings.alignment_method, settings.seed
         if others is not None:
             report["alignment"] = asdict(align_together(corpus, others, method, seed))
@@ -226,7 +212,7 @@ def _build(
             write_atomically(corpus.alignment, read_bytes(alignment))
     with step("tables"):
         given = {corpus.source: source, corpus.target: target, corpus.alignment: alignment} if alignment else {}
-        with _naming(given):
+        with naming(given):
             built = build_tables(corpus, new, settings.longest_phrase)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
         if others is not None:
@@ -329,7 +315,7 @@ def _prepare_validation(
 
 def _clean(whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules) -> dict[str, Any]:
     """Write the pairs of prepared texts that are fit for training, and delete these; messages name the raw texts."""
-    with _naming(dict(zip(whole, raw, strict=True))):
+    with naming(dict(zip(whole, raw, strict=True))):
         report = clean(whole[0], whole[1], corpus.source, corpus.target, rules)
     for path in whole:
         path.unlink()

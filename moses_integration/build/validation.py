@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from moses_integration.build.alignment import AlignmentReport, align
 from moses_integration.build.corpus import Corpus
+from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_lines
 
 
@@ -25,7 +26,8 @@ def align_together(corpus: Corpus, validation: Corpus, method: str, seed: int) -
         source, target, links = (Path(folder) / name for name in ("source", "target", "links"))
         write_lines(source, chain(read_lines(corpus.source), read_lines(validation.source)))
         write_lines(target, chain(read_lines(corpus.target), read_lines(validation.target)))
-        report = align(source, target, links, method, seed=seed)
+        with naming({source: corpus.source, target: corpus.target}):
+            report = align(source, target, links, method, seed=seed)
         lines = read_lines(links)
         for part in (corpus, validation):
             write_lines(part.alignment, (line for _, line in zip(read_lines(part.source), lines, strict=False)))

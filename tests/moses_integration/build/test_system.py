@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from moses_integration.build import alignment as word_aligner
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.system import BuildSettings as Settings
 from moses_integration.build.system import SystemText, TextSettings, build_system
@@ -130,6 +132,18 @@ def test_phrase_pairs_of_other_sentences(tmp_path: Path, alignment: Path | None)
     assert len(new & known) > 100
     assert len(new - known) > 100
     assert not [path.name for path in corpus.iterdir() if path.name.startswith(".") or path.suffix == ".whole"]
+
+
+@pytest.mark.parametrize("others", [None, (MINI / "dev.en", MINI / "dev.fr")])
+def test_an_alignment_that_is_killed_names_the_text_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: tuple[Path, Path] | None
+) -> None:
+    monkeypatch.setattr(word_aligner, "_set_threads", os._exit)
+    texts, tables = (MINI / "train.en", MINI / "train.fr"), EmbeddedToolkit(1).build_tables
+    with pytest.raises(UserError, match="killed, probably for memory") as caught:
+        build_system(*texts, tmp_path / "system", TOKENISED, tables, validation=others)
+    assert str(caught.value).startswith(f"{texts[0]}: ")
+    assert not (tmp_path / "system").exists()
 
 
 def test_a_build_that_fails_leaves_the_old_system_as_it_was(system: Path, tmp_path: Path) -> None:
