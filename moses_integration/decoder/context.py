@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from moses_integration.decoder.phrases import Array, Feature, Ids, Words
+from moses_integration.decoder.phrases import Feature, Floats, Indices, Words
 from phrasescore.errors import UserError
 from phrasescore.lm.backoff import load_kenlm
 
@@ -30,7 +30,7 @@ class ContextFeature(Feature, Protocol):
     States are numbers that it hands out: two hypotheses with the same number are alike in all that may follow.
     """
 
-    def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:
+    def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return the values [T, K] that no context can change, and an estimate [T, K] of what context will add."""
         ...
 
@@ -38,7 +38,7 @@ class ContextFeature(Feature, Protocol):
         """Forget the last sentence; return the state before the first word. Phrases are then known by their index."""
         ...
 
-    def extend(self, states_N: Ids, phrases_N: Ids, is_end: bool) -> tuple[Array, Ids]:
+    def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return the values [N, K] that phrases add behind these states, without what `alone` gave, and the states.
 
         `is_end` says that the sentences end with these phrases.
@@ -72,7 +72,7 @@ class LanguageModel:
         self._new_state: type[kenlm.State] = State
         self._context = self._model.order - 1
 
-    def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:
+    def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known."""
         full_T, inside_T = [], []
         for phrase in phrases:
@@ -93,7 +93,7 @@ class LanguageModel:
         self._last_words: dict[int, int] = {}
         return 0
 
-    def extend(self, states_N: Ids, phrases_N: Ids, is_end: bool) -> tuple[Array, Ids]:
+    def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the first words of the phrases in their context, and of `</s>`, and the states behind."""
         # Many hypotheses of a stack share state and phrase; each such pair is scored once a sentence.
         pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)

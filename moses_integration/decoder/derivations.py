@@ -14,7 +14,7 @@ import numpy as np
 from moses_integration.decoder.graph import Derivation, Step, step_values
 from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.options import Options, assemble_options
-from moses_integration.decoder.phrases import Array, Ids, Words, split_words
+from moses_integration.decoder.phrases import Floats, Indices, Words, split_words
 from moses_integration.nbest import ListFault, NbestEntry
 from phrasescore.errors import UserError
 
@@ -86,13 +86,13 @@ def rescore(model: LogLinearModel, sentence: Words, derivations: Sequence[Sequen
     return [rescored[d] for d in range(len(derivations))]
 
 
-def _values(model: LogLinearModel, options: Options, begin: Sequence[int], option_DL: Ids) -> Array:
+def _values(model: LogLinearModel, options: Options, begin: Sequence[int], option_DL: Indices) -> Floats:
     """Return the feature values [D, F] of derivations given as their options."""
     count, length = option_DL.shape
     previous_DL = np.concatenate([np.full((count, 1), -1), option_DL], axis=1)[:, :-1]
     values_LF = step_values(model, options, previous_DL.ravel(), option_DL.ravel())
     values_DLF = values_LF.reshape(count, length, model.width)
-    values_DF: Array = values_DLF.sum(axis=1)
+    values_DF: Floats = values_DLF.sum(axis=1)
     for feature, state in zip(model.context_features, begin, strict=True):
         states_D = np.full(count, state)
         for step in range(length):

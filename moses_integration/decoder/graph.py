@@ -15,7 +15,7 @@ import numpy as np
 
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.options import Options
-from moses_integration.decoder.phrases import Array, Ids, TargetPhrase, Words
+from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.reordering import Jumps
 
 _LOOKED_AT = 20
@@ -26,16 +26,16 @@ _LOOKED_AT = 20
 class Records:
     """Hypotheses: an option that follows another hypothesis."""
 
-    option_N: Ids
-    back_N: Ids
+    option_N: Indices
+    back_N: Indices
     """Index of the hypothesis before it."""
-    score_N: Array
+    score_N: Floats
     """Score of the derivation so far, without any estimate."""
-    context_NX: Array
+    context_NX: Floats
     """What the option added to the context features here."""
-    states_NX: Ids
+    states_NX: Indices
 
-    def take(self, indices: Ids) -> Records:
+    def take(self, indices: Indices) -> Records:
         """Return some of them."""
         return Records(
             self.option_N[indices],
@@ -61,7 +61,7 @@ class Derivation:
 
     steps: tuple[Step, ...]
     score: float
-    values_F: Array
+    values_F: Floats
     """Values of the features, in the model's order."""
 
     @property
@@ -83,16 +83,16 @@ class SearchGraph:
         self.states = np.array([begin], np.int64).reshape(1, -1)
         self._context = np.zeros((1, len(model.context_weights)))
         self._arcs: dict[int, list[int]] = {}
-        self._last: Ids = np.array([self.root])
+        self._last: Indices = np.array([self.root])
 
-    def add(self, records: Records) -> Ids:
+    def add(self, records: Records) -> Indices:
         """Add the hypotheses of a stack, best first, and return their indices."""
         first = len(self.option)
         self._append(records)
         self._last = np.arange(first, len(self.option))
         return self._last
 
-    def add_arcs(self, candidates: Records, record_H: Ids, winners_H: Ids, winner_N: Ids) -> None:
+    def add_arcs(self, candidates: Records, record_H: Indices, winners_H: Indices, winner_N: Indices) -> None:
         """Add the candidates that have lost to hypotheses which were kept; `winner_N` numbers those."""
         is_loser_N = winner_N < len(record_H)
         is_loser_N[winners_H] = False
@@ -119,7 +119,7 @@ class SearchGraph:
         last = int(self._last[0])
         return self._derivations([(float(self.score[last]), self._way_to(last))])[0]
 
-    def values_of_best(self) -> Array:
+    def values_of_best(self) -> Floats:
         """Return what each phrase of the best derivation adds to the feature values [L, F]."""
         best = [self._way_to(int(last))[::-1] for last in self._last[:1]]
         return self._values_of_steps(best)[0]
@@ -196,14 +196,14 @@ class SearchGraph:
             derivations.append(Derivation(steps, score, values_F))
         return derivations
 
-    def _sum_of_values(self, ways: Sequence[list[int]]) -> Array:
+    def _sum_of_values(self, ways: Sequence[list[int]]) -> Floats:
         """Return the feature values of derivations, each its hypotheses from first to last [derivations, F]."""
         values_LF, derivation_L = self._values_of_steps(ways)
         values = np.zeros((len(ways), self._model.width))
         np.add.at(values, derivation_L, values_LF)
         return values
 
-    def _values_of_steps(self, ways: Sequence[list[int]]) -> tuple[Array, Ids]:
+    def _values_of_steps(self, ways: Sequence[list[int]]) -> tuple[Floats, Indices]:
         """Return what each step of derivations adds to the feature values [L, F], and whose step it is [L]."""
         hypothesis_L = np.array([hypothesis for way in ways for hypothesis in way], np.int64)
         derivation_L = np.repeat(np.arange(len(ways)), [len(way) for way in ways])
@@ -215,7 +215,7 @@ class SearchGraph:
         return values_LF, derivation_L
 
 
-def step_values(model: LogLinearModel, options: Options, previous_L: Ids, option_L: Ids) -> Array:
+def step_values(model: LogLinearModel, options: Options, previous_L: Indices, option_L: Indices) -> Floats:
     """Return the values [L, F] of steps from one option (-1: the begin) to the next, but for what context adds."""
     values_LF = options.values_OF[option_L]
     jumps = Jumps(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import (
-    Array,
     Feature,
+    Floats,
     PhraseFeature,
     PhrasePenalty,
     TableScores,
@@ -51,11 +51,11 @@ class Translations:
     """What the table gives for one source phrase, with everything that does not depend on the sentence or weights."""
 
     targets: list[TargetPhrase]
-    values_TF: Array
+    values_TF: Floats
     """Values of the phrase alone: phrase features, and the inside of language models."""
-    estimate_TF: Array
+    estimate_TF: Floats
     """What context features expect their context to add."""
-    rows: dict[str, Array]
+    rows: dict[str, Floats]
     """Label of a jump feature -> its rows [T, any width]."""
 
     def take(self, indices: Sequence[int]) -> Translations:
@@ -110,9 +110,9 @@ class LogLinearModel:
         return np.concatenate([np.full(f.width, f.tuneable) for f in self.features])
 
     @property
-    def context_weights(self) -> Array:
+    def context_weights(self) -> Floats:
         """Weights of the context features' components [X]."""
-        weights_X: Array = self.weights_F[self.context_columns]
+        weights_X: Floats = self.weights_F[self.context_columns]
         return weights_X
 
     def set_weights(self, weights: Weights, origin: str = "weights") -> None:

@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.ngram_cache import NgramCache, key_of, ngram_keys
-from moses_integration.decoder.phrases import Array, Ids, Words
+from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.files import sha256_of
-
-WordIds = NDArray[np.int32]
+from phrasescore.phrases import Ids
 
 
 class NeuralLanguageModelFeature:
@@ -74,7 +72,7 @@ class NeuralLanguageModelFeature:
         parts = (self._scorer.model.weights_digest, sha256_of(self.backoff), self.unnormalised)
         return key_of(" ".join(map(str, parts)).encode())
 
-    def alone(self, phrases: Sequence[Words]) -> tuple[Array, Array]:
+    def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return zeros, and ln p of the phrases under the back-off model: the network scores nothing out of context."""
         inside_T1, outside_T1 = self._estimator.alone(phrases)
         return np.zeros_like(inside_T1), inside_T1 + outside_T1
@@ -84,13 +82,13 @@ class NeuralLanguageModelFeature:
         self._phrases = [np.array([self._word_id(word) for word in phrase], np.int32) for phrase in phrases]
         self._key_of_word = np.append(self._key_of_word, np.array(self._new_keys, np.uint64))
         self._new_keys = []
-        start: WordIds = np.full(self._scorer.order - 1, self._scorer.start, np.int32)
+        start: Ids = np.full(self._scorer.order - 1, self._scorer.start, np.int32)
         self._contexts = [start]
         self._number_of = {start.tobytes(): 0}
         self._known: dict[int, tuple[float, int]] = {}
         return 0
 
-    def extend(self, states_N: Ids, phrases_N: Ids, is_end: bool) -> tuple[Array, Ids]:
+    def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words of phrases behind states, and of `</s>`, and the states behind."""
         pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)
         self._score_pairs([pair for pair in pairs.tolist() if pair not in self._known])
@@ -120,19 +118,19 @@ class NeuralLanguageModelFeature:
             for pair, score, context in zip(some, score_P.tolist(), text[:, 1 - order :], strict=True):
                 self._known[pair] = score, self._number(context)
 
-    def _texts(self, pairs: Sequence[int]) -> WordIds:
+    def _texts(self, pairs: Sequence[int]) -> Ids:
         """Return the words of states followed by those of phrases of one length [P, c + L]."""
         states, phrases = zip(*(divmod(pair, len(self._phrases)) for pair in pairs), strict=True)
         before = np.stack([self._contexts[state] for state in states])
         return np.concatenate([before, np.stack([self._phrases[phrase] for phrase in phrases])], axis=1)
 
-    def _end_scores(self, states_N: Ids) -> Array:
+    def _end_scores(self, states_N: Indices) -> Floats:
         """Return ln p of `</s>` behind states."""
         contexts = np.stack([self._contexts[state] for state in states_N.tolist()])
         end = np.full((len(contexts), 1), self._scorer.end, np.int32)
         return self._log_probs(np.concatenate([contexts, end], axis=1))
 
-    def _log_probs(self, ngrams_Qn: WordIds) -> Array:
+    def _log_probs(self, ngrams_Qn: Ids) -> Floats:
         """Return ln p of the last word of n-grams, from the cache as far as it has them."""
         keys_Q = ngram_keys(self._key_of_word[ngrams_Qn], self._seed)
         distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
@@ -152,7 +150,7 @@ class NeuralLanguageModelFeature:
             self._new_keys.append(key_of(word))
         return number
 
-    def _number(self, context: WordIds) -> int:
+    def _number(self, context: Ids) -> int:
         number: int = self._number_of.setdefault(context.tobytes(), len(self._contexts))
         if number == len(self._contexts):
             self._contexts.append(context.copy())

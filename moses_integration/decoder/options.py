@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.decoder.model import LogLinearModel, Translations
-from moses_integration.decoder.phrases import Array, Ids, TargetPhrase, Words
+from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.reordering import RELATIONS
 from phrasescore.phrases import offsets_of
 
@@ -26,36 +26,36 @@ class Options:
     """
 
     words: int
-    span_start_S: Ids
-    span_end_S: Ids
+    span_start_S: Indices
+    span_end_S: Indices
     """Inclusive."""
-    span_first_S: Ids
+    span_first_S: Indices
     """Where the options of each span begin, and behind them the number of options [S + 1]."""
-    span_O: Ids
+    span_O: Indices
     targets: list[TargetPhrase]
-    phrase_O: Ids
+    phrase_O: Indices
     """Index of the option's target words in `phrases`."""
     phrases: list[Words]
-    values_OF: Array
-    rows: dict[str, Array]
+    values_OF: Floats
+    rows: dict[str, Floats]
     """Label of a jump feature -> its rows [O, any width]."""
-    score_O: Array
+    score_O: Floats
     """Weighted score of the option alone."""
-    future_O: Array
+    future_O: Floats
     """The same, with what the language models expect of their context (moses/TargetPhrase.cpp, future score)."""
-    entering_OR: Array
-    leaving_OR: Array
+    entering_OR: Floats
+    leaving_OR: Floats
     """Weighted scores of the option's relation to the phrase before it, and of the next phrase's to it."""
-    exit_O: Ids
+    exit_O: Indices
     """Options with equal numbers leave the reordering features in the same state."""
 
     @cached_property
-    def start_O(self) -> Ids:
+    def start_O(self) -> Indices:
         """First source word of each option."""
         return self.span_start_S[self.span_O]
 
     @cached_property
-    def end_O(self) -> Ids:
+    def end_O(self) -> Indices:
         """Last source word of each option."""
         return self.span_end_S[self.span_O]
 
@@ -67,15 +67,15 @@ class Options:
         inside_Sn: NDArray[np.bool_] = (start_S1 <= position_n) & (position_n <= end_S1)
         return inside_Sn
 
-    def start_or_none(self, option_N: Ids) -> Ids:
+    def start_or_none(self, option_N: Indices) -> Indices:
         """Return the first word of options; -1 for the option -1, which stands for the begin of the sentence."""
         return np.where(option_N >= 0, self.start_O[option_N], -1)
 
-    def end_or_none(self, option_N: Ids) -> Ids:
+    def end_or_none(self, option_N: Indices) -> Indices:
         """Return the last word of options, -1 for the begin of the sentence."""
         return np.where(option_N >= 0, self.end_O[option_N], -1)
 
-    def leaving_or_zero(self, option_N: Ids, relation_N: Ids) -> Array:
+    def leaving_or_zero(self, option_N: Indices, relation_N: Indices) -> Floats:
         """Return what options score for the relation of the phrase after them, 0 for the begin of the sentence."""
         return np.where(option_N >= 0, self.leaving_OR[option_N, relation_N], 0.0)
 
@@ -136,7 +136,7 @@ def assemble_options(
     )
 
 
-def best_of_ranges(options: Options) -> Array:
+def best_of_ranges(options: Options) -> Floats:
     """Return the best score of translating words i to j-1 [n + 1, n + 1], empty ranges 0 (the future cost table).
 
     The best option of the range, or the best split of it in two (moses/TranslationOptionCollection.cpp); reordering

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from moses_integration.decoder.graph import Derivation, Step
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import Array, Words
+from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.nbest import NbestEntry, format_features, format_number
 
 
@@ -43,12 +43,12 @@ def nbest_entry(
     )
 
 
-def _printed_features(model: LogLinearModel, values_F: Array) -> dict[str, list[float]]:
+def _printed_features(model: LogLinearModel, values_F: Floats) -> dict[str, list[float]]:
     """Return the values of the features that n-best lists show: not of those that cannot be tuned."""
     return {f.label: values_F[model.columns[f.label]].tolist() for f in model.features if f.tuneable}
 
 
-def details(model: LogLinearModel, source: Words, derivation: Derivation | None, values_LF: Array) -> bytes:
+def details(model: LogLinearModel, source: Words, derivation: Derivation | None, values_LF: Floats) -> bytes:
     """Return a report on one translation, phrase by phrase, with what each phrase adds to the feature values."""
     lines = [b"", b"TRANSLATION HYPOTHESIS DETAILS:"]
     steps = derivation.steps if derivation else ()
@@ -65,7 +65,7 @@ def details(model: LogLinearModel, source: Words, derivation: Derivation | None,
     return b"\n".join(lines) + b"\n"
 
 
-def _features(model: LogLinearModel, values_F: Array) -> bytes:
+def _features(model: LogLinearModel, values_F: Floats) -> bytes:
     # No jump is -0; a sum makes it 0.
     return format_features({f.label: (values_F[model.columns[f.label]] + 0.0).tolist() for f in model.features})
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from phrasescore import words
 
 Words = tuple[bytes, ...]
-Array = NDArray[np.float64]
-Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 LOWEST_SCORE = -100.0
 """Moses' floor under every logarithm of a table score (moses/TypeDef.h)."""
@@ -45,7 +45,7 @@ class Feature(Protocol):
 class PhraseFeature(Feature, Protocol):
     """A feature of the phrase pair alone."""
 
-    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return its values [T, K] for translations of a source phrase."""
         ...
 
@@ -58,7 +58,7 @@ class WordPenalty:
     def __init__(self, label: str) -> None:
         self.label = label
 
-    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, 1]."""
         return np.array([[-float(len(target.words))] for target in targets])
 
@@ -71,7 +71,7 @@ class PhrasePenalty:
     def __init__(self, label: str) -> None:
         self.label = label
 
-    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, 1]."""
         return np.ones((len(targets), 1))
 
@@ -84,7 +84,7 @@ class UnknownWordPenalty:
     def __init__(self, label: str) -> None:
         self.label = label
 
-    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, 1]."""
         return np.array([[LOWEST_SCORE if target.scores is None else 0.0] for target in targets])
 
@@ -97,7 +97,7 @@ class TableScores:
     def __init__(self, label: str, width: int) -> None:
         self.label, self.width = label, width
 
-    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, K]."""
         zeros = (0.0,) * self.width
         rows = [zeros if target.scores is None else target.scores for target in targets]

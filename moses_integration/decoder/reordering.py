@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.decoder.phrases import Array, Feature, Ids, TargetPhrase, Words
+from moses_integration.decoder.phrases import Feature, Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.tables import ReorderingTable
 from phrasescore.errors import UserError
 
@@ -24,18 +24,18 @@ RELATIONS = MONOTONE, SWAP, LEFT, RIGHT = range(4)
 class Jumps(NamedTuple):
     """Source ranges of phrases and of those before them; ends are inclusive."""
 
-    previous_start_N: Ids
-    previous_end_N: Ids
+    previous_start_N: Indices
+    previous_end_N: Indices
     """-1 at the begin of the sentence."""
-    start_N: Ids
-    end_N: Ids
+    start_N: Indices
+    end_N: Indices
 
-    def distances(self) -> Ids:
+    def distances(self) -> Indices:
         """Return |previous end + 1 - start| [N] (moses/InputType.cpp)."""
-        distance_N: Ids = np.abs(self.previous_end_N + 1 - self.start_N)
+        distance_N: Indices = np.abs(self.previous_end_N + 1 - self.start_N)
         return distance_N
 
-    def relations(self) -> Ids:
+    def relations(self) -> Indices:
         """Return the relation [N]; at the begin of the sentence, monotone or right (LR/LRModel.cpp)."""
         relation = np.where(self.start_N > self.previous_end_N, RIGHT, LEFT)
         relation[self.start_N == self.previous_end_N + 1] = MONOTONE
@@ -50,23 +50,23 @@ class JumpFeature(Feature, Protocol):
     computed once for all options of a span.
     """
 
-    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return what the feature knows of each phrase pair [T, any width]."""
         ...
 
-    def values(self, jumps: Jumps, previous_row_NK: Array, row_NK: Array) -> Array:
+    def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
         """Return its values [N, K]; rows of the begin of the sentence are zeros."""
         ...
 
-    def distance_weight(self, weights_K: Array) -> float:
+    def distance_weight(self, weights_K: Floats) -> float:
         """Return the score of a unit of distance."""
         ...
 
-    def leaving(self, row_OK: Array, weights_K: Array) -> Array:
+    def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the score [O, R] that the next phrase's relation adds for the phrase before it."""
         ...
 
-    def entering(self, row_OK: Array, weights_K: Array) -> Array:
+    def entering(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the score [O, R] that a phrase's own relation adds."""
         ...
 
@@ -79,19 +79,19 @@ class Distortion:
     def __init__(self, label: str) -> None:
         self.label = label
 
-    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return nothing: the phrase pair does not matter."""
         return np.zeros((len(targets), 0))
 
-    def values(self, jumps: Jumps, previous_row_NK: Array, row_NK: Array) -> Array:
+    def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
         """Return values [N, 1]."""
         return -jumps.distances().astype(np.float64)[:, None]
 
-    def distance_weight(self, weights_K: Array) -> float:
+    def distance_weight(self, weights_K: Floats) -> float:
         """Return minus the weight."""
         return -float(weights_K[0])
 
-    def leaving(self, row_OK: Array, weights_K: Array) -> Array:
+    def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return zeros."""
         return np.zeros((len(row_OK), len(RELATIONS)))
 
@@ -147,13 +147,13 @@ class LexicalReordering:
         """
         self._table = ReorderingTable(self.path, self.width, self._has_target, wanted)
 
-    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Array:
+    def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return the logarithms [T, K] of the table."""
         none = (0.0,) * self.width
         found = [self._table.lookup(source, target.words) or none for target in targets]
         return np.array(found, np.float64).reshape(len(targets), self.width)
 
-    def values(self, jumps: Jumps, previous_row_NK: Array, row_NK: Array) -> Array:
+    def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
         """Return values [N, K]: one class of each block."""
         values_NK = np.zeros_like(row_NK)
         n, class_N = np.arange(len(row_NK)), self._class_R[jumps.relations()]
@@ -164,20 +164,20 @@ class LexicalReordering:
             values_NK[n, column_N] = previous_row_NK[n, column_N]
         return values_NK
 
-    def distance_weight(self, weights_K: Array) -> float:
+    def distance_weight(self, weights_K: Floats) -> float:
         """Return zero."""
         return 0.0
 
-    def leaving(self, row_OK: Array, weights_K: Array) -> Array:
+    def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the weighted forward block [O, R]."""
         first = self._count if self._backward else 0
         return self._weighted(row_OK, weights_K, first) if self._forward else np.zeros((len(row_OK), len(RELATIONS)))
 
-    def entering(self, row_OK: Array, weights_K: Array) -> Array:
+    def entering(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the weighted backward block [O, R]."""
         return self._weighted(row_OK, weights_K, 0) if self._backward else np.zeros((len(row_OK), len(RELATIONS)))
 
-    def _weighted(self, row_OK: Array, weights_K: Array, first: int) -> Array:
+    def _weighted(self, row_OK: Floats, weights_K: Floats, first: int) -> Floats:
         column_R: NDArray[np.int64] = self._class_R + first
-        weighted: Array = row_OK[:, column_R] * weights_K[column_R]
+        weighted: Floats = row_OK[:, column_R] * weights_K[column_R]
         return weighted

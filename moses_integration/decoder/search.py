@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from moses_integration.decoder.graph import Records, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.options import best_of_ranges, collect_options
-from moses_integration.decoder.phrases import Array, Ids, Words
+from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.reordering import Jumps
 from phrasescore.phrases import ranges
 
@@ -75,15 +75,15 @@ class SearchSettings:
 class Moves:
     """Moves that cover spans of one length, out of one stack."""
 
-    record_M: Ids
+    record_M: Indices
     """The hypothesis, as its index in the search graph."""
-    span_M: Ids
-    relation_M: Ids
-    score_M: Array
+    span_M: Indices
+    relation_M: Indices
+    score_M: Floats
     """Score of the hypothesis and of the jump."""
-    future_M: Array
+    future_M: Floats
     """Best score of what is uncovered then."""
-    pair_M: Ids
+    pair_M: Indices
     """Index in `coverages_Pn` of the coverage then."""
     coverages_Pn: Coverages
 
@@ -104,11 +104,11 @@ class Moves:
 class Stack:
     """Hypotheses that cover equally many words, the best first."""
 
-    record_H: Ids
-    coverage_H: Ids
+    record_H: Indices
+    coverage_H: Indices
     """Index in `covered_Cn`."""
     covered_Cn: Coverages
-    future_C: Array
+    future_C: Floats
 
 
 class Search:
@@ -184,7 +184,7 @@ class Search:
             allowed_CS &= (start_S == gap_C1) | (np.abs(end_S + 1 - gap_C1) <= limit)
         return allowed_CS
 
-    def _future_after(self, stack: Stack, coverage_P: Ids, span_P: Ids) -> Array:
+    def _future_after(self, stack: Stack, coverage_P: Indices, span_P: Indices) -> Floats:
         """Return the best score of what is uncovered when a span is covered: its gap shrinks to what is left of it."""
         start_P, end_P = self._options.span_start_S[span_P], self._options.span_end_S[span_P] + 1
         position_n = np.arange(self._words)
@@ -192,7 +192,7 @@ class Search:
         gap_end_Cn = np.where(stack.covered_Cn, position_n, self._words)[:, ::-1]
         gap_end_Cn = np.minimum.accumulate(gap_end_Cn, axis=1)[:, ::-1]
         gap_start_P, gap_end_P = gap_start_Cn[coverage_P, start_P], gap_end_Cn[coverage_P, start_P]
-        future_P: Array = (
+        future_P: Floats = (
             stack.future_C[coverage_P]
             - self._best[gap_start_P, gap_end_P]
             + self._best[gap_start_P, start_P]
@@ -235,13 +235,13 @@ class Search:
         future_C[coverage_N] = future_M[move_N]
         return Stack(record_H, coverage_N[winners], covered_Cn, future_C)
 
-    def _number_kept(self, total_H: Array) -> int:
+    def _number_kept(self, total_H: Floats) -> int:
         """Return how many of these hypotheses, best first, the stack keeps."""
         size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold
         worst = total_H[0] + math.log(beam) if beam > 0 and len(total_H) else -math.inf
         return min(size, int(np.count_nonzero(total_H > worst)))
 
-    def _extend(self, record_N: Ids, option_N: Ids, is_end: bool) -> tuple[Array, Ids]:
+    def _extend(self, record_N: Indices, option_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return what context features add when options follow hypotheses, and their states then."""
         values, states = [np.zeros((len(record_N), 0))], [np.zeros((len(record_N), 0), np.int64)]
         for i, feature in enumerate(self._model.context_features):
@@ -252,14 +252,14 @@ class Search:
         return np.concatenate(values, axis=1), np.concatenate(states, axis=1)
 
 
-def _largest(values_N: Array, limit: int) -> Ids:
+def _largest(values_N: Floats, limit: int) -> Indices:
     """Return the indices of the `limit` largest values, in no order; of all without a limit."""
     if 0 < limit < len(values_N):
         return np.argpartition(-values_N, limit)[:limit]
     return np.arange(len(values_N))
 
 
-def _number_coverages(into: Sequence[Moves], move_N: Ids) -> tuple[Ids, Coverages]:
+def _number_coverages(into: Sequence[Moves], move_N: Indices) -> tuple[Indices, Coverages]:
     """Return the coverage after each candidate, as an index into the distinct ones [C, n]."""
     offsets = np.cumsum([0, *(len(moves.coverages_Pn) for moves in into)])
     pair_M = np.concatenate([moves.pair_M + offset for moves, offset in zip(into, offsets, strict=False)])
@@ -269,7 +269,7 @@ def _number_coverages(into: Sequence[Moves], move_N: Ids) -> tuple[Ids, Coverage
     return coverage_P.ravel()[pair_N], covered_Cn
 
 
-def _numbers(columns: Sequence[Ids]) -> Ids:
+def _numbers(columns: Sequence[Indices]) -> Indices:
     """Return a number for each row of some columns of small numbers; equal rows have equal numbers."""
     number_N, size = columns[0], int(columns[0].max(initial=0)) + 1
     for column in columns[1:]:
@@ -281,7 +281,7 @@ def _numbers(columns: Sequence[Ids]) -> Ids:
     return number_N
 
 
-def _recombine(state_N: Ids, best_first: Ids) -> tuple[Ids, Ids]:
+def _recombine(state_N: Indices, best_first: Indices) -> tuple[Indices, Indices]:
     """Return the best candidate of each state, best first, and for every candidate which of those it has lost to."""
     _, first, inverse = np.unique(state_N[best_first], return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)

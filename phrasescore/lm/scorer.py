@@ -23,7 +23,7 @@ from phrasescore.vocabulary import END, UNKNOWN
 _ROWS = {"cpu": 1024, "cuda": 16384}
 """Contexts in one pass through the network."""
 
-Ids = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
 class NeuralLmScorer:
@@ -134,7 +134,7 @@ class NeuralLmScorer:
         return np.split(scores, (phrases.offsets[1:] + np.arange(1, len(sentences) + 1))[:-1])
 
     @torch.inference_mode()
-    def _network_scores(self, contexts_Qc: Ids, words_Q: Ids) -> NDArray[np.float64]:
+    def _network_scores(self, contexts_Qc: Indices, words_Q: Indices) -> NDArray[np.float64]:
         """Return ln p of words of the network, `<unk>` among them."""
         first_A, context_Q = distinct_rows(contexts_Qc)
         scores_Q = np.empty(len(words_Q))
@@ -148,7 +148,7 @@ class NeuralLmScorer:
             scores_Q[some_I] = self._score_batch(contexts_Ac, node_I, words_Q[some_I])
         return scores_Q
 
-    def _score_batch(self, contexts_Ac: Ids, node_I: Ids, words_I: Ids) -> NDArray[np.float64]:
+    def _score_batch(self, contexts_Ac: Indices, node_I: Indices, words_I: Indices) -> NDArray[np.float64]:
         device = self.device.torch_device
         contexts, node, words = (torch.from_numpy(ids).to(device) for ids in (contexts_Ac, node_I, words_I))
         with self.device.products():
@@ -157,7 +157,7 @@ class NeuralLmScorer:
         return scores
 
 
-def distinct_rows(rows_Qc: NDArray[np.integer]) -> tuple[Ids, Ids]:
+def distinct_rows(rows_Qc: NDArray[np.integer]) -> tuple[Indices, Indices]:
     """Return where each distinct row stands first, and the number of the distinct row that each row is."""
     packed = np.ascontiguousarray(rows_Qc, np.int32)
     keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
