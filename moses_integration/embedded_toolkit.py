@@ -12,7 +12,7 @@ from moses_integration.build.translation_tables import TableCounts, build_tables
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import ignored_sections, read_settings
 from moses_integration.ini import MosesIni
@@ -90,7 +90,7 @@ class EmbeddedToolkit:
 
     def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
         """Translate prepared sentences."""
-        sentences = [split_words(line) for line in read_lines(source)]
+        sentences = [words_of(line) for line in read_lines(source)]
         with ExitStack() as stack:
             pool = stack.enter_context(DecoderPool(ini, read_settings(ini), sentences, self._processes))
             best = stack.enter_context(open_output(output))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.decoder.derivations import cover_once, segments_of
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.ini import LABEL
 from moses_integration.nbest import ListFault, NbestEntry
 from phrasescore.errors import UserError
@@ -135,7 +135,7 @@ def phrase_pairs(sentence: Words, entry: NbestEntry) -> list[Pair]:
 
 def sentence_pair(sentence: Words, entry: NbestEntry) -> list[Pair]:
     """Return the sentence and its translation, the one pair of an entry."""
-    return [(b" ".join(sentence), b" ".join(split_words(entry.words)))]
+    return [(b" ".join(sentence), b" ".join(words_of(entry.words)))]
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class UnknownWords:
             if self.source_words is not None:
                 counts_E[row] += sum(word not in self.source_words for word in sentences[entry.sentence])
             if self.target_words is not None:
-                counts_E[row] += sum(word not in self.target_words for word in split_words(entry.words))
+                counts_E[row] += sum(word not in self.target_words for word in words_of(entry.words))
         return counts_E[:, np.newaxis]
 
 
@@ -223,7 +223,7 @@ class LanguageModelScorer:
 
     def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
         """Return ln p, [E, 1]."""
-        texts = [split_words(entry.words) for entry in entries]
+        texts = [words_of(entry.words) for entry in entries]
         # In the list's order, for translations of one sentence have most contexts in common.
         distinct = list(dict.fromkeys(texts))
         log_prob: dict[Words, float] = {}
@@ -250,7 +250,7 @@ class Numbers:
         rows: list[list[float]] = []
         for number, line in enumerate(read_lines(self.path), 1):
             try:
-                rows.append([float(token) for token in split_words(line)])
+                rows.append([float(token) for token in words_of(line)])
             except ValueError as error:
                 raise UserError(f"{self.path}: line {number}: is not numbers; give a line for each entry") from error
             if not rows[-1] or len(rows[-1]) != len(rows[0]) or not np.isfinite(rows[-1]).all():

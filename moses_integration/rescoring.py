@@ -15,7 +15,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.decoder.phrases import split_words
+from moses_integration.decoder.phrases import words_of
 from moses_integration.ini import Weights
 from moses_integration.list_scorers import ListScorer
 from moses_integration.nbest import ListFault, NbestEntry, format_number
@@ -57,10 +57,10 @@ def add_scores(
             )
     listed = entries[-1].sentence + 1 if entries else 0
     # Lines without words have no translations.
-    beyond = next((row for row, line in enumerate(source[listed:], listed) if split_words(line)), None)
+    beyond = next((row for row, line in enumerate(source[listed:], listed) if words_of(line)), None)
     if beyond is not None:
         raise ListFault(f"ends before line {beyond + 1} of the source, which has words; give the text that was decoded")
-    sentences = [split_words(line) for line in source]
+    sentences = [words_of(line) for line in source]
     extended = list(entries)
     for scorer in scorers:
         values_EK = scorer.score(sentences, entries)

@@ -19,7 +19,7 @@ from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.output import nbest_entry
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
@@ -99,7 +99,7 @@ def time_rescoring(
 
 
 def _load(ini: MosesIni, source: Sequence[bytes]) -> Decoder:
-    decoder = Decoder(_with_empty_caches(ini), read_settings(ini), [split_words(line) for line in source])
+    decoder = Decoder(_with_empty_caches(ini), read_settings(ini), [words_of(line) for line in source])
     # So that no pass has to pay for what a process does once.
     decoder.run(_Listing(1), 0)
     return decoder

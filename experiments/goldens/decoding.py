@@ -26,7 +26,7 @@ from moses_integration.decoder.derivations import rescore, segments_of
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import translation_line
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import score
@@ -81,7 +81,7 @@ def moses_system(shared: Path, ini: str = "moses.tuned.ini") -> Iterator[MosesIn
 
 def source_sentences(shared: Path) -> list[Words]:
     """Return the sentences of the test set."""
-    return [split_words(line) for line in read_lines(shared / f"{TEXT}.en.gz")]
+    return [words_of(line) for line in read_lines(shared / f"{TEXT}.en.gz")]
 
 
 def moses_lists(shared: Path) -> Iterator[tuple[int, list[NbestEntry]]]:

@@ -13,7 +13,7 @@ import torch
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
@@ -43,7 +43,7 @@ def measure(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
         UserError: the ini has no CSLM feature or several, or something that it names cannot be used.
     """
     torch.set_num_threads(1)
-    texts = [split_words(line) for line in islice(read_lines(source), sentences)]
+    texts = [words_of(line) for line in islice(read_lines(source), sentences)]
     if not texts:
         raise UserError(f"{source}: has no sentences; give prepared source text")
     ini = MosesIni.read(ini_path)

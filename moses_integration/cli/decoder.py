@@ -14,7 +14,7 @@ from pathlib import Path
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, declare_model
 from moses_integration.decoder.output import details, nbest_entry, translation_line
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.search import OutOfRange
 from moses_integration.decoder.settings import (
@@ -105,7 +105,7 @@ def _run(arguments: Sequence[str]) -> int:
         if verbose:
             passed_over = f"{ini.name}: [{section}] is passed over by this decoder; remove it, or use Moses"
             print(f"phrasescore-decoder: {passed_over}", file=sys.stderr)
-    sentences = [split_words(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
+    sentences = [words_of(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
     with DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)

@@ -14,7 +14,7 @@ import numpy as np
 from moses_integration.decoder.graph import Derivation, Step, step_values
 from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.options import Options, assemble_options
-from moses_integration.decoder.phrases import Floats, Indices, Words, split_words
+from moses_integration.decoder.phrases import Floats, Indices, Words, words_of
 from moses_integration.nbest import ListFault, NbestEntry
 from phrasescore.errors import UserError
 
@@ -34,7 +34,7 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
         ListFault: the entry has no segmentation.
     """
     try:
-        sides = [field.split(b"=") for field in split_words(entry.extras[0])]
+        sides = [field.split(b"=") for field in words_of(entry.extras[0])]
         sources = [[int(position) for position in source.split(b"-")] for source, _ in sides]
         starts = [int(target.split(b"-")[0]) for _, target in sides]
     except (IndexError, ValueError) as error:
@@ -42,7 +42,7 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
             f"an entry of sentence {entry.sentence} has no segmentation after its total; decode with "
             "-include-segmentation-in-n-best"
         ) from error
-    words = split_words(entry.words)
+    words = words_of(entry.words)
     # A phrase ends where the next one begins: that of an empty phrase cannot be told from its own range.
     targets = [words[start:end] for start, end in pairwise([*starts, len(words)])]
     return [Segment(source[0], source[-1], target) for source, target in zip(sources, targets, strict=True)]

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore import words
+from phrasescore.words import split_words
 
 Words = tuple[bytes, ...]
 Floats = NDArray[np.float64]
@@ -104,6 +104,6 @@ class TableScores:
         return np.array(rows, np.float64).reshape(len(targets), self.width)
 
 
-def split_words(phrase: bytes) -> Words:
-    """Split a phrase or a sentence at blanks and tabs, as Moses does."""
-    return tuple(words.split_words(phrase.replace(b"\t", b" ")))
+def words_of(phrase: bytes) -> Words:
+    """Return the words of a phrase or a sentence, split at blanks and tabs, as Moses' decoder does."""
+    return tuple(split_words(phrase.replace(b"\t", b" ")))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words, split_words
+from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words, words_of
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
 from phrasescore.table.entry import SEPARATOR
@@ -54,12 +54,12 @@ class PhraseTable:
         fields = rest.split(b"|||")
         if len(fields) < 2:
             raise _fault(self.path, row, "has fewer than three fields")
-        tokens = split_words(fields[1])
+        tokens = words_of(fields[1])
         if len(tokens) != self.width:
             raise _fault(self.path, row, f"has {len(tokens)} scores where moses.ini says num-features={self.width}")
         try:
             alignment = _parse_alignment(fields[2]) if len(fields) > 2 else ()
-            return TargetPhrase(split_words(fields[0]), _floored_logs(tokens), alignment)
+            return TargetPhrase(words_of(fields[0]), _floored_logs(tokens), alignment)
         except ValueError as error:
             raise _fault(self.path, row, str(error)) from error
 
@@ -81,7 +81,7 @@ class ReorderingTable:
             target, separator, scores = rest.rpartition(b"|||") if has_target else (b"", b"|||", rest)
             if not separator:
                 raise _fault(self.path, row, "has no target field")
-            self._lines[source + b"|||" + b" ".join(split_words(target))] = (row, scores)
+            self._lines[source + b"|||" + b" ".join(words_of(target))] = (row, scores)
 
     def lookup(self, source: Words, target: Words) -> tuple[float, ...] | None:
         """Return max(ln p, -100) of each column, None for a pair that is not in the table.
@@ -94,7 +94,7 @@ class ReorderingTable:
         if found is None:
             return None
         row, scores = found
-        tokens = split_words(scores)
+        tokens = words_of(scores)
         if len(tokens) != self.width:
             raise _fault(self.path, row, f"has {len(tokens)} scores where the model's type needs {self.width}")
         try:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, declare_model
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
@@ -126,7 +126,7 @@ class Tuner:
         start_F = self._model.weights_F[self._model.tuneable_F]
         # mert-moses.pl scales the first weights like all later ones; their size alone changes nothing but the beam.
         self._start_F = start_F / (np.abs(start_F).sum() or 1.0)
-        self._pool = DecoderPool(ini, read_settings(ini), [split_words(line) for line in sentences], processes)
+        self._pool = DecoderPool(ini, read_settings(ini), [words_of(line) for line in sentences], processes)
 
     def __enter__(self) -> Tuner:
         return self

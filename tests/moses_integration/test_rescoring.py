@@ -13,7 +13,7 @@ import torch
 
 from moses_integration.decoder.model import load_model as load_decoder_model
 from moses_integration.decoder.output import nbest_entry
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import (
@@ -83,7 +83,7 @@ def engine(direction: str = "target-given-source") -> CountingScorer:
 
 
 def column(scorer: ListScorer, entries: Sequence[NbestEntry] = LIST, source: Sequence[bytes] = SOURCE) -> list[float]:
-    values: list[list[float]] = scorer.score([split_words(line) for line in source], entries).tolist()
+    values: list[list[float]] = scorer.score([words_of(line) for line in source], entries).tolist()
     assert {len(row) for row in values} == {1}
     return [row[0] for row in values]
 
@@ -98,7 +98,7 @@ def log_probs(pairs: list[tuple[bytes, bytes]], direction: str = "target-given-s
 
 def test_phrase_pairs_of_a_derivation() -> None:
     """The second entry deletes a word and goes from right to left."""
-    sentence = split_words(SOURCE[0])
+    sentence = words_of(SOURCE[0])
     assert phrase_pairs(sentence, LIST[0]) == [(b"the", b"le"), (b"black dog", b"chien noir")]
     assert phrase_pairs(sentence, LIST[1]) == [(b"black dog", b"chien zzz"), (b"the", b"")]
 
@@ -112,7 +112,7 @@ def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Pat
         ini = MosesIni.read(MINI / "moses.ini")
         ini.add_columns("TranslationModel0", table, 1)
         source = list(read_lines(MINI / "dev.en"))[:8]
-        sentences = [split_words(line) for line in source]
+        sentences = [words_of(line) for line in source]
         model = load_decoder_model(ini, sentences, 20)
         entries = [
             nbest_entry(model, number, derivation, segmentation=True, alignment=False)
@@ -152,7 +152,7 @@ def test_a_pair_is_scored_once() -> None:
 
 
 def _source_of(entry: NbestEntry) -> Words:
-    return split_words(SOURCE[entry.sentence])
+    return words_of(SOURCE[entry.sentence])
 
 
 def test_an_empty_translation_of_an_empty_sentence() -> None:
@@ -233,7 +233,7 @@ def test_every_kind_loads(tmp_path: Path, language_model: Path) -> None:
     assert values["phrases"][2] == pytest.approx(values["sentences"][2])
     assert values["unknown"] == [0, 1, 0]
     assert values["unknown-source"] == [0, 0, 0]
-    texts = [split_words(entry.words) for entry in LIST]
+    texts = [words_of(entry.words) for entry in LIST]
     for kind, unnormalised in (("lm", False), ("lm-unnormalised", True)):
         model = NeuralLmScorer.load(language_model, CPU, MINI / "lm.fr.arpa", unnormalised=unnormalised)
         assert values[kind] == pytest.approx(model.sentence_log_probs(texts), abs=1e-6)

@@ -10,7 +10,7 @@ import pytest
 from moses_integration.decoder.derivations import Segment, rescore, segments_of
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import nbest_entry
-from moses_integration.decoder.phrases import split_words
+from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import parse_entry
@@ -27,7 +27,7 @@ def small_model(folder: Path, *lines: Line) -> LogLinearModel:
 
 
 def test_the_search_s_own_list_comes_back() -> None:
-    sentences = [split_words(line) for line in read_lines(MINI / "hard.en")][:5]
+    sentences = [words_of(line) for line in read_lines(MINI / "hard.en")][:5]
     model = load_model(MosesIni.read(MINI / "moses.ini"), sentences, 20)
     for number, sentence in enumerate(sentences):
         listed = Search(model, SearchSettings(), sentence).run(keep_arcs=True).n_best(30, distinct=False)

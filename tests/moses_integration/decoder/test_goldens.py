@@ -13,7 +13,7 @@ import pytest
 from moses_integration.decoder.derivations import rescore, segments_of
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import nbest_entry, translation_line
-from moses_integration.decoder.phrases import Words, split_words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
@@ -55,7 +55,7 @@ searched = pytest.mark.parametrize("golden", SEARCHED, ids=lambda golden: golden
 @cache
 def load(ini_name: str, text: str) -> tuple[LogLinearModel, SearchSettings, list[Words]]:
     ini = MosesIni.read(MINI / ini_name)
-    sentences = [split_words(line) for line in read_lines(MINI / text)]
+    sentences = [words_of(line) for line in read_lines(MINI / text)]
     settings = read_settings(ini).search
     return load_model(ini, sentences, settings.longest_phrase), settings, sentences
 
