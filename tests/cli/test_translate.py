@@ -147,7 +147,7 @@ def test_the_picture(translate: Run, copier: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize(
     ("picture", "message"),
-    [("alignment.x", "is no picture Matplotlib can write"), ("nowhere/a.png", "cannot be written; check the folder")],
+    [("alignment.x", "is no picture Matplotlib can write"), ("nowhere/a.png", "nowhere is no folder; check the path")],
 )
 def test_a_picture_that_cannot_be_is_refused_before_the_work(
     translate: Run, copier: Path, picture: str, message: str
