@@ -35,25 +35,35 @@ class Steps:
             depends_on: settings and results of earlier steps, as JSON can hold them.
             work: what to do; returns what JSON can hold.
         """
-        key = hashlib.sha256(json.dumps(depends_on, sort_keys=True, default=str).encode()).hexdigest()
-        path = self._folder / f"{name}.json"
-        if path.exists():
-            done = json.loads(path.read_bytes())
-            if done["key"] == key:
-                self._say(f"{name}: done before")
-                return done["result"]
+        if self.is_done(name, depends_on):
+            self._say(f"{name}: done before")
+            return self._read(name)["result"]
         self._say(f"{name} ...")
         started = time.monotonic()
         result = work()
         seconds = round(time.monotonic() - started, 1)
         self._say(f"{name}: {seconds:.0f} s")
-        write_json(path, {"key": key, "seconds": seconds, "result": result})
+        write_json(self._path(name), {"key": _key(depends_on), "seconds": seconds, "result": result})
         # What is returned is what a later run would read.
-        return json.loads(path.read_bytes())["result"]
+        return self._read(name)["result"]
+
+    def is_done(self, name: str, depends_on: Any) -> bool:
+        """Return whether `run` would do nothing."""
+        return self._path(name).exists() and bool(self._read(name)["key"] == _key(depends_on))
 
     def seconds(self, name: str) -> float:
         """Return how long a step took when it was done."""
-        return float(json.loads((self._folder / f"{name}.json").read_bytes())["seconds"])
+        return float(self._read(name)["seconds"])
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+    def _read(self, name: str) -> Any:
+        return json.loads(self._path(name).read_bytes())
+
+
+def _key(depends_on: Any) -> str:
+    return hashlib.sha256(json.dumps(depends_on, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def clear_if_changed(folder: Path, depends_on: Any) -> None:

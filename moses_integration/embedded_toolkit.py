@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,11 +71,10 @@ class EmbeddedToolkit:
         settings: TuningSettings,
         folder: Path,
         say: Say,
-    ) -> list[Tuning]:
-        """Tune the weights with each seed."""
+    ) -> Iterator[Tuning]:
+        """Tune the weights with each seed when it is asked for."""
         sentences, dev_references = list(read_lines(source)), read_references(references)
         check_dev_set(sentences, dev_references, (source, references[0]))
-        tunings = []
         with Tuner(ini, sentences, dev_references, settings, self._processes) as tuner:
             for seed in seeds:
 
@@ -85,8 +84,7 @@ class EmbeddedToolkit:
                         f"next weights promise {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
                     )
 
-                tunings.append(tuner.tune(seed, report))
-        return tunings
+                yield tuner.tune(seed, report)
 
     def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
         """Translate prepared sentences."""

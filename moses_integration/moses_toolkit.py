@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from moses_integration.binary_tables import binary_form
@@ -79,8 +79,8 @@ class MosesToolkit:
         settings: TuningSettings,
         folder: Path,
         say: Say,
-    ) -> list[Tuning]:
-        """Run mert-moses.pl once for each seed, on tables filtered for the dev set."""
+    ) -> Iterator[Tuning]:
+        """Run mert-moses.pl for each seed when it is asked for, on tables filtered for the dev set."""
         _check_path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for feature in ini.features():
@@ -93,12 +93,10 @@ class MosesToolkit:
         for number, lines in enumerate(zip(*dev_references, strict=True)):
             write_lines(folder / f"{_REFERENCES}{number}", lines)
         filtered = self._filter(ini, dev, folder)
-        tunings = []
         for seed in seeds:
             tuning = self._mert(filtered, dev, folder / _REFERENCES, seed, settings, folder / f"mert.seed{seed}")
             say(f"seed {seed}: dev BLEU {tuning.bleu:.2f}")
-            tunings.append(tuning)
-        return tunings
+            yield tuning
 
     def _mert(
         self, filtered: Path, source: Path, references: Path, seed: int, settings: TuningSettings, work: Path

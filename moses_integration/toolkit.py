@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -48,8 +48,8 @@ class Toolkit(Protocol):
         settings: TuningSettings,
         folder: Path,
         say: Say,
-    ) -> list[Tuning]:
-        """Tune the weights with each seed; `folder` is for what may be looked at afterwards."""
+    ) -> Iterator[Tuning]:
+        """Tune the weights with each seed when it is asked for; `folder` is for what may be looked at afterwards."""
         ...
 
     def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:

@@ -157,22 +157,22 @@ class Ablation:
         if row.listed:
             return self._rescored_row(row)
         ini, rests_on = self._networks.ini_of(row)
-        settings = asdict(self._config.tuning)
-        return [
-            self._steps.run(
-                f"{row.name}.seed{seed}",
-                [rests_on, settings, seed, self._toolkit.name],
-                lambda seed=seed: self._tune_and_translate(row, ini, seed),  # type: ignore[misc]
-            )
-            for seed in self._config.seeds
-        ]
-
-    def _tune_and_translate(self, row: Row, ini: MosesIni, seed: int) -> Json:
         section = self._config.tuning
+        steps = {
+            seed: (f"{row.name}.seed{seed}", [rests_on, asdict(section), seed, self._toolkit.name])
+            for seed in self._config.seeds
+        }
+        left = [seed for seed, step in steps.items() if not self._steps.is_done(*step)]
         settings = TuningSettings(section.nbest, section.iterations, restarts=section.restarts)
-        work = self._work(row, seed)
         source, references = self._prepared("dev", "source"), self._references("dev")
-        [tuning] = self._toolkit.tune(ini, source, references, [seed], settings, work, self._say)
+        # In one call, for the seeds share the first decoding; each is tuned when its step asks for it.
+        work = self._folder / "rows" / row.name
+        tunings = self._toolkit.tune(ini, source, references, left, settings, work, self._say)
+        return [self._steps.run(*step, lambda: self._translate(row, ini, next(tunings))) for step in steps.values()]
+
+    def _translate(self, row: Row, ini: MosesIni, tuning: Tuning) -> Json:
+        """Return what is known of a row with the weights of one tuning run."""
+        work = self._work(row, tuning.seed)
         tuned = ini.copy()
         tuned.set_weights(tuning.weights)
         tuned.write(work / "moses.ini")

@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
             # Here, where the names of the user's files are known.
             dev_references = read_references(references, args.reference)
             check_dev_set(list(read_lines(source)), dev_references, (args.source, args.reference[0]))
-        tunings = toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say)
+        tunings = list(toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say))
     best = max(tunings, key=lambda tuning: tuning.bleu)
     ini.set_weights(best.weights)
     ini.write(args.output)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.steps import clear_if_changed, run_command
+from experiments.steps import Steps, clear_if_changed, run_command
 from phrasescore.errors import UserError
 
 
@@ -19,6 +19,18 @@ def test_a_command_that_a_signal_stopped_stops_the_experiment(monkeypatch: pytes
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"`phrasescore check .*` ended with exit code 1; mend what it said"):
         run_command(["check", str(tmp_path / "nowhere")])
+
+
+def test_a_step_is_done_until_what_it_depends_on_changes(tmp_path: Path) -> None:
+    said: list[str] = []
+    steps = Steps(tmp_path, said.append)
+    assert not steps.is_done("add", [1, 2])
+    assert steps.run("add", [1, 2], lambda: 3) == 3
+    assert steps.is_done("add", [1, 2])
+    assert steps.run("add", [1, 2], lambda: 0) == 3
+    assert not steps.is_done("add", [1, 3])
+    assert steps.run("add", [1, 3], lambda: 4) == 4
+    assert said == ["add ...", "add: 0 s", "add: done before", "add ...", "add: 0 s"]
 
 
 def test_a_folder_is_kept_for_the_same_settings_only(tmp_path: Path) -> None:

@@ -110,20 +110,20 @@ def test_a_neural_language_model_is_not_for_moses(pretended: MosesToolkit, tmp_p
     with pytest.raises(UserError, match=r"line 25: CSLM0 is a neural language model, .*; use --toolkit embedded"):
         pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "work")
     with pytest.raises(UserError, match="CSLM0 is a neural language model"):
-        pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent)
+        list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent))
 
 
 def test_labels_that_the_script_cannot_tune(pretended: MosesToolkit, tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text((MINI / "moses.ini").read_text().replace("LM0", "LM_0"))
     ini = MosesIni.read(tmp_path / "moses.ini")
     with pytest.raises(UserError, match=r"line 24: mert-moses\.pl cannot tune a feature called `LM_0`"):
-        pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent)
+        list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent))
 
 
 def test_dev_sets_that_do_not_fit(pretended: MosesToolkit, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.ini")
     with pytest.raises(UserError, match=r"has 1000 lines where .* has 100; give"):
-        pretended.tune(ini, MINI / "dev.en", [MINI / "train.fr"], [1], SMALL, tmp_path / "work", silent)
+        list(pretended.tune(ini, MINI / "dev.en", [MINI / "train.fr"], [1], SMALL, tmp_path / "work", silent))
 
 
 # A real Moses
@@ -170,7 +170,7 @@ def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: 
     assert f"mend what {tmp_path}/work/moses.log tells of" in str(caught.value)
     assert not (tmp_path / "out").exists()
     with pytest.raises(StepFailure) as caught:
-        toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent)
+        list(toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent))
     assert "tuning with seed 1: `" in str(caught.value)
     assert "mert-moses.log" in str(caught.value)
     assert os.path.getsize(tmp_path / "tuning/mert.seed1/mert-moses.log") > 0  # noqa: PTH202
