@@ -51,47 +51,38 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
 }
-SENTENCE_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    # Sutskever et al. 2014 with a gated unit, in small: one layer, forward, from state to state and nothing else. What
-    # the systems of docs/models.md add to, for phrase tables too.
-    "plain": {
-        "model": {
-            "hidden": 256,
-            "embedding": 256,
-            "output_rank": 0,
-            "encoder_unit": "gru",
-            "decoder_unit": "gru",
-            "bridge": "last",
-            "summary": False,
-            "feed_context": False,
-            "readout": "state",
-            "biases": "all",
-            "initialisation": "scaled",
-        },
-        "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
-        "sentences": {"min_count": 2, "max_words": 80},
-        "training": {"batch_size": 128, "learning_rate": 1e-3, "evaluate_every": 0, "epochs": 10},
+# Sutskever et al. 2014 with a gated unit, in small: one layer, forward, from state to state and nothing else. What the
+# systems of docs/models.md add to, for phrase tables too.
+_PLAIN: dict[str, dict[str, Any]] = {
+    "model": {
+        "hidden": 256,
+        "embedding": 256,
+        "output_rank": 0,
+        "encoder_unit": "gru",
+        "decoder_unit": "gru",
+        "bridge": "last",
+        "summary": False,
+        "feed_context": False,
+        "readout": "state",
+        "biases": "all",
+        "initialisation": "scaled",
     },
+    "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
+    "sentences": {"min_count": 2, "max_words": 80},
+    "training": {"batch_size": 128, "learning_rate": 1e-3, "evaluate_every": 0, "epochs": 10},
+}
+SENTENCE_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "plain": _PLAIN,
     # Luong et al. 2015 with a gated unit, in small: global attention, general score, halves of a bidirectional encoder.
     "attention": {
+        **_PLAIN,
         "model": {
-            "hidden": 256,
-            "embedding": 256,
-            "output_rank": 0,
-            "encoder_unit": "gru",
-            "decoder_unit": "gru",
+            **_PLAIN["model"],
             "directions": "halves",
-            "bridge": "last",
-            "summary": False,
-            "feed_context": False,
             "attention": "general",
             "readout": "attentional",
-            "biases": "all",
-            "initialisation": "scaled",
             "dropout": 0.3,
         },
-        "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
-        "sentences": {"min_count": 2, "max_words": 80},
-        "training": {"batch_size": 64, "learning_rate": 1e-3, "evaluate_every": 0, "epochs": 12},
+        "training": {**_PLAIN["training"], "batch_size": 64, "epochs": 12},
     },
 }
