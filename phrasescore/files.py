@@ -19,11 +19,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from xopen import xopen
 
 from phrasescore.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 STANDARD_STREAM = "-"
 
@@ -103,6 +106,39 @@ def open_input(path: str | Path) -> Iterator[Input]:
             raise
 
 
+class _OutputFile(io.FileIO):
+    """A file that names itself when its disk is full: who writes several at once cannot tell which one it was."""
+
+    def __init__(self, descriptor: int, label: str) -> None:
+        super().__init__(descriptor, "wb")
+        self._label = label
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write some bytes; return how many.
+
+        Raises:
+            UserError: the disk is full.
+        """
+        with _full_disk_told(self._label):
+            return super().write(data)
+
+
+@contextmanager
+def _full_disk_told(label: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise UserError(
+            f"{label}: cannot be written ({error.strerror}); free space or write to another disk"
+        ) from error
+
+
+def _buffered(descriptor: int, label: str) -> io.BufferedWriter:
+    return io.BufferedWriter(_OutputFile(descriptor, label), 1 << 20)
+
+
 @contextmanager
 def open_output(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file that appears under its name only when it is complete.
@@ -116,7 +152,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
         UserError: the folder cannot be written, another run is writing the same file, or the disk is full.
     """
     if str(path) == STANDARD_STREAM:
-        with os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=1 << 20) as stdout:
+        with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout:
             yield stdout
         return
     # A link stays a link, and a device or a named pipe is written to, not replaced.
@@ -125,14 +161,14 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise UserError(f"{path}: is a folder; give the name of a file")
     if path.exists() and not path.is_file():
-        with path.open("wb") as special:
+        with _buffered(os.open(path, os.O_WRONLY | os.O_CLOEXEC), str(path)) as special:
             yield special
         return
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}); check the folder and its rights") from error
-    with os.fdopen(descriptor, "wb", buffering=1 << 20) as raw:
+    with _buffered(descriptor, str(path)) as raw:
         # The other run may have renamed the file between our opening it and our locking it.
         if not (try_to_lock(raw) and temporary.exists() and os.path.samestat(temporary.stat(), os.fstat(descriptor))):
             raise UserError(f"{path}: another run is writing this file; wait for it or choose another name")
@@ -148,16 +184,13 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             raw.flush()
             if path.exists():
                 os.fchmod(raw.fileno(), path.stat().st_mode & 0o777)
-            os.fsync(raw.fileno())
+            # Some disks tell only now that they are full.
+            with _full_disk_told(str(path)):
+                os.fsync(raw.fileno())
             temporary.replace(path)
-        except BaseException as error:
+        except BaseException:
             temporary.unlink(missing_ok=True)
             _forget_buffer(raw)
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise UserError(
-                    f"{path}: cannot be written ({error.strerror}); free space or write to another disk, "
-                    "nothing was changed"
-                ) from error
             raise
 
 

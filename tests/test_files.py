@@ -3,11 +3,19 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, sha256_of, to_json
+
+
+def _fill_disk_of(file: BinaryIO) -> None:
+    """Let whatever is written from now on fail as on a full disk."""
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, file.fileno())
+    os.close(full)
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
@@ -17,12 +25,33 @@ def test_what_went_wrong_elsewhere_is_not_hidden_by_a_full_disk(tmp_path: Path, 
     def write() -> None:
         with open_output(tmp_path / name) as stream:
             stream.write(b"x" * 1000)
-            full = os.open("/dev/full", os.O_WRONLY)
-            os.dup2(full, stream.fileno())
-            os.close(full)
+            _fill_disk_of(stream)
             raise UserError("the other file cannot be written")
 
     with pytest.raises(UserError, match="the other file"):
+        write()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["out", "out.gz"])
+def test_a_full_disk_is_told_of_with_the_file_that_lies_on_it(tmp_path: Path, name: str) -> None:
+    def write() -> None:
+        with open_output(tmp_path / name) as stream:
+            _fill_disk_of(stream)
+            stream.write(os.urandom(3 << 20))
+
+    with pytest.raises(UserError, match=rf"{name}: cannot be written \(No space left on device\); free space or"):
+        write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_files_the_one_that_has_no_space_is_named(tmp_path: Path) -> None:
+    def write() -> None:
+        with open_output(tmp_path / "out") as stream, open_output("/dev/full") as full:
+            stream.write(b"fits")
+            full.write(b"does not")
+
+    with pytest.raises(UserError, match=r"^/dev/full: cannot be written"):
         write()
     assert list(tmp_path.iterdir()) == []
 
