@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 
 from experiments.ablation.config import Config
 from experiments.ablation.rows import Column, Row
-from experiments.steps import Steps, run_command
+from experiments.steps import Steps, clear_if_changed, run_command
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice
@@ -151,9 +151,10 @@ class Networks:
         return self._trained(name, command)
 
     def _trained(self, name: str, command: Sequence[str]) -> Json:
-        folder = self._folder / name
+        folder, rests_on = self._folder / name, [self._system, command]
 
         def work() -> Json:
+            clear_if_changed(folder, rests_on)
             run_command(command)
             evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
             best = [one for one in evaluations if one["best"]][-1]
@@ -167,7 +168,7 @@ class Networks:
             }
 
         if name not in self.trained:
-            self.trained[name] = self._steps.run(f"train.{name}", [self._system, command], work)
+            self.trained[name] = self._steps.run(f"train.{name}", rests_on, work)
         return self.trained[name]
 
     def _annotate(self, table: Path, name: str, rests_on: Json, column: Column) -> Path:

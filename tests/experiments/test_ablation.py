@@ -339,4 +339,7 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     assert again.run()["rows"] == report["rows"]
     assert all(line.endswith("done before") for line in said)
     assert again.examples(3).startswith("source") or again.examples(3) == "\n"
+    changed = read_config(tmp_path / "a.toml", ['rows = ["+RNN"]', "network.hidden = 8"])
+    networks = Ablation(changed, folder, {"origin": multi30k_of_mini}, silent, processes=1).run()["networks"]
+    assert networks["rnn"]["config"]["model"]["hidden"] == 8
     shutil.rmtree(folder)
