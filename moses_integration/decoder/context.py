@@ -27,7 +27,8 @@ LN_10 = 2.30258509299405
 class ContextFeature(Feature, Protocol):
     """A feature whose value depends on the target words before the phrase.
 
-    States are numbers that it hands out: two hypotheses with the same number are alike in all that may follow.
+    States are numbers that it hands out: two hypotheses with the same number are alike in all that may follow. Of those
+    that are alike it need tell so only when they come of one call, for only hypotheses of one stack are recombined.
     """
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:

@@ -3,21 +3,24 @@
 The n-grams of all candidates of a stack are scored in one batch before the stack is pruned; those of earlier stacks
 and sentences come from a cache.
 
-Shapes: N extensions, P new pairs of a state and a phrase with words of one number L, c words of a context, Q queries,
-D distinct ones, U of them not in the cache, n words of an n-gram.
+Shapes: N extensions, P distinct pairs of a state and a phrase, S states, T phrases of at most L words, c words of a
+context, t of a context and a phrase, Q queries, D distinct ones, U of them not in the cache, n words of an n-gram.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from moses_integration.decoder.context import LanguageModel
 from moses_integration.decoder.ngram_cache import NgramCache, key_of, ngram_keys
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.files import sha256_of
+from phrasescore.lm.ngrams import distinct_rows
 from phrasescore.phrases import Ids
 
 
@@ -79,56 +82,39 @@ class NeuralLanguageModelFeature:
 
     def begin(self, phrases: Sequence[Words]) -> int:
         """Forget all states but that of the begin of the sentence."""
-        self._phrases = [np.array([self._word_id(word) for word in phrase], np.int32) for phrase in phrases]
+        words = [[self._word_id(word) for word in phrase] for phrase in phrases]
         self._key_of_word = np.append(self._key_of_word, np.array(self._new_keys, np.uint64))
         self._new_keys = []
-        start: Ids = np.full(self._scorer.order - 1, self._scorer.start, np.int32)
-        self._contexts = [start]
-        self._number_of = {start.tobytes(): 0}
-        self._known: dict[int, tuple[float, int]] = {}
+        self._length_T = np.array([len(phrase) for phrase in words], np.int64)
+        self._words_TL = np.zeros((len(words), self._length_T.max(initial=0)), np.int32)
+        self._words_TL[np.arange(self._words_TL.shape[1]) < self._length_T[:, None]] = list(chain.from_iterable(words))
+        self._context_Sc: Ids = np.full((1, self._scorer.order - 1), self._scorer.start, np.int32)
         return 0
 
     def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return ln p of the words of phrases behind states, and of `</s>`, and the states behind."""
-        pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)
-        self._score_pairs([pair for pair in pairs.tolist() if pair not in self._known])
-        found = [self._known[pair] for pair in pairs.tolist()]
-        scores = np.array([score for score, _ in found], np.float64)
-        states = np.array([state for _, state in found], np.int64)
+        # Many hypotheses of a stack share state and phrase.
+        pairs_P, pair_N = np.unique(states_N * len(self._length_T) + phrases_N, return_inverse=True)
+        state_P, phrase_P = np.divmod(pairs_P, max(len(self._length_T), 1))
+        score_P, context_Pc = self._score(self._context_Sc[state_P], phrase_P)
+        first_S, state_P = distinct_rows(context_Pc)
+        context_Sc = context_Pc[first_S]
         if is_end:
-            scores += self._end_scores(states)
-        return scores[pair_N][:, None], states[pair_N]
+            end_S1 = np.full((len(context_Sc), 1), self._scorer.end, np.int32)
+            score_P += self._log_probs(np.concatenate([context_Sc, end_S1], axis=1))[state_P]
+        state_P += len(self._context_Sc)
+        self._context_Sc = np.concatenate([self._context_Sc, context_Sc])
+        return score_P[pair_N][:, None], state_P[pair_N]
 
-    def _score_pairs(self, pairs: Sequence[int]) -> None:
-        """Score phrases behind states, all in one batch, and remember what they come to."""
-        by_length: dict[int, list[int]] = {}
-        for pair in pairs:
-            by_length.setdefault(len(self._phrases[pair % len(self._phrases)]), []).append(pair)
-        # Nothing follows from a phrase without words.
-        self._known.update((pair, (0.0, pair // len(self._phrases))) for pair in by_length.pop(0, ()))
-        texts = [self._texts(some) for some in by_length.values()]
-        order = self._scorer.order
-        windows = [np.lib.stride_tricks.sliding_window_view(text, order, axis=1).reshape(-1, order) for text in texts]
-        if not windows:
-            return
-        scores_Q = self._log_probs(np.concatenate(windows))
-        ends = np.cumsum([len(some) for some in windows])
-        for some, text, part_Q in zip(by_length.values(), texts, np.split(scores_Q, ends[:-1]), strict=True):
-            score_P = part_Q.reshape(len(some), -1).sum(axis=1)
-            for pair, score, context in zip(some, score_P.tolist(), text[:, 1 - order :], strict=True):
-                self._known[pair] = score, self._number(context)
-
-    def _texts(self, pairs: Sequence[int]) -> Ids:
-        """Return the words of states followed by those of phrases of one length [P, c + L]."""
-        states, phrases = zip(*(divmod(pair, len(self._phrases)) for pair in pairs), strict=True)
-        before = np.stack([self._contexts[state] for state in states])
-        return np.concatenate([before, np.stack([self._phrases[phrase] for phrase in phrases])], axis=1)
-
-    def _end_scores(self, states_N: Indices) -> Floats:
-        """Return ln p of `</s>` behind states."""
-        contexts = np.stack([self._contexts[state] for state in states_N.tolist()])
-        end = np.full((len(contexts), 1), self._scorer.end, np.int32)
-        return self._log_probs(np.concatenate([contexts, end], axis=1))
+    def _score(self, context_Pc: Ids, phrase_P: Indices) -> tuple[Floats, Ids]:
+        """Return ln p of the words of phrases behind contexts, all scored in one batch, and the contexts behind."""
+        length_P1, order = self._length_T[phrase_P, None], self._scorer.order
+        text_Pt = np.concatenate([context_Pc, self._words_TL[phrase_P]], axis=1)
+        is_word_PL = np.arange(self._words_TL.shape[1]) < length_P1
+        score_PL = np.zeros(is_word_PL.shape)
+        if score_PL.size:
+            score_PL[is_word_PL] = self._log_probs(sliding_window_view(text_Pt, order, axis=1)[is_word_PL])
+        return score_PL.sum(axis=1), np.take_along_axis(text_Pt, length_P1 + np.arange(order - 1), axis=1)
 
     def _log_probs(self, ngrams_Qn: Ids) -> Floats:
         """Return ln p of the last word of n-grams, from the cache as far as it has them."""
@@ -148,10 +134,4 @@ class NeuralLanguageModelFeature:
         number = self._scorer.word_id(word)
         if number == len(self._key_of_word) + len(self._new_keys):
             self._new_keys.append(key_of(word))
-        return number
-
-    def _number(self, context: Ids) -> int:
-        number: int = self._number_of.setdefault(context.tobytes(), len(self._contexts))
-        if number == len(self._contexts):
-            self._contexts.append(context.copy())
         return number

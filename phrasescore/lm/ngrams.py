@@ -40,3 +40,11 @@ def contexts_and_words(sentences: Phrases, order: int) -> tuple[NDArray[np.int64
     """Return contexts [N, c] and predicted words [N] of all n-grams, sentence after sentence."""
     ngrams = Ngrams(sentences, order)
     return ngrams.take(np.arange(len(ngrams)))
+
+
+def distinct_rows(rows_Nc: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each distinct row stands first, and the number of the distinct row that each row is."""
+    packed = np.ascontiguousarray(rows_Nc, np.int32)
+    keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return first.astype(np.int64), which.astype(np.int64)

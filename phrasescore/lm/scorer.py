@@ -16,7 +16,7 @@ from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.lm.backoff import BackoffModel, as_text
 from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
-from phrasescore.lm.ngrams import contexts_and_words
+from phrasescore.lm.ngrams import contexts_and_words, distinct_rows
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END, UNKNOWN
 
@@ -155,11 +155,3 @@ class NeuralLmScorer:
             log_prob_I = self._network.log_probs(contexts, node, words, unnormalised=self.unnormalised)
         scores: NDArray[np.float64] = log_prob_I.double().cpu().numpy()
         return scores
-
-
-def distinct_rows(rows_Qc: NDArray[np.integer]) -> tuple[Indices, Indices]:
-    """Return where each distinct row stands first, and the number of the distinct row that each row is."""
-    packed = np.ascontiguousarray(rows_Qc, np.int32)
-    keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return first.astype(np.int64), which.astype(np.int64)

@@ -8,8 +8,8 @@ with one matrix of word vectors for all positions (Cho et al. 2014, section 4.1.
 Id 1 bounds a sentence: among the words of a context it is `<s>`, as predicted word `</s>`. The first is never
 predicted and the second never seen, so they need no ids of their own.
 
-Legend: A contexts, c = n - 1 words of a context, I predicted words, m size of a word vector, k of the first hidden
-layer, r of the last one.
+Legend: A contexts, c = n - 1 words of a context, U distinct ones of all contexts, I predicted words, m size of a word
+vector, k of the first hidden layer, r of the last one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from phrasescore.lm.config import NeuralLmConfig
 from phrasescore.nn.initialisation import initialise
@@ -64,10 +65,32 @@ class NeuralLanguageModel(nn.Module):
 
     def hidden(self, contexts_Ac: Tensor) -> Tensor:
         """Return the last hidden layer [A, r] of contexts, the nearest word last."""
-        x_Acm = self.dropout(self.embedding(contexts_Ac))
-        h_Ak = self.dropout(torch.relu(self.first(x_Acm.flatten(1))))
+        h_Ak = self.dropout(torch.relu(self._first_layer(contexts_Ac)))
         s_Ar: Tensor = self.dropout(torch.relu(self.second(h_Ak)))
         return s_Ar
+
+    def _first_layer(self, contexts_Ac: Tensor) -> Tensor:
+        """Return W_1 x + b_1 of contexts, [A, k]."""
+        # In training dropout makes a word's vector another one in each context.
+        if not self.training:
+            words_U, number_Ac = contexts_Ac.unique(return_inverse=True)
+            if len(words_U) < len(contexts_Ac):
+                return self._first_layer_by_words(words_U, number_Ac)
+        x_Acm = self.dropout(self.embedding(contexts_Ac))
+        h_Ak: Tensor = self.first(x_Acm.flatten(1))
+        return h_Ak
+
+    def _first_layer_by_words(self, words_U: Tensor, number_Ac: Tensor) -> Tensor:
+        """Return the same of contexts in which few words stand often, as in a search.
+
+        W_1 x is a sum over places of what the word there adds: each word is multiplied once for every place (after
+        Devlin et al. 2014, section 2.4).
+        """
+        places = number_Ac.shape[1]
+        W_cmk = self.first.weight.unflatten(1, (places, -1)).permute(1, 2, 0)
+        added_cUk = (self.embedding(words_U) @ W_cmk).to(W_cmk.dtype)
+        row_Ac = number_Ac + len(words_U) * torch.arange(places, device=number_Ac.device)
+        return functional.embedding_bag(row_Ac, added_cUk.flatten(0, 1), mode="sum") + self.first.bias
 
     def forward(self, contexts_Ac: Tensor, words_A: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of a word behind each context, and ln Z of its softmax, [A] each."""

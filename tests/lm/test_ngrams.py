@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phrasescore.lm.ngrams import Ngrams, contexts_and_words
+from phrasescore.lm.ngrams import Ngrams, contexts_and_words, distinct_rows
 from phrasescore.phrases import Phrases
 
 
@@ -30,3 +30,10 @@ def test_some_ngrams() -> None:
 
 def test_no_sentences() -> None:
     assert len(Ngrams(Phrases.from_lists([]), order=3)) == 0
+
+
+def test_distinct_rows() -> None:
+    rows = np.array([[1, 2], [3, 4], [1, 2], [2, 1]])
+    first, which = distinct_rows(rows)
+    assert (rows[first][which] == rows).all()
+    assert len(first) == 3

@@ -14,7 +14,7 @@ from torch import Tensor
 from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.lm import scorer as scorer_module
-from phrasescore.lm.scorer import NeuralLmScorer, distinct_rows
+from phrasescore.lm.scorer import NeuralLmScorer
 from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
 
@@ -115,13 +115,6 @@ def test_words_and_sentences(make_scorer: MakeScorer) -> None:
     assert scorer.sentence_log_probs([]) == []
     assert len(scorer.log_probs(np.zeros((0, 3), np.int64), np.zeros(0, np.int64))) == 0
     assert np.isfinite(scorer.sentence_log_probs([[b"\xff\xfe", b"</s>", b"<s>"]])).all()
-
-
-def test_distinct_rows() -> None:
-    rows = np.array([[1, 2], [3, 4], [1, 2], [2, 1]])
-    first, which = distinct_rows(rows)
-    assert (rows[first][which] == rows).all()
-    assert len(first) == 3
 
 
 def test_folders_and_files_that_are_wrong(tmp_path: Path, cpu: Device) -> None:

@@ -34,13 +34,15 @@ def expected(model: NeuralLanguageModel, contexts: NDArray[np.int64]) -> NDArray
 
 
 @torch.no_grad()
-def test_the_network_is_its_equations() -> None:
+@pytest.mark.parametrize("times", [1, 50], ids=["of many words", "of few words"])
+def test_the_network_is_its_equations(times: int) -> None:
     model = network()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    reference = expected(model, CONTEXTS.numpy())
-    node, word = (grid.ravel() for grid in np.indices((len(CONTEXTS), WORDS)))
-    found = model.log_probs(CONTEXTS, torch.from_numpy(node), torch.from_numpy(word)).numpy()
+    contexts = CONTEXTS.repeat(times, 1)
+    reference = expected(model, contexts.numpy())
+    node, word = (grid.ravel() for grid in np.indices((len(contexts), WORDS)))
+    found = model.log_probs(contexts, torch.from_numpy(node), torch.from_numpy(word)).numpy()
     assert np.abs(found - reference[node, word]).max() < 1e-12
     log_prob, log_norm = model(CONTEXTS, torch.tensor([2, 0, 1, 9]))
     assert np.abs(log_prob.numpy() - reference[range(4), [2, 0, 1, 9]]).max() < 1e-12

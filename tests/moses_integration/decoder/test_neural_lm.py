@@ -74,13 +74,20 @@ def test_an_ngram_is_scored_once(feature: NeuralLanguageModelFeature) -> None:
     for asked in (3, 6):
         start = feature.begin(phrases)
         first, states = feature.extend(np.full(3, start), np.array([0, 1, 2]), is_end=False)
-        assert states[2] == start
         assert len(set(states.tolist())) == 3
         values.append(first)
         assert feature.queries == asked
     assert (values[0] == values[1]).all()
     assert feature.served == 3
     assert values[0][2] == 0
+
+
+def test_behind_a_phrase_without_words_all_is_as_before_it(feature: NeuralLanguageModelFeature) -> None:
+    phrases: list[Words] = [(), (b"A", b"C")]
+    start = feature.begin(phrases)
+    first, states = feature.extend(np.full(2, start), np.arange(2), is_end=False)
+    second, _ = feature.extend(states[:1], np.array([1]), is_end=False)
+    assert (second[0] == first[1]).all()
 
 
 def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
