@@ -8,6 +8,7 @@ Writer in Moses: moses/Manager.cpp, moses/ScoreComponentCollection.cpp.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,7 +51,7 @@ class NbestEntry:
         """Return the feature values (natural logs where they are probabilities) by label, in the file's order.
 
         Raises:
-            ValueError: a value is no number, has no label before it, or a label stands twice.
+            ValueError: a value is no finite number, has no label before it, or a label stands twice.
         """
         features: dict[str, list[float]] = {}
         label: str | None = None
@@ -110,9 +111,12 @@ def parse_entry(line: bytes) -> NbestEntry:
 
 def _parse_number(token: bytes) -> float:
     try:
-        return float(token)
+        number = float(token)
     except ValueError:
         raise ValueError(f"`{quote(token)}` is no number") from None
+    if not math.isfinite(number):
+        raise ValueError(f"`{quote(token)}` is no finite number")
+    return number
 
 
 def read_nbest(path: Path) -> Iterator[NbestEntry]:

@@ -55,11 +55,14 @@ def add_scores(
                 f"has a sentence {entry.sentence} (from 0) where the source has {len(source)} lines; "
                 "give the text that was decoded"
             )
-    listed = entries[-1].sentence + 1 if entries else 0
+    listed = {entry.sentence for entry in entries}
     # Lines without words have no translations.
-    beyond = next((row for row, line in enumerate(source[listed:], listed) if words_of(line)), None)
-    if beyond is not None:
-        raise ListFault(f"ends before line {beyond + 1} of the source, which has words; give the text that was decoded")
+    missing = next((row for row, line in enumerate(source) if row not in listed and words_of(line)), None)
+    if missing is not None:
+        raise ListFault(
+            f"has no translation of line {missing + 1} of the source, which has words; give the text that was decoded, "
+            "and the whole list"
+        )
     sentences = [words_of(line) for line in source]
     extended = list(entries)
     for scorer in scorers:

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from xopen import xopen
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -195,13 +195,25 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def require_writable(*paths: str | Path | None) -> None:
-    """Check before long work that its results can be written; a path that is None or `-` is passed over.
+    """Check before long work that its results can be written; a path that is None is passed over.
 
     Raises:
+        UsageError: two are one file, and the later result would take the place of the earlier.
         UserError: one cannot be written.
     """
+    taken = set()
     for path in paths:
-        if path is None or str(path) == STANDARD_STREAM:
+        if path is None:
+            continue
+        is_stdout = str(path) == STANDARD_STREAM
+        place = STANDARD_STREAM if is_stdout else os.path.realpath(path)
+        if place in taken:
+            name = "standard output" if is_stdout else path
+            raise UsageError(f"{name}: is given for two outputs; give each a file of its own")
+        # A device takes any number, as /dev/null.
+        if is_stdout or not Path(path).is_char_device():
+            taken.add(place)
+        if is_stdout:
             continue
         if Path(path).is_dir():
             raise UserError(f"{path}: is a folder; give the name of a file")

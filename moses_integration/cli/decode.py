@@ -17,7 +17,6 @@ from moses_integration.cli.options import (
 )
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
-from phrasescore.errors import UsageError
 from phrasescore.files import require_writable
 
 
@@ -75,12 +74,10 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.build.system import SystemText
     from moses_integration.toolkit import NbestRequest
-    from phrasescore.files import STANDARD_STREAM, read_bytes, read_lines, write_atomically, write_lines
+    from phrasescore.files import read_bytes, read_lines, write_atomically, write_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_writable(args.output, nbest.path if nbest else None)
-    if nbest and str(nbest.path) == str(args.output) == STANDARD_STREAM:
-        raise UsageError("--nbest -: the translations go to standard output already; give -o FILE or another file here")
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, toolkit, reporter)

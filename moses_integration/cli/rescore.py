@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +109,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Tune or apply."""
     require_writable(args.output, args.nbest_output)
+    twice = [label for label, count in Counter(choice.label for choice in args.scorers).items() if count > 1]
+    if twice:
+        raise UsageError(f"--scorer {twice[0]}=: is given twice; give each scorer a label of its own")
     reporter = Reporter(quiet=args.quiet)
     from moses_integration.nbest import ListFault
 
@@ -256,23 +261,36 @@ class _Tuned:
     @classmethod
     def read(cls, path: Path) -> _Tuned:
         """Read a file that tuning wrote."""
-        from moses_integration.list_scorers import ScorerChoice
         from phrasescore.files import read_bytes
 
         try:
-            report = json.loads(read_bytes(path))
-            if report["schema"] != SCHEMA:
-                raise ValueError
-            return cls(
-                Path(report["ini"]),
-                Path(report["backoff"]["path"]) if report["backoff"] else None,
-                report["backoff"] and report["backoff"]["sha256"],
-                [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]],
-                {one["label"]: one["sha256"] for one in report["scorers"]},
-                report["weights"],
-            )
-        except (ValueError, KeyError, TypeError) as error:
+            return cls._parse(json.loads(read_bytes(path)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
+
+    @classmethod
+    def _parse(cls, report: Any) -> _Tuned:
+        from moses_integration.list_scorers import LANGUAGE_MODELS, ScorerChoice
+
+        scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
+        weights = {label: [float(weight) for weight in of_label] for label, of_label in report["weights"].items()}
+        backoff = report["backoff"]
+        is_sound = (
+            report["schema"] == SCHEMA
+            and all(math.isfinite(weight) for of_label in weights.values() for weight in of_label)
+            and all(scorer.label in weights for scorer in scorers)
+            and bool(backoff) == any(scorer.kind in LANGUAGE_MODELS for scorer in scorers)
+        )
+        if not is_sound:
+            raise ValueError
+        return cls(
+            Path(report["ini"]),
+            Path(backoff["path"]) if backoff else None,
+            backoff and backoff["sha256"],
+            scorers,
+            {one["label"]: one["sha256"] for one in report["scorers"]},
+            weights,
+        )
 
     def choices(self, path: Path, given: Sequence[ScorerChoice]) -> list[ScorerChoice]:
         """Return the scorers, those that are given in the place of the saved ones of their label and kind."""
@@ -342,10 +360,11 @@ def _scored_list(
     from moses_integration.rescoring import add_scores
 
     seconds: dict[str, float] = {}
-    started = time.monotonic()
+    laps = [time.monotonic()]
 
     def report(scorer: ListScorer) -> None:
-        seconds[scorer.label] = round(time.monotonic() - started - sum(seconds.values()), 1)
+        laps.append(time.monotonic())
+        seconds[scorer.label] = round(laps[-1] - laps[-2], 1)
         unknown = ""
         if isinstance(scorer, PairScorer):
             # Text prepared in another way than the network's shows here.

@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.scoring.annotate import Columns, annotate
 
     reporter = Reporter(quiet=args.quiet)
-    require_writable(args.report)
+    require_writable(None if args.dry_run else args.output, args.report)
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     _keep_the_table(args)

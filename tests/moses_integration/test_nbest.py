@@ -82,6 +82,8 @@ def test_what_is_written_is_read_again(sentence: int, words: list[bytes], featur
         (b"-1 ||| a  ||| LM0= 1 ||| 1\n", "`-1` is no sentence number"),
         (b"0 ||| a  ||| LM0= one ||| 1\n", "`one` is no number"),
         (b"0 ||| a  ||| LM0= 1 ||| x\n", "`x` is no number"),
+        (b"0 ||| a  ||| LM0= nan ||| 1\n", "`nan` is no finite number"),
+        (b"0 ||| a  ||| LM0= 1 ||| -inf\n", "`-inf` is no finite number"),
         (b"0 ||| a  ||| -1 -2 ||| 1\n", "has a score without a label before it"),
         (b"0 ||| a  ||| LM0= 1 LM0= 2 ||| 1\n", "has the label LM0 twice"),
     ],

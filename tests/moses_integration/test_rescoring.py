@@ -281,7 +281,7 @@ def test_lists_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"sentence 1 \(from 0\) where the source has 1 lines"):
         add_scores(LIST, SOURCE[:1], [])
     assert add_scores(LIST, [*SOURCE, b"", b" "], []) == LIST
-    with pytest.raises(UserError, match="ends before line 4 of the source, which has words"):
+    with pytest.raises(UserError, match="has no translation of line 4 of the source, which has words"):
         add_scores(LIST, [*SOURCE, b"", b"a tree"], [])
     with pytest.raises(UserError, match=r"entry of sentence 1 \(from 0\) does not cover the 2 words of `a tree`"):
         add_scores(LIST, [SOURCE[0], b"a tree"], [phrases])

@@ -107,9 +107,11 @@ def test_errors_are_one_sentence(
     assert after == []
 
 
-def test_two_outputs_on_standard_output_are_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_outputs_in_one_place_are_wrong_usage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["decode", INI, "--nbest", "-", "3"]) == 2
-    assert "--nbest -: the translations go to standard output already; give -o" in capsys.readouterr().err
+    assert "standard output: is given for two outputs; give each a file of its own" in capsys.readouterr().err
+    assert main(["decode", INI, "--nbest", f"{folder}/x", "3", "-o", f"{folder}/../{folder.name}/x"]) == 2
+    assert f"{folder}/x: is given for two outputs; give each a file of its own" in capsys.readouterr().err
 
 
 def test_moses_that_is_not_there(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Protocol
@@ -169,6 +170,8 @@ def test_another_network_is_refused(
         ),
         ([*DEV, "--weights", MINI / "moses.ini"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "FOLDER/list.json"], "is not a file of weights that `rescore --reference` wrote"),
+        ([*DEV, "--weights", "FOLDER/nan.json"], "is not a file of weights that `rescore --reference` wrote"),
+        ([*DEV, "--weights", "FOLDER/types.json"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "TUNED", "--scorer", f"CSLM=phrases:{NETWORK}"], "has no weight for it"),
         (
             [*DEV, "--weights", "TUNED", "--nbest", "FOLDER/five"],
@@ -189,6 +192,11 @@ def test_faults_are_one_sentence(
     (tmp_path / "two").write_text("the letter .\nthe women .\n")
     (tmp_path / "empty").write_text("")
     (tmp_path / "list.json").write_text("[1]")
+    weights = json.loads(tuned.read_text())
+    weights["weights"]["LM0"] = [math.nan]
+    (tmp_path / "nan.json").write_text(json.dumps(weights))
+    weights["weights"]["LM0"] = 3
+    (tmp_path / "types.json").write_text(json.dumps(weights))
     ini = MosesIni.read(MINI / "moses.ini")
     ini.lines = [line for line in ini.lines if not line.startswith("LM0=")]
     ini.write(tmp_path / "none.ini")
@@ -202,6 +210,11 @@ def test_faults_are_one_sentence(
     code = rescore("-o", tmp_path / "out", *given, "-q")
     assert message.replace("FOLDER", str(tmp_path)) in sentence_of(code, capsys.readouterr().err.encode())
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rescore(*TUNE, "-o", "x", "--scorer", "A=phrases:a", "--scorer", "A=phrases:b") == 2
+    assert "--scorer A=: is given twice; give each scorer a label of its own" in capsys.readouterr().err
 
 
 def test_tuning_needs_an_ini(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
