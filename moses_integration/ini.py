@@ -317,9 +317,10 @@ class MosesIni:
         """
         if not LABEL.fullmatch(label):
             raise UserError(f"{label}: is a label that mert-moses.pl cannot tune; use letters and digits only")
+        if any(feature.label == label for feature in self.features()):
+            raise UserError(f"{self.name}: has a feature {label} already; give another label")
         ini = self.copy()
         ini._append("feature", f"{kind} name={label}")
-        ini.feature(label)
         for key, value in arguments.items():
             ini.set_argument(label, key, value if isinstance(value, str) else ini._path_to(value, ""))
         ini.set_weights({label: weights})

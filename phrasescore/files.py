@@ -119,12 +119,17 @@ class _OutputFile(io.FileIO):
         Raises:
             UserError: the disk is full.
         """
-        with _full_disk_told(self._label):
+        with full_disk_told(self._label):
             return super().write(data)
 
 
 @contextmanager
-def _full_disk_told(label: str) -> Iterator[None]:
+def full_disk_told(label: str) -> Iterator[None]:
+    """Turn the error of a full disk into a sentence.
+
+    Raises:
+        UserError: the disk is full.
+    """
     try:
         yield
     except OSError as error:
@@ -185,7 +190,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             if path.exists():
                 os.fchmod(raw.fileno(), path.stat().st_mode & 0o777)
             # Some disks tell only now that they are full.
-            with _full_disk_told(str(path)):
+            with full_disk_told(str(path)):
                 os.fsync(raw.fileno())
             temporary.replace(path)
         except BaseException:

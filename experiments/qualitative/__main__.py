@@ -24,6 +24,7 @@ from phrasescore.analysis.vectors import Vectors, output_word_vectors, phrase_ve
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
 from phrasescore.device import choose_device
+from phrasescore.errors import UserError
 from phrasescore.files import write_atomically, write_json
 from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
@@ -56,6 +57,8 @@ def analyse(
         UserError: model or table are faulty, or the folder cannot be written.
     """
     started = time.monotonic()
+    if output.exists() and not output.is_dir():
+        raise UserError(f"{output}: is a file; give a folder for the report")
     scorer = Scorer(load_model(model_folder), choose_device(device, "auto"))
     say("reading the table")
     table = load_table(TableReader(table_path), scorer.model.direction)

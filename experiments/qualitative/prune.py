@@ -107,6 +107,8 @@ def parse_arguments() -> argparse.Namespace:
 def run(args: argparse.Namespace) -> int:
     """Prune; print what happened as JSON."""
     per_word = args.per_word and args.by in LOG_PROBS
+    # Now, for the output may take its place.
+    table = describe_file(args.table)
     pruned = prune(
         args.table,
         args.output,
@@ -122,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         "share": args.share,
         "threshold": args.threshold,
         **asdict(pruned),
-        "table": describe_file(args.table),
+        "table": table,
         "output": describe_file(args.output),
     }
     print(to_json(report).decode(), end="")

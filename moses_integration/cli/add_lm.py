@@ -8,6 +8,7 @@ from pathlib import Path
 from moses_integration.cli.options import finite
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
+from phrasescore.errors import UsageError
 from phrasescore.files import require_writable
 
 
@@ -58,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.decoder.ngram_cache import DEFAULT_MEGABYTES, NgramCache
     from moses_integration.ini import MosesIni
 
+    if args.cache_size and not args.cache:
+        raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")
     require_writable(args.output)
     ini = MosesIni.read(args.ini)
     backoff = args.backoff or ini.language_model()

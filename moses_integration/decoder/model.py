@@ -44,6 +44,8 @@ _FACTORS = {"input-factor", "output-factor", "factor"}
 _ARGUMENTS = _FACTORS | {"name", "num-features", "path", "type", "table-limit", "tuneable"}
 _ARGUMENTS |= {"order", "lazyken", "load", "cache-size", "filterable", "verbosity"}
 _ARGUMENTS |= {"backoff", "cache", "unnormalised"}
+_ALLOWED = {**dict.fromkeys(_FACTORS, ("0",)), "unnormalised": ("true", "false")}
+"""What those may be that may not be anything."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,7 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
         kinds.add(line.kind)
         _declare(ini, line, phrase, jump, context)
     for feature in (*phrase, *jump, *context):
+        _check_width(ini, feature)
         if ini.feature(feature.label).arguments.get("tuneable") == "false":
             feature.tuneable = False
     if not any(isinstance(feature, UnknownWordPenalty) for feature in phrase):
@@ -237,11 +240,20 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
 
 def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
     for key, value in line.arguments.items():
-        if key not in _ARGUMENTS or (key in _FACTORS and value != "0"):
+        if key not in _ARGUMENTS or value not in _ALLOWED.get(key, (value,)):
             raise UserError(
                 f"{ini.name}: line {line.row + 1}: the embedded decoder does not know `{key}={value}`; remove "
                 "it, or use Moses"
             )
+
+
+def _check_width(ini: MosesIni, feature: Feature) -> None:
+    line = ini.feature(feature.label)
+    if "num-features" in line.arguments and line.width != feature.width:
+        raise UserError(
+            f"{ini.name}: line {line.row + 1}: num-features is {line.width} where {line.kind} has {feature.width}; "
+            "mend the line"
+        )
 
 
 def _table_limit(ini: MosesIni, table: FeatureLine) -> int:

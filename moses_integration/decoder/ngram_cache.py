@@ -5,11 +5,13 @@ Shapes: Q n-grams, n words of an n-gram, S sets of W entries.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 from hashlib import blake2b
 from io import FileIO
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -112,12 +114,13 @@ def _open_file(path: Path, size: int) -> int:
     The zeros are written, for a hole that cannot be filled later kills.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{path}: is no file, and cannot keep scores of n-grams; give another path")
         with path.open("a+b", buffering=0) as file:
             # Decoders that start together make it once.
             fcntl.flock(file, fcntl.LOCK_EX)
             if file.seek(0, os.SEEK_END) == 0:
-                _require_space(path, size)
-                _write(file, size)
+                _fill(path, file, size)
             length = file.seek(0, os.SEEK_END) - len(_HEADER)
             file.seek(0)
             is_cache = file.read(len(_HEADER)) == _HEADER and length >= _LEAST_BYTES and length.bit_count() == 1
@@ -136,11 +139,14 @@ def _require_space(path: Path, size: int) -> None:
         )
 
 
-def _write(file: FileIO, size: int) -> None:
+def _fill(path: Path, file: FileIO, size: int) -> None:
+    """Write a file of no entries, or leave none behind."""
     try:
-        file.write(_HEADER)
-        for _ in range(size // _LEAST_BYTES):
-            file.write(bytes(_LEAST_BYTES))
+        _require_space(path, size)
+        for block in (_HEADER, *repeat(bytes(_LEAST_BYTES), size // _LEAST_BYTES)):
+            if file.write(block) < len(block):
+                # What is missing did not find room.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except BaseException:
-        os.ftruncate(file.fileno(), 0)
+        path.unlink()
         raise

@@ -9,6 +9,7 @@ Legend: P lines.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -97,7 +98,7 @@ def judge_table(table: Path, judge: Judge) -> JudgedTable:
         judge: gives the scores.
 
     Raises:
-        UserError: the table is faulty or cannot be read twice.
+        UserError: the table is faulty, empty, not grouped by source, or cannot be read twice.
     """
     if str(table) == STANDARD_STREAM:
         raise UserError("standard input: cannot be read twice; give a file")
@@ -110,6 +111,10 @@ def judge_table(table: Path, judge: Judge) -> JudgedTable:
         joint = [entry.occurrences("pair") for entry in entries]
         counts.append(np.array([1.0 if count is None else count for count in joint], np.float32))
         sizes.add([entry.source for entry in entries])
+    if not sizes.lengths:
+        raise UserError(f"{table}: has no line; check that it is the table meant")
+    if not sizes.is_grouped():
+        raise UserError(f"{table}: has lines of one source in different places; sort it first")
     offsets = offsets_of(np.array(sizes.lengths, np.int64))
     return JudgedTable(np.concatenate(scores), np.concatenate(symbols), np.concatenate(counts), offsets)
 
@@ -162,6 +167,8 @@ class _RunLengths:
     def __init__(self) -> None:
         self.lengths: list[int] = []
         self._last: bytes | None = None
+        # For the sources of a large table take too much memory.
+        self._hashes = array("q")
 
     def add(self, sources: list[bytes]) -> None:
         for source, run in groupby(sources):
@@ -170,7 +177,12 @@ class _RunLengths:
                 self.lengths[-1] += length
             else:
                 self.lengths.append(length)
+                self._hashes.append(hash(source))
             self._last = source
+
+    def is_grouped(self) -> bool:
+        """Whether all lines of a source are neighbours."""
+        return len(np.unique(np.frombuffer(self._hashes, np.int64))) == len(self._hashes)
 
 
 def _kept(

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import full_disk_told
 
 _SECONDS_BETWEEN_LINES = 30.0
 
@@ -21,15 +22,18 @@ _SECONDS_BETWEEN_LINES = 30.0
 def run_command(name: str, run: Callable[[], int]) -> int:
     """Run a command; print what went wrong as one sentence behind its name; return the exit code."""
     try:
-        code = run()
-        sys.stdout.flush()
+        # What is written elsewhere names its file itself.
+        with full_disk_told("standard output"):
+            code = run()
+            sys.stdout.flush()
         return code
     except UserError as error:
+        _give_up_stdout()
         print(f"{name}: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
-        # Whoever read our output has had enough. Point stdout elsewhere, so that flushing it at exit is silent.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has had enough.
+        _give_up_stdout()
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -44,6 +48,14 @@ def run_command(name: str, run: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print(f"{name}: stopped", file=sys.stderr)
         return 128 + signal.SIGINT
+
+
+def _give_up_stdout() -> None:
+    """Write what is left for standard output; where that fails, point it elsewhere, so that exiting is silent."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Reporter:

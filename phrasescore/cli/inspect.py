@@ -120,7 +120,8 @@ def run(args: argparse.Namespace) -> int:
         reporter.say(f"reading {display_name(table)}")
         candidates, others = look_up(TableReader(table), scorer.model.direction, phrase, args.among)
     if args.phrases:
-        others = [line for line in dict.fromkeys(read_lines(args.phrases)) if line.strip(b" ") and line != phrase]
+        lines = dict.fromkeys(b" ".join(split_words(line)) for line in read_lines(args.phrases))
+        others = [line for line in lines if line not in (b"", phrase)]
     gates = encoder_gates(scorer, phrase)
     if args.gates:
         if gates is None:

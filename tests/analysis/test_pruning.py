@@ -141,4 +141,9 @@ def test_faults_are_sentences_and_leave_no_file(table: Path) -> None:
         prune(table, table.with_name("out"), by_column(5, table), 0.5)
     with pytest.raises(UserError, match="cannot be read twice"):
         prune(Path("-"), table.with_name("out"), at_random(1), 0.5)
+    lines = table.read_bytes().splitlines(keepends=True)
+    for content, message in ((b"", "has no line"), (b"".join([*lines, lines[0]]), "in different places; sort it")):
+        table.write_bytes(content)
+        with pytest.raises(UserError, match=message):
+            prune(table, table.with_name("out"), at_random(1), 0.5)
     assert [path.name for path in table.parent.iterdir()] == ["table"]

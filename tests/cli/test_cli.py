@@ -100,7 +100,17 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
 def test_a_table_without_a_line_is_told_of() -> None:
     done = run("annotate", "-", "-m", MODEL, stdin=b"")
     assert done.returncode == 0
-    assert b"standard input: has no line; check that it is the table meant" in done.stderr
+    assert done.stderr.endswith(b"standard input: has no line; check that it is the table meant\n")
+
+
+def test_a_full_standard_output_is_named() -> None:
+    command = [sys.executable, "-m", "phrasescore", "check", str(MINI / "phrase-table.gz")]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=100, check=False)
+    assert done.returncode == 1
+    expected = b"phrasescore check: standard output: cannot be written (No space left on device); free space or"
+    assert done.stderr.startswith(expected)
+    assert done.stderr.count(b"\n") == 1
 
 
 def test_only_the_sources_of_a_text(mini_table: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,18 @@ def test_pruning_from_the_command_line(
     options = ["-o", output, f"--threshold={printed['best_dropped']}", *options[4:]]
     assert run_prune(monkeypatch, *options) == 0
     assert 0 < json.loads(capsys.readouterr().out)["lines_written"] - len(lines) < 5
+
+
+def test_a_table_pruned_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.gz"
+    shutil.copy(TABLE, table)
+    monkeypatch.setattr("sys.argv", ["prune", str(table), "-o", str(table), "--share", "0.5", "--by", "random"])
+    assert prune.run(prune.parse_arguments()) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["table"]["sha256"] == hashlib.sha256(TABLE.read_bytes()).hexdigest()
+    assert printed["output"]["sha256"] == hashlib.sha256(table.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     assert ini.feature("CSLM0").arguments.keys() == {"name", *arguments, "not-cache"}
     ini.remove_argument("CSLM0", "not-cache")
     assert [line for line in ini.lines if line not in added] == before.lines
-    for label, message in (("CSLM0", "a second feature"), ("a_b", "cannot tune")):
+    for label, message in (("CSLM0", "has a feature CSLM0 already"), ("a_b", "cannot tune")):
         text = ini.to_bytes()
         with pytest.raises(UserError, match=message):
             ini.add_feature("CSLM", label, {"path": tmp_path / "x"}, [1])

@@ -26,15 +26,22 @@ def test_the_cache_has_the_size_asked_for_and_keeps_it(tmp_path: Path) -> None:
 def test_what_fails_makes_no_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     system(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    command = ["add-lm", str(MINI / "moses.ini"), "-o", str(tmp_path / "added.ini"), "--cache-size", "1"]
+    command = ["add-lm", str(MINI / "moses.ini"), "-o", str(tmp_path / "added.ini")]
     model, cache = str(tmp_path / "cslm"), str(tmp_path / "scores")
     for arguments, message in (
         (["--model", model, "--cache", f"{cache} b"], "a blank ends a value"),
         (["--model", model, "--cache", cache, "--label", "A B_"], "A B_: is a label that mert-moses.pl cannot tune"),
         (["--model", str(tmp_path), "--cache", cache], "is not a model folder"),
+        (["--model", model, "--cache", cache, "--label", "LM0"], "moses.ini: has a feature LM0 already; give another"),
     ):
-        assert main([*command, *arguments]) == 1
+        assert main([*command, *arguments, "--cache-size", "1"]) == 1
         assert message in capsys.readouterr().err
         assert sorted(tmp_path.rglob("*")) == before
     assert main([*command, "--model", model]) == 0
     assert f"as CSLM0, backed off by {MINI / 'lm.fr.arpa'}" in capsys.readouterr().err
+
+
+def test_the_size_of_no_cache_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["add-lm", str(MINI / "moses.ini"), "--model", "cslm", "-o", "added.ini", "--cache-size", "1"]
+    assert main(command) == 2
+    assert "--cache-size: is the size of a file of scores; give --cache FILE too" in capsys.readouterr().err

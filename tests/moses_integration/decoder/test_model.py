@@ -84,6 +84,8 @@ def test_widths_of_reordering_types(kind: str, width: int) -> None:
         ("LexicalReordering type=msd", "line 4: LexicalReordering0 has no path="),
         ("KENLM path=x factor=1", "line 4: the embedded decoder does not know `factor=1`"),
         ("KENLM path=x oov-feature=1", "line 4: the embedded decoder does not know `oov-feature=1`"),
+        ("KENLM path=x num-features=2", "line 4: num-features is 2 where KENLM has 1; mend the line"),
+        ("CSLM path=x backoff=y unnormalised=1", "line 4: the embedded decoder does not know `unnormalised=1`"),
         ("SRILM path=x", "line 4: the embedded decoder has no feature SRILM"),
         ("ProbingPT path=x", "found PhraseDictionaryMemory0 in line 3, ProbingPT0 in line 4; choose by --feature"),
         ("UnknownWordPenalty name=U1", "line 4: is a second UnknownWordPenalty, which Moses refuses; remove"),
