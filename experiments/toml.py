@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.configuration import parse_toml
+from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 
 
@@ -14,12 +15,15 @@ def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
     """Read a file; `changes` are lines of TOML such as `build.aligner = "hmm"` that come after it.
 
     Raises:
-        UserError: it cannot be read or is not TOML.
+        UserError: it cannot be read or is not TOML, or a change is none.
     """
     values = parse_toml(read_bytes(path), str(path))
     for change in changes:
         for key, value in parse_toml(change.encode(), f"--set {change}").items():
-            values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
+            before = values.get(key, {})
+            if isinstance(value, dict) and not isinstance(before, dict):
+                raise UserError(f"--set {change}: {key} is no section; give its whole value")
+            values[key] = {**before, **value} if isinstance(value, dict) else value
     return values
 
 

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     report = ablation.run()
     write_atomically(folder / "report.md", markdown(report).encode())
     write_page(Contents([LoadedAblation.read(folder)]), folder / "report.html")
-    if args.examples:
+    if args.examples and len(config.rows) > 1:
         print(ablation.examples(args.examples))
     print(table(report))
     print(f"Everything is in {folder}: report.html, report.md, report.json, system/, the networks, rows/.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from experiments.ablation.rows import BASELINE
+from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.weights import tuned_weights
 from phrasescore.files import read_lines
 
@@ -44,7 +44,7 @@ def table(report: Json) -> str:
     lines += [
         "",
         f"Mean and standard deviation of {len(seeds)} tuning seeds. {dev_bleu_in_words(report)} Test BLEU is "
-        f"sacreBLEU's, {seeds[0]['signature']}. p: paired approximate randomisation over all seeds. {TIMES}",
+        f"sacreBLEU's, {seeds[0]['signature']}. {P_VALUE} {TIMES}",
     ]
     lines += [f"{name}: {_losses(network['best'])}." for name, network in report["networks"].items()]
     for name, network in report["networks"].items():
@@ -52,6 +52,9 @@ def table(report: Json) -> str:
     return "\n".join(lines) + "\n"
 
 
+P_VALUE = (
+    "p: paired approximate randomisation, in which the translations of a sentence by all seeds are exchanged together."
+)
 TIMES = (
     "Times are of the clock, all seeds, and those of a row whose n-best lists are rescored count what made the lists; "
     "a neural language model finds in the file of its cache what earlier rows and seeds have asked."
@@ -60,11 +63,19 @@ TIMES = (
 
 def dev_bleu_in_words(report: Json) -> str:
     """Return what dev BLEU is, in a sentence."""
-    if report["toolkit"] != "embedded":
-        return "Dev BLEU is what Moses' mert says of its lists, on the prepared text."
     references = report["data"]["sizes"]["dev"]["references"]
     signature = f"nrefs:{references}|case:mixed|eff:no|tok:none|smooth:none"
-    return f"Dev BLEU is that of tuning, counted on the prepared text as sacreBLEU does with {signature}."
+    ours = f"counted on the prepared text as sacreBLEU does with {signature}"
+    told = f"Dev BLEU is that of tuning, {ours}."
+    if report["toolkit"] != "embedded":
+        told = "Dev BLEU is what Moses' mert says of its lists, on the prepared text."
+    rescored = [name for name in report["rows"] if Row.parse(name).listed]
+    if rescored:
+        told += (
+            f" That of {', '.join(rescored)} is what the weights choose from the lists they were tuned on, {ours}; "
+            "a new decoding would have less."
+        )
+    return told
 
 
 def perplexity_in_words(found: Json) -> str:
@@ -162,10 +173,19 @@ def _losses(evaluation: Json) -> str:
     """Return the losses of a network's weights in words."""
     parts = []
     for key, name in (("held_out", "held-out pairs of the table"), ("validation", "the dev set")):
-        if evaluation.get(key):
-            unit = "pair" if "per_pair" in evaluation[key] else "word"
-            parts.append(f"{evaluation[key][f'per_{unit}']:.2f} nats per {unit} on {name}")
+        units = {unit: loss_of(evaluation, key, unit) for unit in ("pair", "word")}
+        parts += [f"{loss:.2f} nats per {unit} on {name}" for unit, loss in units.items() if loss is not None][:1]
     return ", ".join(parts)
+
+
+def loss_of(evaluation: Json, part: str, unit: str) -> float | None:
+    """Return the loss, in nats per `pair` or `word`, on `held_out` or `validation` text; None if it was not measured.
+
+    Of a network for sentences it is the teacher-forced one, which is what that of the others is.
+    """
+    losses: Json = evaluation.get(part) or {}
+    loss = losses.get(f"per_{unit}", losses.get(f"teacher_forced_per_{unit}"))
+    return None if loss is None else float(loss)
 
 
 def side_by_side(source: Path, references: Sequence[Path], outputs: Mapping[str, Path], count: int) -> str:

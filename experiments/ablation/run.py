@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -16,10 +17,9 @@ from experiments.ablation.rows import Row, extended_by
 from experiments.ablation.timing import time_decoding, time_rescoring
 from experiments.data import DataFolder, prepare
 from experiments.machine import machine
-from experiments.pooling import compare_runs
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, SystemText, TextSettings, build_system
-from moses_integration.evaluation import score
+from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice, load_scorers
 from moses_integration.nbest import read_nbest
@@ -70,7 +70,7 @@ class Ablation:
     def run(self) -> Json:
         """Do what is not done yet and return the report."""
         data, config = self._data(), self._config
-        built = [data.description, asdict(config.build), self._toolkit.name]
+        built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
         self._networks = Networks(self._folder, config, system, self._steps)
         rows = {row.name: self._row(row) for row in config.rows}
@@ -129,7 +129,9 @@ class Ablation:
             say=self._say,
         )
         system_text = SystemText(self._system, text)
-        (self._folder / "prepared").mkdir(exist_ok=True)
+        # References of an earlier data set could be more.
+        shutil.rmtree(self._folder / "prepared", ignore_errors=True)
+        (self._folder / "prepared").mkdir()
         for part in ("dev", "test"):
             system_text.prepare("source", data.source_file(part), self._prepared(part, "source"))
             for number, reference in enumerate(data.target_files(part)):
@@ -287,7 +289,9 @@ class Ablation:
     def _compared(self, row: Row, other: Row, rows: dict[str, list[Json]]) -> Json:
         both = [rows[row.name], rows[other.name]]
         mean, before = (spread([one["test_bleu"] for one in seeds])[0] for seeds in both)
-        p_value = self._steps.run(f"{row.name}.against.{other.name}", both, lambda: self._p_value(row, other))
+        # The method is named, for an earlier one exchanged the runs of a sentence one by one.
+        rests_on = [*both, "runs exchanged together"]
+        p_value = self._steps.run(f"{row.name}.against.{other.name}", rests_on, lambda: self._p_value(row, other))
         return {"difference": mean - before, "p_value": p_value}
 
     def examples(self, count: int) -> str:
@@ -298,4 +302,4 @@ class Ablation:
 
     def _p_value(self, row: Row, other: Row) -> float:
         runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))
-        return compare_runs(runs, others, self._test_references(), self._tokenise).p_value
+        return p_value_over_runs(runs, others, self._test_references(), self._tokenise)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.rows import BASELINE
+from experiments.ablation.rows import BASELINE, Row
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 
@@ -79,6 +79,11 @@ class LoadedAblation:
 
     @property
     def best(self) -> str | None:
-        """The row with the highest dev BLEU besides that one; the test set has no part in the choice."""
+        """The row with the highest dev BLEU besides that one; the test set has no part in the choice.
+
+        Rows whose lists are rescored are left out, where there are others: their dev BLEU is that of the lists that
+        they were tuned on, and flatters.
+        """
         others = [name for name in self.rows if name != self.first]
+        others = [name for name in others if not Row.parse(name).listed] or others
         return max(others, key=lambda name: float(self.rows[name]["dev_bleu"]["mean"]), default=None)

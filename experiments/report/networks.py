@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from experiments.ablation.report import loss_of
 from experiments.report.charts import Key, Line, Mark, charts, legend, line_chart
 from experiments.report.loaded import Json, LoadedAblation
 from experiments.report.markup import Html, element, heading, join, table
@@ -53,9 +54,7 @@ def _table(found: dict[str, Json]) -> Html:
     for name, network in found.items():
         config, best, last = network.get("config", {}), network["best"], network["last"]
         training = config.get("training", {})
-        held_out: Json = best["held_out"] or {}
-        validation: Json = best["validation"] or {}
-        word = validation.get("per_word")
+        losses = [loss_of(best, part, unit) for part in _LOSSES[1:] for unit in ("pair", "word")]
         body.append(
             [
                 name,
@@ -66,11 +65,8 @@ def _table(found: dict[str, Json]) -> Html:
                 _number(last.get("epoch"), ".1f"),
                 _number(last["seconds"] / 60 if "seconds" in last else None, ".1f"),
                 _number(best.get("training_loss"), ".2f"),
-                _number(held_out.get("per_pair"), ".2f"),
-                _number(held_out.get("per_word"), ".3f"),
-                _number(validation.get("per_pair"), ".2f"),
-                _number(word, ".3f"),
-                _number(None if word is None else math.exp(word), ".2f"),
+                *map(_number, losses, (".2f", ".3f") * 2),
+                _number(None if losses[-1] is None else math.exp(losses[-1]), ".2f"),
             ]
         )
     return table(head, body, "Networks")
@@ -137,7 +133,7 @@ def _perplexities(found: dict[str, Json]) -> Html:
 
 def _curve(name: str, network: Json) -> Html:
     evaluations, best = network["evaluations"], network["best"]
-    unit = "pair" if any("per_pair" in (best.get(key) or {}) for key in _LOSSES[1:]) else "word"
+    unit = "pair" if any(loss_of(best, key, "pair") is not None for key in _LOSSES[1:]) else "word"
     lines = []
     for number, key in enumerate(_LOSSES):
         losses = [(one["update"], _loss(one, key, unit)) for one in evaluations]
@@ -155,5 +151,4 @@ def _curve(name: str, network: Json) -> Html:
 
 
 def _loss(evaluation: Json, key: str, unit: str) -> float | None:
-    loss = evaluation.get("training_loss") if key == "training" else (evaluation.get(key) or {}).get(f"per_{unit}")
-    return None if loss is None else float(loss)
+    return evaluation.get("training_loss") if key == "training" else loss_of(evaluation, key, unit)

@@ -100,8 +100,7 @@ def _notes(ablation: LoadedAblation) -> Html:
         "p",
         f"{of_what}{report.dev_bleu_in_words(ablation.report)} Test BLEU is sacreBLEU’s (",
         element("code", seeds[0]["signature"]),
-        "). p: paired approximate randomisation, translations exchanged sentence by sentence within each seed, all "
-        f"seeds together; bold where p < {SIGNIFICANT:g}. Minutes: tuning and decoding. {report.TIMES}",
+        f"). {report.P_VALUE} Bold: p < {SIGNIFICANT:g}. Minutes: tuning and decoding. {report.TIMES}",
         class_="note",
     )
 

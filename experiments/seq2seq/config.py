@@ -81,6 +81,7 @@ def read_config(path: Path, changes: Sequence[str] = (), *, gpu: bool = False) -
         UserError: it cannot be read, or says something that is not understood.
     """
     values = read_values(path, changes)
+    _check_shape(values, path)
     for key in sorted(values.keys() - _KEYS):
         raise UserError(unknown_key(key, _KEYS, str(path)))
     if "phrases" in values and values.keys() & {"data", "searches"}:
@@ -95,6 +96,22 @@ def read_config(path: Path, changes: Sequence[str] = (), *, gpu: bool = False) -
         search_config(search, f"{path}: [[searches]]")
     systems = _systems(values.get("systems", []), common, path)
     return Config(str(values.get("title", path.stem)), data, systems, searches, phrases)
+
+
+def _check_shape(values: Mapping[str, Any], path: Path) -> None:
+    """Check what is a section and what a list of them."""
+    sections = {f"[{key}]": values.get(key, {}) for key in ("data", "common", "gpu", "phrases")}
+    for key in ("systems", "searches"):
+        entries = values.get(key, [])
+        if not isinstance(entries, list):
+            raise UserError(f"{path}: {key} is no list of sections; begin each with [[{key}]]")
+        for number, entry in enumerate(entries, 1):
+            sections[f"[[{key}]] {number}"] = entry
+            for part in ("options", "published"):
+                sections[f"{part} of [[{key}]] {number}"] = entry.get(part, {}) if isinstance(entry, dict) else {}
+    for name, section in sections.items():
+        if not isinstance(section, dict):
+            raise UserError(f"{path}: {name} is {section!r}; give a section of keys and values")
 
 
 def _systems(entries: Sequence[Mapping[str, Any]], common: dict[str, Any], path: Path) -> tuple[System, ...]:

@@ -12,16 +12,18 @@ from experiments.ablation.config import Config as AblationConfig
 from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.run import Ablation
 from experiments.machine import machine
+from experiments.report.loaded import read_report
 from experiments.seq2seq.config import Config, PhrasesSection, System
 from experiments.seq2seq.report import write_report
 from experiments.seq2seq.training import Json, timed, train, used_time
 from experiments.speed.scoring import blocks_of_lines
-from experiments.steps import Steps
+from experiments.steps import Steps, clear_if_changed
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from phrasescore import __version__
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import settings_of
 from phrasescore.device import choose_device, keep_freed_memory
+from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
@@ -68,6 +70,7 @@ class PhraseComparison:
         if not (self._ablation / "report.json").exists():
             baseline = replace(self._ablation_config, rows=(Row.parse(BASELINE),))
             Ablation(baseline, self._ablation, self._data_options, self._say).run()
+        self._check_ablation()
         tables = {str(path): sha256_of(path) for path in (self._table, self._validation)}
         report: Json = {
             "version": __version__,
@@ -83,6 +86,21 @@ class PhraseComparison:
             report["systems"][system.name]["bleu"] = self._bleu(system, report["systems"][system.name])
             write_report(report, self._folder)
         return report
+
+    def _check_ablation(self) -> None:
+        """Check that the table to learn from is that of our configuration, which the rows with a column rest on.
+
+        Raises:
+            UserError: it is not, or the folder holds no ablation.
+        """
+        said = read_report(self._ablation).get("config", {})
+        ours = _as_json(self._ablation_config)
+        for section in ("data", "build", "toolkit"):
+            if said.get(section) != ours[section]:
+                raise UserError(
+                    f"{self._ablation}: is an ablation with {section} = {said.get(section)} where the comparison needs "
+                    f"{ours[section]}; give another folder"
+                )
 
     @property
     def _table(self) -> Path:
@@ -163,17 +181,19 @@ class PhraseComparison:
         """Return the ablation's rows with the column of a system: an ablation of its own, on a copy of the other."""
         rows = (Row.parse(BASELINE), Row.parse("+RNN"))
         config = replace(self._ablation_config, rows=rows, network=tuple(measured["options"]))
+        rests_on = [measured["weights_sha256"], _as_json(config)]
         # A moses.ini cannot name files with blanks.
         folder = self._folder / "ablations" / system.name.replace(" ", "-")
 
         def work() -> Json:
+            clear_if_changed(folder, rests_on)
             self._copy_ablation(folder)
             shutil.copytree(self._model(system), folder / "rnn", dirs_exist_ok=True)
             report = Ablation(config, folder, self._data_options, self._say).run()
             return {name: {key: row[key] for key in ("test_bleu", "against")} for name, row in report["rows"].items()}
 
         # Its training is found done; its tuning is not, unless it was.
-        found: Json = self._steps.run(f"bleu.{system.name}", [measured["weights_sha256"], _as_json(config)], work)
+        found: Json = self._steps.run(f"bleu.{system.name}", rests_on, work)
         return found
 
     def _copy_ablation(self, folder: Path) -> None:

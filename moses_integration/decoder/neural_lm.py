@@ -48,7 +48,7 @@ class NeuralLanguageModelFeature:
         self.label, self.path, self.backoff = label, path, backoff
         self.unnormalised, self.cache = unnormalised, cache
         self.queries = self.served = 0
-        """N-grams asked for so far, and how many of them the cache had."""
+        """N-grams asked for so far, each counted once a batch, and how many of them the cache had."""
 
     def load(self) -> None:
         """Load network and back-off model.
@@ -125,8 +125,8 @@ class NeuralLanguageModelFeature:
         asked_Un = ngrams_Qn[first_D[new_U]]
         scores_D[new_U] = self._scorer.log_probs(asked_Un[:, :-1], asked_Un[:, -1])
         self._cache.add(distinct_D[new_U], scores_D[new_U])
-        self.queries += len(keys_Q)
-        self.served += len(keys_Q) - len(new_U)
+        self.queries += len(distinct_D)
+        self.served += len(distinct_D) - len(new_U)
         # A score is 32 bit wherever it comes from.
         return scores_D[number_Q].astype(np.float64)
 

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import shutil
+from contextlib import suppress
 from hashlib import blake2b
 from io import FileIO
 from itertools import repeat
@@ -116,9 +117,8 @@ def _open_file(path: Path, size: int) -> int:
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"{path}: is no file, and cannot keep scores of n-grams; give another path")
-        with path.open("a+b", buffering=0) as file:
+        with _locked(path) as file:
             # Decoders that start together make it once.
-            fcntl.flock(file, fcntl.LOCK_EX)
             if file.seek(0, os.SEEK_END) == 0:
                 _fill(path, file, size)
             length = file.seek(0, os.SEEK_END) - len(_HEADER)
@@ -129,6 +129,18 @@ def _open_file(path: Path, size: int) -> int:
     if not is_cache:
         raise UserError(f"{path}: is no cache of n-grams, or a damaged one; delete it or give another path")
     return length // _SET_BYTES
+
+
+def _locked(path: Path) -> FileIO:
+    """Open a file, made if need be, and lock it until it is closed."""
+    while True:
+        file = FileIO(path, "a+b")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        # Who held the lock before may have deleted the file.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                return file
+        file.close()
 
 
 def _require_space(path: Path, size: int) -> None:

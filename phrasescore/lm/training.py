@@ -148,7 +148,7 @@ def prepare(
         the trainer, and facts about the text: lines, words, share of the words that the shortlist covers.
 
     Raises:
-        UsageError: settings are not for language models.
+        UsageError: settings are not for language models, or there is no text to measure ln Z on.
         UserError: a text has no words, or the folder holds something else or a run with other settings.
     """
     OPTIMISERS[settings.training.optimiser]
@@ -167,6 +167,11 @@ def prepare(
         learnt, kept = (sentences.take(np.sort(some)) for some in (shuffled[held_out:], shuffled[:held_out]))
         if not len(learnt):
             raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
+        if settings.model.self_normalise and validation is None and not held_out:
+            raise UsageError(
+                "--self-normalise: ln Z, of which the scores are to be free, is measured on held-out text; give "
+                "--validation, or hold out more of the text"
+            )
         other = None if validation is None else Ngrams(vocabulary.encode(_read_text(validation)), order)
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)

@@ -330,6 +330,11 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     }
     both = times["+RNN.seed1"] + times["+RNN+CSLM+RESCORING+S2S.seed1"]
     assert rows["+RNN+CSLM+RESCORING+S2S"]["seconds"] == pytest.approx(both)
+    assert "s2s: " in markdown(report)
+    assert "nats per word on the dev set" in markdown(report)
+    assert "That of +RNN+CSLM+RESCORING+S2S is what the weights choose from the lists they were tuned" in markdown(
+        report
+    )
     shown = page(Contents([LoadedAblation.read(folder)]))
     assert all(words in shown for words in ("Translating multi30k", "outputs taken for ln p", "Phrase pairs that were"))
     assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
@@ -339,7 +344,9 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     assert again.run()["rows"] == report["rows"]
     assert all(line.endswith("done before") for line in said)
     assert again.examples(3).startswith("source") or again.examples(3) == "\n"
-    changed = read_config(tmp_path / "a.toml", ['rows = ["+RNN"]', "network.hidden = 8"])
+    (folder / "prepared" / "dev.reference7").write_text("of an earlier data set\n")
+    changed = read_config(tmp_path / "a.toml", ['rows = ["+RNN"]', "network.hidden = 8", "build.order = 3"])
     networks = Ablation(changed, folder, {"origin": multi30k_of_mini}, silent, processes=1).run()["networks"]
     assert networks["rnn"]["config"]["model"]["hidden"] == 8
+    assert not (folder / "prepared" / "dev.reference7").exists()
     shutil.rmtree(folder)

@@ -124,6 +124,24 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+def test_a_network_for_sentences_has_its_loss_too(folder: Path) -> None:
+    report = json.loads((folder / "report.json").read_text())
+    network = report["networks"]["rnn"]
+    for one in (network["best"], network["last"], *network["evaluations"]):
+        one |= {"held_out": None, "validation": {"teacher_forced_per_word": 1.25, "free_running_per_word": 4.5}}
+    (folder / "report.json").write_text(json.dumps(report))
+    texts = checked(page(Contents([LoadedAblation.read(folder)]))).texts
+    assert {"1.250", "3.49", "kept: 1.25"} <= set(texts)
+
+
+def test_the_best_row_is_not_one_whose_dev_bleu_flatters(folder: Path) -> None:
+    loaded = LoadedAblation.read(folder)
+    loaded.rows["+S2S"] = {**loaded.rows["+RNN"], "dev_bleu": {"mean": 99.0, "standard_deviation": 0.0}}
+    assert loaded.best == "+RNN"
+    del loaded.rows["+RNN"]
+    assert loaded.best == "+S2S"
+
+
 def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
     html = page(Contents([LoadedAblation.read(folder)]))
     found = checked(html)

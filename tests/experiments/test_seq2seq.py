@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 import re
 from argparse import Namespace
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from experiments.ablation.config import BuildSection
 from experiments.ablation.config import read_config as read_ablation_config
 from experiments.seq2seq.__main__ import ABLATION, COMPARISONS, run
 from experiments.seq2seq.config import Config, read_config, search_config
@@ -295,12 +296,22 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
         ("[[systems]]\nname = 'x'\n[[systems]]\nname = 'x'", "system `x`"),
         ("[[searches]]\nbeem = 3\n[[systems]]\nname = 'x'", "did you mean `beam`"),
         ("[phrases]\nbest = 3\n[data]\nsource = 'de'\n[[systems]]\nname = 'x'", r"leave \[data\] and"),
+        ("systems = 3", "systems is no list of sections; begin each with"),
+        ("systems = ['a']", r"\[\[systems\]\] 1 is 'a'; give a section"),
+        ("[[systems]]\nname = 'x'\noptions = 3", r"options of \[\[systems\]\] 1 is 3; give a section"),
+        ("common = 3\n[[systems]]\nname = 'x'", r"\[common\] is 3; give a section"),
+        ("searches = ['beam']\n[[systems]]\nname = 'x'", r"\[\[searches\]\] 1 is 'beam'"),
         ("[phrases]\ncpu_minutes = 0\n[[systems]]\nname = 'x'", "give at least 0.001"),
     ],
 )
 def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         small(tmp_path, text=text)
+
+
+def test_a_list_is_not_changed_like_a_section(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--set systems\.x = 1: systems is no section; give its whole value"):
+        small(tmp_path, ["systems.x = 1"])
 
 
 def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
@@ -411,6 +422,9 @@ def test_phrase_scorers_from_text_to_table(tmp_path: Path, multi30k_of_mini: Pat
     said.clear()
     assert compared() == report
     assert all(line.endswith("done before") for line in said)
+    place = (replace(place[0], build=BuildSection(aligner="hmm", order=2)), place[1])
+    with pytest.raises(UserError, match=r"ablation: is an ablation with build = .*'ibm1'.* needs .*'hmm'"):
+        compared()
 
 
 def test_all_comparisons_make_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from moses_integration.evaluation import compare, score
+from moses_integration.evaluation import compare, p_value_over_runs, score
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import succeed
@@ -80,6 +80,14 @@ def test_the_p_value_is_that_of_sacrebleu_where_no_trial_ties(tmp_path: Path) ->
     assert 0.01 < ours.p_value < 1
     assert ours.p_value == theirs[1]["BLEU"]["p_value"]
     assert "|ar:500|seed:3|" in ours.signature
+
+
+def test_a_run_that_is_copied_is_no_evidence(tmp_path: Path) -> None:
+    systems, bases = ([write_without_words(tmp_path / str(seed), seed) for seed in seeds] for seeds in ((1, 3), (2, 4)))
+    alone = p_value_over_runs(systems[:1], bases[:1], [REFERENCE], "none", trials=500)
+    assert alone == p_value_over_runs(systems[:1] * 3, bases[:1] * 3, [REFERENCE], "none", trials=500)
+    assert alone == compare(systems[0], bases[0], [REFERENCE], "none", trials=500).p_value
+    assert alone != p_value_over_runs(systems, bases, [REFERENCE], "none", trials=500)
 
 
 def test_equal_translations_do_not_differ() -> None:

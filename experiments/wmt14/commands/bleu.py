@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments.pooling import compare_runs
 from moses_integration.cli.options import natural
-from moses_integration.evaluation import score
+from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.tuning.tune import spread
 from phrasescore.files import write_json
 
@@ -37,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         report["signature"] = results[0].signature
         against = ["", ""]
         if row != baseline:
-            found["p_value"] = compare_runs(runs[row], runs[baseline], [args.reference]).p_value
+            found["p_value"] = p_value_over_runs(runs[row], runs[baseline], [args.reference])
             against = [f"{mean - report['rows'][baseline]['mean']:+.2f}", f"{found['p_value']:.4f}"]
         report["rows"][row] = found
         print(f"| {row} | {mean:.2f} ± {deviation:.2f} | {' | '.join(against)} |")

@@ -79,6 +79,7 @@ def test_an_ngram_is_scored_once(feature: NeuralLanguageModelFeature) -> None:
         assert feature.queries == asked
     assert (values[0] == values[1]).all()
     assert feature.served == 3
+    assert feature.queries == 6
     assert values[0][2] == 0
 
 

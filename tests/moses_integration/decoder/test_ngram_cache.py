@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import resource
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -78,6 +80,21 @@ def test_processes_that_start_together_make_one_file(tmp_path: Path) -> None:
         keys, scores = some_ngrams(1)
         caches[0].add(keys, scores)
         assert all(cache.find(keys)[1].all() for cache in caches)
+
+
+def test_who_waited_for_a_file_that_is_gone_makes_another(tmp_path: Path) -> None:
+    path = tmp_path / "cache"
+    with ThreadPoolExecutor(1) as pool, path.open("wb") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        second = pool.submit(NgramCache, path)
+        while not second.running():
+            time.sleep(0.01)
+        # It waits for the lock now, or opens the path when nothing is there.
+        time.sleep(0.1)
+        path.unlink()
+    keys, scores = some_ngrams(1)
+    second.result().add(keys, scores)
+    assert NgramCache(path).find(keys)[1].all()
 
 
 def test_a_cache_that_finds_no_room_takes_none(tmp_path: Path) -> None:
