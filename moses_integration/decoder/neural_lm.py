@@ -22,13 +22,15 @@ from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.files import sha256_of
 from phrasescore.lm.ngrams import distinct_rows
 from phrasescore.phrases import Ids
+from phrasescore.vocabulary import UNKNOWN
 
 
 class NeuralLanguageModelFeature:
     """ln p of the translation under a neural language model, `</s>` included.
 
-    A state is the last n - 1 words: with equal states all later scores are equal. Words outside the network's
-    shortlist are told apart, because the back-off model that scores them tells them apart.
+    A state is the last n - 1 words: with equal states all later scores are equal. To the network all words outside its
+    shortlist are `<unk>`; but the back-off model, which shares `<unk>` out among them, looks at the word before, so the
+    last word of a state is told apart from all others.
     """
 
     width, tuneable = 1, True
@@ -113,8 +115,16 @@ class NeuralLanguageModelFeature:
         is_word_PL = np.arange(self._words_TL.shape[1]) < length_P1
         score_PL = np.zeros(is_word_PL.shape)
         if score_PL.size:
-            score_PL[is_word_PL] = self._log_probs(sliding_window_view(text_Pt, order, axis=1)[is_word_PL])
-        return score_PL.sum(axis=1), np.take_along_axis(text_Pt, length_P1 + np.arange(order - 1), axis=1)
+            ngrams_Qn = sliding_window_view(text_Pt, order, axis=1)[is_word_PL]
+            score_PL[is_word_PL] = self._log_probs(self._as_the_network_sees(ngrams_Qn, but_for=2))
+        context_Pc = np.take_along_axis(text_Pt, length_P1 + np.arange(order - 1), axis=1)
+        return score_PL.sum(axis=1), self._as_the_network_sees(context_Pc, but_for=1)
+
+    def _as_the_network_sees(self, words_An: Ids, but_for: int) -> Ids:
+        """Return rows of words with `<unk>` for those outside the shortlist, but for some at the end of each row."""
+        is_unknown_An = words_An >= self._scorer.shortlist
+        is_unknown_An[:, -but_for:] = False
+        return np.where(is_unknown_An, np.int32(UNKNOWN), words_An)
 
     def _log_probs(self, ngrams_Qn: Ids) -> Floats:
         """Return ln p of the last word of n-grams, from the cache as far as it has them."""

@@ -92,9 +92,9 @@ def test_behind_a_phrase_without_words_all_is_as_before_it(feature: NeuralLangua
 
 
 def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
-    """Order 4: whatever stands before three words is out of sight; unknown words are told apart."""
+    """Order 4: whatever stands before three words is out of sight; the last word is told apart if unknown."""
     phrases: list[Words] = [(b"A", b"B", b"A"), (b"B", b"A", b"B", b"A"), (b"B", b"A", b"C"), (b"B", b"A", b"D")]
-    phrases += [(b"C",), (b"B", b"A", b"B")]
+    phrases += [(b"C",), (b"B", b"A", b"B"), (b"A", b"B")]
     start = feature.begin(phrases)
     _, states = feature.extend(np.full(4, start), np.arange(4), is_end=False)
     assert states[0] == states[1]
@@ -102,6 +102,9 @@ def test_states_are_the_last_words(feature: NeuralLanguageModelFeature) -> None:
     behind, _ = feature.extend(states, np.full(4, 4), is_end=False)
     assert behind[0] == behind[1]
     assert len(set(behind.ravel().tolist())) == 3
+    _, one = feature.extend(states, np.full(4, 6), is_end=False)
+    assert one[2] == one[3]
+    assert one[0] != one[2]
     _, again = feature.extend(states, np.full(4, 5), is_end=True)
     assert len(set(again.tolist())) == 1
 
