@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,12 @@ _LN_10 = math.log(10)
 _START, _END, _UNKNOWN = "<s>", "</s>", "<unk>"
 
 
+_in_use: WeakValueDictionary[tuple[Path, int, int, int], kenlm.Model] = WeakValueDictionary()
+"""Models by file, its number, size and time: a neural language model asks for the same one as the decoder."""
+
+
 def load_kenlm(path: Path) -> kenlm.Model:
-    """Load an ARPA file or a KenLM binary.
+    """Load an ARPA file or a KenLM binary; a file that is in use in this process already is not loaded again.
 
     Raises:
         UserError: the file is missing or KenLM cannot read it, or the `kenlm` module is not installed.
@@ -46,11 +51,20 @@ def load_kenlm(path: Path) -> kenlm.Model:
         ) from error
     if not path.exists():
         raise UserError(f"{path}: is not there; give an ARPA file or a KenLM binary")
+    status = path.stat()
+    file = (path.resolve(), status.st_ino, status.st_size, status.st_mtime_ns)
+    if file in _in_use:
+        return _in_use[file]
+
+    class Model(kenlm.Model):  # type: ignore[misc]  # kenlm has no types
+        """One that can be referred to weakly."""
+
     config = kenlm.Config()
     config.show_progress = False
     config.arpa_complain = kenlm.ARPALoadComplain.NONE
     try:
-        return kenlm.Model(str(path), config)
+        model = _in_use[file] = Model(str(path), config)
+        return model
     except OSError as error:
         # Before the cause stands which function of KenLM threw what.
         cause = re.split(r" threw \w+(?: because `[^']*')?\. ", str(error))[-1].removesuffix(")")

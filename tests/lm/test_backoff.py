@@ -50,3 +50,13 @@ def test_a_refusal_of_kenlm_gives_its_cause_alone(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         load_kenlm(tmp_path / "text")
     assert 'text: KenLM cannot read it (first non-empty line was "a b" not \\data\\.' in str(caught.value)
+
+
+def test_a_file_in_use_is_not_loaded_again(tmp_path: Path) -> None:
+    path = tmp_path / "lm.arpa"
+    path.write_bytes(ARPA.read_bytes())
+    model = load_kenlm(path)
+    assert load_kenlm(tmp_path / ".." / tmp_path.name / "lm.arpa") is model
+    score = model.score("un chien .")
+    path.write_bytes(ARPA.read_bytes().replace(b"chien", b"katze"))
+    assert load_kenlm(path).score("un chien .") != score == model.score("un chien .")
