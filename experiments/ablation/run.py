@@ -159,28 +159,41 @@ class Ablation:
         if row.listed:
             return self._rescored_row(row)
         ini, rests_on = self._networks.ini_of(row)
+        return [
+            self._steps.run(
+                f"{row.name}.seed{tuning['seed']}",
+                [rests_on, tuning],
+                lambda tuning=tuning: self._translate(row, ini, tuning),  # type: ignore[misc]
+            )
+            for tuning in self._tune(row, ini, rests_on)
+        ]
+
+    def _tune(self, row: Row, ini: MosesIni, rests_on: Json) -> list[Json]:
+        """Return what tuning with each seed found."""
         section = self._config.tuning
         steps = {
-            seed: (f"{row.name}.seed{seed}", [rests_on, asdict(section), seed, self._toolkit.name])
+            seed: (_tuning_step(row, seed), [rests_on, asdict(section), seed, self._toolkit.name])
             for seed in self._config.seeds
         }
         left = [seed for seed, step in steps.items() if not self._steps.is_done(*step)]
         settings = TuningSettings(section.nbest, section.iterations, restarts=section.restarts)
         source, references = self._prepared("dev", "source"), self._references("dev")
-        # In one call, for the seeds share the first decoding; each is tuned when its step asks for it.
+        # In one call, for the seeds share the first decoding; each is tuned when its step asks for it. The decoders
+        # end with it, before others translate the test text.
         work = self._folder / "rows" / row.name
         tunings = self._toolkit.tune(ini, source, references, left, settings, work, self._say)
-        return [self._steps.run(*step, lambda: self._translate(row, ini, next(tunings))) for step in steps.values()]
+        return [self._steps.run(*step, lambda: asdict(next(tunings))) for step in steps.values()]
 
-    def _translate(self, row: Row, ini: MosesIni, tuning: Tuning) -> Json:
-        """Return what is known of a row with the weights of one tuning run."""
+    def _translate(self, row: Row, ini: MosesIni, found: Json) -> Json:
+        """Return what is known of a row with the weights that one tuning run found."""
+        tuning = Tuning(found["seed"], found["weights"], found["bleu"])
         work = self._work(row, tuning.seed)
         tuned = ini.copy()
         tuned.set_weights(tuning.weights)
         tuned.write(work / "moses.ini")
         tokens = work / "test.tokens"
         self._toolkit.decode(tuned, self._prepared("test", "source"), tokens, None, work)
-        return {**self._scored(row, tuning, tokens), "iterations": [asdict(one) for one in tuning.iterations]}
+        return {**self._scored(row, tuning, tokens), "iterations": found["iterations"]}
 
     def _rescored_row(self, row: Row) -> list[Json]:
         """Return what each seed gave when networks choose from the lists of the row without them."""
@@ -278,6 +291,7 @@ class Ablation:
             summary[part] = {"mean": mean, "standard_deviation": deviation}
         # A row whose lists are rescored needs the one that made them.
         steps = [f"{name}.seed{one['seed']}" for name in {row.name, row.decoded.name} for one in seeds]
+        steps += [_tuning_step(row.decoded, one["seed"]) for one in seeds]
         summary["seconds"] = sum(map(self._steps.seconds, steps))
         summary["translating"] = self._translating(row, seeds[0])
         baseline = next((other for other in self._config.rows if not other.parts), None)
@@ -303,3 +317,7 @@ class Ablation:
     def _p_value(self, row: Row, other: Row) -> float:
         runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))
         return p_value_over_runs(runs, others, self._test_references(), self._tokenise)
+
+
+def _tuning_step(row: Row, seed: int) -> str:
+    return f"{row.name}.seed{seed}.tuning"
