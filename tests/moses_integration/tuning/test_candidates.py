@@ -138,9 +138,14 @@ def entry(sentence: int, scores: bytes = b"LM0= -1 -2") -> NbestEntry:
         ([], "is empty"),
         ([entry(2)], "has a sentence 2 .* where the references have 2 lines"),
         ([entry(0), entry(1, b"LM0= -1")], "sentence 1 has the features LM0_0 where the first has LM0_0 LM0_1"),
-        ([entry(0), entry(1, b"LM0= -1 nan")], "sentence 1, candidate 0: the feature LM0_1 is nan"),
     ],
 )
 def test_faulty_nbest_lists(entries: list[NbestEntry], message: str) -> None:
     with pytest.raises(UserError, match=message):
         from_nbest(entries, [[b"a b"], [b"a"]])
+
+
+def test_a_feature_that_is_no_finite_number() -> None:
+    features = [np.array([[1.0, 2.0]]), np.array([[1.0, np.nan]])]
+    with pytest.raises(UserError, match="sentence 1, candidate 0: the feature LM0_1 is nan"):
+        Candidates.from_lists(("LM0_0", "LM0_1"), features, [np.zeros((1, 9), np.int32)] * 2)
