@@ -141,6 +141,8 @@ KINDS = {None: "PhraseDictionaryMemory", "compact": "PhraseDictionaryCompact", "
 @pytest.mark.parametrize("binary", ["compact", "probing"])
 def test_binary_tables_translate_like_text_tables(moses_home: Path, tmp_path: Path, binary: Binary) -> None:
     """Made with the right number of scores: five, of which the last one is ours."""
+    if binary == "compact" and not (moses_home / "bin/processPhraseTableMin").exists():
+        pytest.skip("this Moses was built without cmph, which compact tables need")
     ini = MosesIni.read(MINI / "moses.5.ini")
     ini.set_weights({"TranslationModel0": [0.1, 0.2, 0.3, 0.1, 0.6]})
     lists = {}

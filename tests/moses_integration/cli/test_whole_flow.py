@@ -137,7 +137,7 @@ def test_auto_takes_moses_and_says_so(
     texts = ("--source", source, "--reference", reference, "--prepared")
     tuned, work = tmp_path / "tuned.ini", tmp_path / "work"
     told = succeed(
-        "tune", system / "moses.ini", *texts, *QUICK, "-o", tuned, "--work", work, "--binarise", "compact", more=moses
+        "tune", system / "moses.ini", *texts, *QUICK, "-o", tuned, "--work", work, "--binarise", "probing", more=moses
     )
     assert f"toolkit: Moses in {moses_home}".encode() in told.stderr
     assert (work / "mert.seed1/mert-moses.log").exists()
