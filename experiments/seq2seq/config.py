@@ -66,6 +66,8 @@ class Config:
     """None for translators of sentences."""
 
 
+_BUDGETS = {"epochs", "max_updates", "max_minutes"}
+"""Options that end a training."""
 _KEYS = {"title", "data", "common", "gpu", "systems", "searches", "phrases"}
 
 
@@ -95,6 +97,12 @@ def read_config(path: Path, changes: Sequence[str] = (), *, gpu: bool = False) -
     for search in searches:
         search_config(search, f"{path}: [[searches]]")
     systems = _systems(values.get("systems", []), common, path)
+    for system in systems if phrases else ():
+        for key in sorted({name.replace("-", "_") for name in system.options} & _BUDGETS):
+            raise UserError(
+                f"{path}: system `{system.name}` has {key}, but [phrases] trains all for equal time; leave it out and "
+                "give cpu_minutes"
+            )
     return Config(str(values.get("title", path.stem)), data, systems, searches, phrases)
 
 

@@ -296,6 +296,7 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
         ("[[systems]]\nname = 'x'\n[[systems]]\nname = 'x'", "system `x`"),
         ("[[searches]]\nbeem = 3\n[[systems]]\nname = 'x'", "did you mean `beam`"),
         ("[phrases]\nbest = 3\n[data]\nsource = 'de'\n[[systems]]\nname = 'x'", r"leave \[data\] and"),
+        ("[phrases]\n[[systems]]\nname = 'x'\noptions = {max-updates = 3}", "has max_updates, but .* for equal time"),
         ("systems = 3", "systems is no list of sections; begin each with"),
         ("systems = ['a']", r"\[\[systems\]\] 1 is 'a'; give a section"),
         ("[[systems]]\nname = 'x'\noptions = 3", r"options of \[\[systems\]\] 1 is 3; give a section"),
@@ -431,14 +432,18 @@ def test_phrase_scorers_from_text_to_table(tmp_path: Path, multi30k_of_mini: Pat
 def test_all_comparisons_make_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what is measured stands on it when a later one fails."""
 
-    def compare(args: Namespace, name: str) -> str:
+    def compare(args: Namespace, name: str, config: Config | None) -> str:
+        assert (config is None) == (name == ABLATION)
         if name == "phrases":
             raise UserError("no")
         return f"table of {name}\n"
 
     monkeypatch.setattr("experiments.seq2seq.__main__._compare", compare)
-    with pytest.raises(UserError):
-        run(Namespace(config="all", output=tmp_path))
+    with pytest.raises(UserError, match="for equal time"):
+        run(Namespace(config="all", output=tmp_path, set=["common.epochs = 2"], gpu=False))
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UserError, match="no"):
+        run(Namespace(config="all", output=tmp_path, set=[], gpu=False))
     page = (tmp_path / "report.md").read_text()
     assert page.split("\n\n") == [*(f"table of {name}" for name in COMPARISONS[:-2]), f"table of {COMPARISONS[-2]}\n"]
 
