@@ -18,7 +18,7 @@ from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
-from phrasescore.lm.model_folder import save_description
+from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.phrases import Phrases
@@ -156,7 +156,7 @@ def prepare(
         raise UsageError(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
-    with run_folder(folder, restart):
+    with run_folder(folder, restart, KIND):
         lines = _read_text(text)
         counts = Counter(word for line in lines for word in split_words(line))
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)

@@ -17,7 +17,7 @@ from phrasescore.configuration import Section
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name
-from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, save_description
+from phrasescore.model_folder import CONFIG, KIND, TRAINING_STATE, WEIGHTS, network_kind, save_description
 from phrasescore.nn.attention import ATTENTIONS
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -103,7 +103,7 @@ def prepare(
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
     settings.check_names()
-    with run_folder(folder, restart):
+    with run_folder(folder, restart, KIND):
         data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
         if not len(lines):
@@ -153,7 +153,7 @@ def prepare_sentences(
         load_corpus_bleu()
     if settings.data.weight_by_count:
         raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
-    with run_folder(folder, restart):
+    with run_folder(folder, restart, KIND):
         state = folder / TRAINING_STATE
         data = read_sentences(text, state, settings.data, config, progress=progress)
         lines, held_out = data.distinct, data.distinct[:0]
@@ -246,19 +246,22 @@ def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:
 
 
 @contextmanager
-def run_folder(folder: Path, restart: bool) -> Iterator[None]:
+def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[None]:
     """Make a model folder for a run, or check that the one there may be used for it.
 
     Where the run does not begin, nothing stays of a folder that was not there or was empty.
 
     Raises:
-        UserError: it is no model folder, or holds weights without the state of their training.
+        UserError: it is no model folder, or holds a network of another kind or weights without the state of their
+            training.
     """
     state = folder / TRAINING_STATE
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give the name of a folder")
     if folder.exists() and any(folder.iterdir()) and not ((folder / CONFIG).exists() or state.exists()):
         raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
+    if (folder / CONFIG).exists() and network_kind(folder) != kind:
+        raise UserError(f"{folder}: holds a network of the kind {network_kind(folder)}; give another folder")
     if not restart and (folder / WEIGHTS).exists() and not (state / CHECKPOINT).exists():
         raise UserError(
             f"{folder}: holds a network but not the state of its training; give another folder, or --restart "

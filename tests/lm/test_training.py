@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from phrasescore.lm.training import LmSettings, TextTask, prepare
 from phrasescore.model_folder import METRICS, WEIGHTS
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer, Watcher
-from tests.conftest import MINI
+from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
 
 TEXT, OTHER = MINI / "train.fr", MINI / "dev.fr"
@@ -139,3 +140,12 @@ def test_a_stopped_run_is_a_model_already(tmp_path: Path, cpu: Device) -> None:
     model = load_language_model(tmp_path / "run")
     assert model.network.config == SETTINGS.model
     assert len(model.vocabulary) == 62
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_the_folder_of_another_kind_stays_as_it_is(tmp_path: Path, cpu: Device, restart: bool) -> None:
+    folder = shutil.copytree(DATA / "stored-model", tmp_path / "rnn")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(UserError, match="rnn: holds a network of the kind encoder-decoder; give another folder"):
+        prepare(TEXT, folder, SETTINGS, cpu, restart=restart)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
