@@ -125,7 +125,7 @@ class _OutputFile(io.FileIO):
 
 @contextmanager
 def full_disk_told(label: str) -> Iterator[None]:
-    """Turn the error of a full disk into a sentence.
+    """Turn the error of a full disk into a sentence; `label` is what could not be written, if the error does not say.
 
     Raises:
         UserError: the disk is full.
@@ -136,7 +136,7 @@ def full_disk_told(label: str) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         raise UserError(
-            f"{label}: cannot be written ({error.strerror}); free space or write to another disk"
+            f"{error.filename or label}: cannot be written ({error.strerror}); free space or write to another disk"
         ) from error
 
 

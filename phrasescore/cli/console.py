@@ -22,8 +22,8 @@ _SECONDS_BETWEEN_LINES = 30.0
 def run_command(name: str, run: Callable[[], int]) -> int:
     """Run a command; print what went wrong as one sentence behind its name; return the exit code."""
     try:
-        # What is written elsewhere names its file itself.
-        with full_disk_told("standard output"):
+        # What users ask for names its file itself.
+        with full_disk_told("standard output or a temporary file"):
             code = run()
             sys.stdout.flush()
         return code

@@ -108,7 +108,7 @@ def test_a_full_standard_output_is_named() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=100, check=False)
     assert done.returncode == 1
-    expected = b"phrasescore check: standard output: cannot be written (No space left on device); free space or"
+    expected = b"phrasescore check: standard output or a temporary file: cannot be written (No space"
     assert done.stderr.startswith(expected)
     assert done.stderr.count(b"\n") == 1
 
