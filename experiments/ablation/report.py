@@ -73,7 +73,7 @@ def dev_bleu_in_words(report: Json) -> str:
     if rescored:
         told += (
             f" That of {', '.join(rescored)} is what the weights choose from the lists they were tuned on, {ours}; "
-            "a new decoding would have less."
+            "a new decoding may have less."
         )
     return told
 
