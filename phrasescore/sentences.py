@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -28,12 +29,14 @@ from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import split_words
 
+MeasuredLoss = Literal["teacher-forced", "free-running"]
+
 _LINES_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
 class SentenceConfig:
-    """What is read from parallel text, and how many translations of other sentences are compared with theirs."""
+    """What is read from parallel text, and what is measured on sentences that are not learnt from."""
 
     min_count: int = option(1, "least count of a word that the network knows", minimum=1)
     max_words: int | None = option(None, "pairs with more words on either side are not trained on", minimum=1)
@@ -41,6 +44,9 @@ class SentenceConfig:
     tokenise_target: str | None = option(None, "tokenise the target text likewise")
     bleu_sentences: int = option(
         0, "validation sentences whose greedy translations give BLEU at each evaluation", minimum=0
+    )
+    measured_loss: MeasuredLoss = option(
+        "teacher-forced", "loss on other sentences whose lowest value chooses the weights that are kept"
     )
 
 

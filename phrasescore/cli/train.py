@@ -72,7 +72,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--validation-source",
         type=Path,
         metavar="TEXT",
-        help="other source sentences, whose perplexity decides which weights are kept and when to stop; without them "
+        help="other source sentences, whose loss decides which weights are kept and when to stop; without them "
         "some of the sentences are held out for that",
     )
     text.add_argument("--validation-target", type=Path, metavar="TEXT", help="their translations")

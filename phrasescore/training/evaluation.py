@@ -11,6 +11,7 @@ from phrasescore.device import Device
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
+from phrasescore.sentences import MeasuredLoss
 from phrasescore.training.batches import batches_in_order
 
 _BATCH, _SYMBOLS = 1024, 1 << 15
@@ -59,18 +60,35 @@ class SentenceLoss:
         )
 
 
+class FreeRunningLoss(SentenceLoss):
+    """The same where the second is the one that counts: for a network that is trained to go on from its own words."""
+
+    @property
+    def per_example(self) -> float:
+        """What is to fall."""
+        return self.free_running_per_word
+
+
+SENTENCE_LOSSES: dict[MeasuredLoss, type[SentenceLoss]] = {
+    "teacher-forced": SentenceLoss,
+    "free-running": FreeRunningLoss,
+}
+
+
 def mean_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> PairLoss:
     """Return the mean loss over all pairs, each counted once."""
     total, symbols = _total_loss(network, pairs, device)
     return PairLoss(total / len(pairs), total / symbols)
 
 
-def sentence_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> SentenceLoss:
-    """Return the mean loss per word over all pairs."""
+def sentence_loss(
+    network: EncoderDecoder, pairs: PhrasePairs, device: Device, measured: MeasuredLoss = "teacher-forced"
+) -> SentenceLoss:
+    """Return the mean loss per word over all pairs; `measured` is the one that is to fall."""
     forced, symbols = _total_loss(network, pairs, device)
     free, _ = _total_loss(network, pairs, device, teacher_forcing=0.0)
     per_word = forced / symbols, free / symbols
-    return SentenceLoss(per_word[0], math.exp(per_word[0]), per_word[1], math.exp(per_word[1]))
+    return SENTENCE_LOSSES[measured](per_word[0], math.exp(per_word[0]), per_word[1], math.exp(per_word[1]))
 
 
 def _total_loss(

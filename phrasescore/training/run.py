@@ -170,7 +170,9 @@ def prepare_sentences(
                 bleu = BleuSample(data.source_vocabulary.encode(sources), references, data.target_vocabulary)
         network = _new_network(settings, data, device)
         kept = data.pairs.take(held_out)
-        task = SentenceTask(network, settings.training, device, data.pairs, lines, kept, other, bleu)
+        task = SentenceTask(
+            network, settings.training, device, data.pairs, lines, kept, other, bleu, config.measured_loss
+        )
         files = {"source": str(text.source), "target": str(text.target), **asdict(config)}
         facts = {"sentences": data.digest, "held_out_sentences": len(held_out)}
         return _set_up(task, folder, settings, data, files, facts, restart), data

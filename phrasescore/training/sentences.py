@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from phrasescore.pairs import PhrasePairs
+from phrasescore.sentences import MeasuredLoss
 from phrasescore.training.bleu import BleuSample
 from phrasescore.training.evaluation import SentenceLoss, sentence_loss
 from phrasescore.training.pair_task import PairTask
@@ -21,6 +23,8 @@ class SentenceTask(PairTask):
 
     bleu: BleuSample | None = None
     """Validation sentences to translate."""
+    measured: MeasuredLoss = "teacher-forced"
+    """The loss that is to fall."""
 
     def loss(self, examples: Examples) -> Tensor:
         """Return the mean negative log-likelihood of the words and end symbols of some sentences."""
@@ -29,11 +33,14 @@ class SentenceTask(PairTask):
 
     def held_out_loss(self) -> SentenceLoss | None:
         """Return the loss on the held-out sentences."""
-        return sentence_loss(self.network, self.held_out, self.device) if len(self.held_out) else None
+        return self._loss_on(self.held_out) if len(self.held_out) else None
 
     def validation_loss(self) -> SentenceLoss | None:
         """Return the loss on the validation sentences, and BLEU of translations of some of them."""
         if not self.validation:
             return None
-        loss = sentence_loss(self.network, self.validation, self.device)
+        loss = self._loss_on(self.validation)
         return replace(loss, bleu=self.bleu.score(self.network, self.device)) if self.bleu else loss
+
+    def _loss_on(self, pairs: PhrasePairs) -> SentenceLoss:
+        return sentence_loss(self.network, pairs, self.device, self.measured)

@@ -22,7 +22,7 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
-from phrasescore.sentences import ParallelText, SentenceConfig
+from phrasescore.sentences import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.run import Settings, prepare_sentences
@@ -97,6 +97,24 @@ def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, P
     assert found["free_running_perplexity"] == pytest.approx(math.exp(found["free_running_per_word"]))
     assert found["bleu"] is None
     assert found["free_running_per_word"] != found["teacher_forced_per_word"]
+
+
+@pytest.mark.parametrize("measured", ["teacher-forced", "free-running"])
+def test_the_measured_loss_chooses_the_weights(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path, measured: MeasuredLoss
+) -> None:
+    """The two losses of this run are lowest at different updates."""
+    chosen = SentenceConfig(min_count=2, measured_loss=measured)
+    trainer = train(texts, tmp_path / "run", settings(sentences=chosen, epochs=6, learning_rate=0.03))
+    key = f"{measured.replace('-', '_')}_per_word"
+    losses = {record["update"]: record["validation"][key] for record in metrics(tmp_path / "run")}
+    assert trainer.progress.best_loss == min(losses.values())
+    assert trainer.progress.best_update == min(losses, key=losses.__getitem__)
+    lowest = {
+        min(metrics(tmp_path / "run"), key=lambda record: record["validation"][name])["update"]
+        for name in ("teacher_forced_per_word", "free_running_per_word")
+    }
+    assert len(lowest) == 2
 
 
 def test_sentences_are_held_out_if_there_are_no_others(
