@@ -1,14 +1,16 @@
-"""The machine and the libraries that figures come from."""
+"""The machine and the libraries that figures come from, and how time is told on it."""
 
 from __future__ import annotations
 
 import platform
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from moses_integration.processes import available_cores
 from phrasescore import __version__
+from phrasescore.device import Device
 
 _LIBRARIES = ("torch", "numpy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm")
 
@@ -16,6 +18,11 @@ _LIBRARIES = ("torch", "numpy", "sacrebleu", "sacremoses", "sil-thot", "ufal.ken
 def machine() -> dict[str, Any]:
     """Return processor, cores that this process may use, system, and versions."""
     return {"cpu": _cpu(), "cores": available_cores(), "system": platform.platform(), "versions": _versions()}
+
+
+def used_time(device: Device) -> float:
+    """Return a time that runs while this process works: the CPU's, or the clock's where a GPU works; in seconds."""
+    return time.process_time() if device.torch_device.type == "cpu" else time.monotonic()
 
 
 def _cpu() -> str:

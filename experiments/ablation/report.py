@@ -104,9 +104,16 @@ COSTS = {
 
 def costs_in_words(report: Json) -> str:
     """Return what was measured, in some sentences."""
-    sentences = max(row["translating"]["sentences"] for row in report["rows"].values() if row.get("translating"))
+    measured = [row["translating"] for row in report["rows"].values() if row.get("translating")]
+    sentences = max(one["sentences"] for one in measured)
+    elsewhere = sorted({one["device"] for one in measured if not one["device"].startswith("cpu")})
+    seconds = (
+        f"Seconds by the clock a sentence, networks on {', '.join(elsewhere)}"
+        if elsewhere
+        else "CPU seconds a sentence"
+    )
     return (
-        f"CPU seconds a sentence, on one thread, for {sentences:,} sentences of the test text with the weights of the "
+        f"{seconds}, on one thread, for {sentences:,} sentences of the test text with the weights of the "
         "first seed; loading is left out. Cold: the cache of the neural language model is empty at first. Warm: the "
         "same sentences once more, as in all decodings of tuning but the first. Queries are for a sentence."
     )

@@ -1,13 +1,13 @@
-"""What a row's networks cost in translating: CPU seconds a sentence, in one process on one thread.
+"""What a row's networks cost in translating: seconds a sentence, in one process on one thread.
 
 The same sentences are decoded twice. The first time nothing is known of them; the second time, as in tuning, a neural
 language model in the decoder finds nearly all its n-grams in its cache. Loading is left out, and so is searching for
-weights; the first sentence is translated once before. CPU time hardly changes when the machine has other work too.
+weights; the first sentence is translated once before. Seconds are the CPU's, which hardly change when the machine has
+other work too; where a GPU computes the networks they are the clock's.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from experiments.machine import used_time
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
@@ -26,7 +27,7 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import ScorerChoice, load_scorers
 from moses_integration.nbest import NbestEntry
 from moses_integration.rescoring import add_scores, best_of, rerank
-from phrasescore.device import choose_device
+from phrasescore.device import Device, choose_device
 
 Json = dict[str, Any]
 
@@ -57,15 +58,16 @@ def time_decoding(ini: MosesIni, source: Sequence[bytes]) -> Json:
         source: sentences as tokens.
 
     Returns:
-        `cold` and `warm`: `seconds` a sentence, `queries` of the neural language model a sentence, and `served`, the
-        share of them that its cache had (None without queries).
+        `device`, where networks compute; `cold` and `warm`: `seconds` a sentence, `queries` of the neural language
+        model a sentence, and `served`, the share of them that its cache had (None without queries).
 
     Raises:
         UserError: the model cannot be loaded.
     """
     with _one_thread():
-        decoder = _load(ini, source)
-        return {name: _decode(decoder, len(source), 1)[0] for name in ("cold", "warm")}
+        decoder, device = _load(ini, source), _device()
+        costs = {name: _decode(decoder, len(source), 1, device)[0] for name in ("cold", "warm")}
+    return {"device": str(device), **costs}
 
 
 def time_rescoring(
@@ -88,14 +90,19 @@ def time_rescoring(
         UserError: a model cannot be loaded.
     """
     with _one_thread():
-        decoder = _load(ini, source)
-        scorers = load_scorers(choices, choose_device("auto", "fp32"), ini.language_model())
-        found = {name: _decode(decoder, len(source), size) for name in ("cold", "warm")}
-        started = time.process_time()
+        decoder, device = _load(ini, source), _device()
+        scorers = load_scorers(choices, device, ini.language_model())
+        found = {name: _decode(decoder, len(source), size, device) for name in ("cold", "warm")}
+        started = used_time(device)
         best_of(rerank(add_scores(found["cold"][1], source, scorers), weights), len(source))
-        rescoring = (time.process_time() - started) / len(source)
+        rescoring = (used_time(device) - started) / len(source)
     costs = {name: {**cost, "seconds": cost["seconds"] + rescoring} for name, (cost, _) in found.items()}
-    return {**costs, "rescoring": rescoring}
+    return {"device": str(device), **costs, "rescoring": rescoring}
+
+
+def _device() -> Device:
+    """Return where the decoder lets networks compute."""
+    return choose_device("auto", "fp32")
 
 
 def _load(ini: MosesIni, source: Sequence[bytes]) -> Decoder:
@@ -105,13 +112,13 @@ def _load(ini: MosesIni, source: Sequence[bytes]) -> Decoder:
     return decoder
 
 
-def _decode(decoder: Decoder, sentences: int, size: int) -> tuple[Json, list[NbestEntry]]:
+def _decode(decoder: Decoder, sentences: int, size: int, device: Device) -> tuple[Json, list[NbestEntry]]:
     """Decode all sentences; return what that cost, a sentence, and their lists."""
     neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
     queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)
-    task, started = _Listing(size), time.process_time()
+    task, started = _Listing(size), used_time(device)
     entries = [entry for number in range(sentences) for entry in decoder.run(task, number)]
-    seconds = time.process_time() - started
+    seconds = used_time(device) - started
     queries, served = sum(one.queries for one in neural) - queries, sum(one.served for one in neural) - served
     cost = {
         "seconds": seconds / sentences,

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from experiments.ablation.config import Config as AblationConfig
 from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.run import Ablation
-from experiments.machine import machine
+from experiments.machine import machine, used_time
 from experiments.report.loaded import read_report
 from experiments.seq2seq.config import Config, PhrasesSection, System
 from experiments.seq2seq.report import write_report
-from experiments.seq2seq.training import Json, timed, train, used_time
+from experiments.seq2seq.training import Json, timed, train
 from experiments.speed.scoring import blocks_of_lines
 from experiments.steps import Steps, clear_if_changed
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION

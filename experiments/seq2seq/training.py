@@ -12,7 +12,6 @@ from typing import Any
 
 from experiments.machine import machine
 from experiments.steps import clear_if_changed, run_command
-from phrasescore.device import Device
 from phrasescore.files import read_bytes, read_lines
 from phrasescore.model_folder import load_model
 
@@ -61,8 +60,3 @@ def timed() -> Iterator[Timing]:
     timing, started, cpu_started = Timing(), time.monotonic(), time.process_time()
     yield timing
     timing.seconds, timing.cpu_seconds = time.monotonic() - started, time.process_time() - cpu_started
-
-
-def used_time(device: Device) -> float:
-    """Return a time that runs while this process works: the CPU's, or the clock's where a GPU works; in seconds."""
-    return time.process_time() if device.torch_device.type == "cpu" else time.monotonic()

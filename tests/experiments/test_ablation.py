@@ -19,6 +19,7 @@ from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
 from experiments.steps import Steps
 from moses_integration.ini import MosesIni
+from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 
@@ -205,13 +206,23 @@ def test_the_report_shows_what_translating_costs() -> None:
     assert "| +RNN | 42.00 ± 0.50 | 0.3000 | 0.0600 |  | 10.0 | 2.0 | 200 | 50.0% | 99.0% |" in lines
     report["rows"]["+RNN"]["translating"]["rescoring"] = 0.25
     assert "| 0.2500 | 10.0 | 2.0 | 200 |" in markdown(report)
+    assert "CPU seconds a sentence, on one thread" in markdown(report)
     assert "CPU seconds" not in markdown(fake_report())
+    report["rows"]["+RNN"]["translating"]["device"] = "cuda fp32"
+    assert "Seconds by the clock a sentence, networks on cuda fp32, on one thread" in markdown(report)
 
 
-def cost(cold: float, warm: float, queries: float = 0.0, served: tuple[float, float] | None = None) -> dict[str, Any]:
+def cost(
+    cold: float,
+    warm: float,
+    queries: float = 0.0,
+    served: tuple[float, float] | None = None,
+    device: str = "cpu fp32",
+) -> dict[str, Any]:
     passes = zip(("cold", "warm"), (cold, warm), served or (None, None), strict=True)
     return {
         "sentences": 5,
+        "device": device,
         **{name: {"seconds": seconds, "queries": queries, "served": share} for name, seconds, share in passes},
     }
 
@@ -319,6 +330,7 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     assert report["machine"]["versions"]["torch"]
     costs = {name: row["translating"] for name, row in rows.items()}
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
+    assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
     assert [name for name, one in costs.items() if "rescoring" in one] == ["+RNN+CSLM+RESCORING+S2S"]
     assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
     inside = costs["+RNN+CSLM+WP"]

@@ -220,9 +220,11 @@ def add_language_model(folder: Path) -> None:
     inside, listed = row([43.0, 44.0], {}), row([42.0, 43.0], {})
     report["rows"]["baseline"]["translating"] = {
         "sentences": 3,
+        "device": "cpu fp32",
         **{key: {"seconds": 0.04, "queries": 0.0, "served": None} for key in ("cold", "warm")},
     }
-    inside["translating"] = {"sentences": 3, "cold": {"seconds": 0.5, "queries": 300.0, "served": 0.4}, "warm": warm}
+    cold = {"seconds": 0.5, "queries": 300.0, "served": 0.4}
+    inside["translating"] = {"sentences": 3, "device": "cpu fp32", "cold": cold, "warm": warm}
     for one in listed["seeds"]:
         del one["iterations"]
     report["rows"] |= {"+CSLM": inside, "+CSLM+RESCORING": listed}
