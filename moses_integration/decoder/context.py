@@ -72,6 +72,7 @@ class LanguageModel:
 
         self._new_state: type[kenlm.State] = State
         self._context = self._model.order - 1
+        self._passing = [State() for _ in range(self._context - 1)]
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known."""
@@ -110,8 +111,9 @@ class LanguageModel:
         state, number = divmod(pair, len(self._phrases))
         phrase = self._phrases[number]
         score, before = 0.0, self._states[state]
-        for word in phrase[: self._context]:
-            after = self._new_state()
+        seen = phrase[: self._context]
+        # Only the last state is kept.
+        for word, after in zip(seen, (*self._passing[: len(seen) - 1], self._new_state()), strict=False):
             score += self._model.BaseScore(before, word, after)
             before = after
         if len(phrase) > self._context:

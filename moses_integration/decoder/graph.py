@@ -82,7 +82,8 @@ class SearchGraph:
         self.score = np.zeros(1)
         self.states = np.array([begin], np.int64).reshape(1, -1)
         self._context = np.zeros((1, len(model.context_weights)))
-        self._arcs: dict[int, list[int]] = {}
+        self._lost: list[tuple[Indices, Indices]] = []
+        """Hypotheses, and those that have lost to them, best first."""
         self._last: Indices = np.array([self.root])
 
     def add(self, records: Records) -> Indices:
@@ -100,8 +101,7 @@ class SearchGraph:
         losers = losers[np.argsort(-candidates.score_N[losers], kind="stable")]
         first = len(self.option)
         self._append(candidates.take(losers))
-        for i, winner in enumerate(record_H[winner_N[losers]].tolist()):
-            self._arcs.setdefault(winner, []).append(first + i)
+        self._lost.append((record_H[winner_N[losers]], np.arange(first, len(self.option))))
 
     def _append(self, records: Records) -> None:
         self.option = np.concatenate([self.option, records.option_N])
@@ -153,6 +153,7 @@ class SearchGraph:
         further back than all replaced before, or by taking the next best replacement where the last one was made.
         """
         score, back = self.score.tolist(), self.back.tolist()
+        first, losers = self._losers()
         serial = count()
         # A derivation waits as the score and way of the one it is made of, a position there, and who takes that place:
         # 0 the winner, 1 the best loser, and so on.
@@ -160,20 +161,28 @@ class SearchGraph:
         while heap:
             negative, _, total, origin, position, rank = heapq.heappop(heap)
             winner, way = origin[position], origin[:position]
-            losers: Sequence[int] = self._arcs.get(winner, ())
-            hypothesis = losers[rank - 1] if rank else winner
+            hypothesis = losers[first[winner] + rank - 1] if rank else winner
             while hypothesis != self.root:
                 way.append(hypothesis)
                 hypothesis = back[hypothesis]
             yield -negative, way
-            if rank < len(losers):
-                replaced = total + score[losers[rank]] - score[winner]
+            following = first[winner] + rank
+            if following < first[winner + 1]:
+                replaced = total + score[losers[following]] - score[winner]
                 heapq.heappush(heap, (-replaced, next(serial), total, origin, position, rank + 1))
             for later in range(position + 1, len(way)):
-                losers = self._arcs.get(way[later], ())
-                if losers:
-                    replaced = score[losers[0]] - negative - score[way[later]]
+                winner = way[later]
+                if first[winner] < first[winner + 1]:
+                    replaced = score[losers[first[winner]]] - negative - score[winner]
                     heapq.heappush(heap, (-replaced, next(serial), -negative, way, later, 1))
+
+    def _losers(self) -> tuple[list[int], list[int]]:
+        """Return where the losers to each hypothesis, and to one behind the last, begin in a list, and that list."""
+        none = np.zeros(0, np.int64)
+        winners, losers = (np.concatenate([none, *parts]) for parts in zip(*self._lost, (none, none), strict=True))
+        order = np.argsort(winners, kind="stable")
+        first = np.searchsorted(winners[order], np.arange(len(self.option) + 1))
+        return first.tolist(), losers[order].tolist()
 
     def _way_to(self, hypothesis: int) -> list[int]:
         """Return a hypothesis and those before it, without the empty one."""

@@ -264,9 +264,21 @@ def _number_coverages(into: Sequence[Moves], move_N: Indices) -> tuple[Indices, 
     offsets = np.cumsum([0, *(len(moves.coverages_Pn) for moves in into)])
     pair_M = np.concatenate([moves.pair_M + offset for moves, offset in zip(into, offsets, strict=False)])
     used, pair_N = np.unique(pair_M[move_N], return_inverse=True)
-    rows = np.concatenate([moves.coverages_Pn for moves in into])[used]
-    covered_Cn, coverage_P = np.unique(rows, axis=0, return_inverse=True)
-    return coverage_P.ravel()[pair_N], covered_Cn
+    covered_Cn, coverage_P = _distinct(np.concatenate([moves.coverages_Pn for moves in into])[used])
+    return coverage_P[pair_N], covered_Cn
+
+
+def _distinct(covered_Pn: Coverages) -> tuple[Coverages, Indices]:
+    """Return the distinct rows and which of them each row is."""
+    pairs, words = covered_Pn.shape
+    if words > 64:
+        covered_Cn, coverage_P = np.unique(covered_Pn, axis=0, return_inverse=True)
+        return covered_Cn, coverage_P.ravel()
+    # As bits of one number, which are compared 15 times as fast.
+    bytes_P8 = np.zeros((pairs, 8), np.uint8)
+    bytes_P8[:, : -(-words // 8)] = np.packbits(covered_Pn, axis=1)
+    _, first_C, coverage_P = np.unique(bytes_P8.view(np.uint64).ravel(), return_index=True, return_inverse=True)
+    return covered_Pn[first_C], coverage_P
 
 
 def _numbers(columns: Sequence[Indices]) -> Indices:
