@@ -40,7 +40,9 @@ class SentenceConfig:
 
     min_count: int = option(1, "least count of a word that the network knows", minimum=1)
     max_words: int | None = option(None, "pairs with more words on either side are not trained on", minimum=1)
-    tokenise_source: str | None = option(None, "tokenise the source text by sacremoses' rules for this language")
+    tokenise_source: str | None = option(
+        None, "tokenise the source text by sacremoses' rules for this language, English ones where it has none"
+    )
     tokenise_target: str | None = option(None, "tokenise the target text likewise")
     bleu_sentences: int = option(
         0, "validation sentences whose greedy translations give BLEU at each evaluation", minimum=0

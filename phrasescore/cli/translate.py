@@ -71,7 +71,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help=f"draw where attention looked, of the first {_PICTURES} sentences, into a .png, .svg or .pdf file",
     )
     parser.add_argument(
-        "--tokenise", metavar="LANGUAGE", help="tokenise the input first, by sacremoses' rules for a language, as en"
+        "--tokenise",
+        metavar="LANGUAGE",
+        help="tokenise the input first, by sacremoses' rules for a language, as en; English ones where it has none",
     )
     parser.add_argument(
         "--batch-size", type=positive, default=64, metavar="N", help="sentences at once (default: %(default)s)"
