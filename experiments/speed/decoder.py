@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import torch
 
+from experiments.machine import used_time
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
@@ -17,6 +17,7 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
+from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.lm.model_folder import load_language_model
@@ -34,7 +35,7 @@ class _Best:
 
 
 def measure(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
-    """Return CPU seconds a sentence, on one thread, with what a tuned moses.ini with a CSLM feature names.
+    """Return seconds a sentence (`used_time`), on one thread, with what a tuned moses.ini with a CSLM feature names.
 
     Each decoder translates the sentences twice: the second time, as in tuning, it has met nearly all n-grams before. A
     cache in a file is left out, for what it holds already would make the first time fast.
@@ -65,15 +66,15 @@ def measure(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
 
 
 def _decode(ini: MosesIni, texts: list[Words]) -> dict[str, float]:
-    decoder, task = Decoder(ini, read_settings(ini), texts), _Best()
+    decoder, task, device = Decoder(ini, read_settings(ini), texts), _Best(), choose_device("auto", "fp32")
     model = decoder.model
     neural = [feature for feature in model.context_features if isinstance(feature, NeuralLanguageModelFeature)]
     found: dict[str, float] = {}
     for name in ("first", "again"):
-        started = time.process_time()
+        started = used_time(device)
         for number in range(len(texts)):
             decoder.run(task, number)
-        found[f"{name}_seconds"] = (time.process_time() - started) / len(texts)
+        found[f"{name}_seconds"] = (used_time(device) - started) / len(texts)
         for feature in neural:
             found[f"{name}_queries"] = feature.queries / len(texts)
             found[f"{name}_served"] = feature.served / max(feature.queries, 1)

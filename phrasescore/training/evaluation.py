@@ -69,7 +69,7 @@ class FreeRunningLoss(SentenceLoss):
         return self.free_running_per_word
 
 
-SENTENCE_LOSSES: dict[MeasuredLoss, type[SentenceLoss]] = {
+_SENTENCE_LOSSES: dict[MeasuredLoss, type[SentenceLoss]] = {
     "teacher-forced": SentenceLoss,
     "free-running": FreeRunningLoss,
 }
@@ -88,7 +88,7 @@ def sentence_loss(
     forced, symbols = _total_loss(network, pairs, device)
     free, _ = _total_loss(network, pairs, device, teacher_forcing=0.0)
     per_word = forced / symbols, free / symbols
-    return SENTENCE_LOSSES[measured](per_word[0], math.exp(per_word[0]), per_word[1], math.exp(per_word[1]))
+    return _SENTENCE_LOSSES[measured](per_word[0], math.exp(per_word[0]), per_word[1], math.exp(per_word[1]))
 
 
 def _total_loss(
