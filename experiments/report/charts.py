@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from experiments.report.markup import Html, element, text
 
 _WIDTH, _HEIGHT = 360.0, 220.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 12.0, 12.0, 38.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 20.0, 12.0, 38.0
 _TRACK = 36.0
 """Height of a row of the dot plot."""
 COLOURS = 6

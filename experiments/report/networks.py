@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from experiments.ablation.networks import CSLM, NETWORKS, S2S
 from experiments.ablation.report import loss_of
 from experiments.report.charts import Key, Line, Mark, charts, legend, line_chart
 from experiments.report.loaded import Json, LoadedAblation
@@ -29,7 +30,7 @@ def networks(ablation: LoadedAblation) -> Html:
     parts = [
         _table(found),
         element("p", _NOTE, class_="note"),
-        _options(ablation.report["config"]),
+        _options(ablation.report["config"], found),
         _coverage(ablation.report.get("tables", {})),
         _perplexities(found),
     ]
@@ -81,14 +82,18 @@ def _number(value: Any, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def _options(config: Json) -> Html:
-    """Return the commands' options, where the configuration has any."""
-    commands = (
-        ("phrasescore train", "network"),
-        ("phrasescore lm train", "language_model"),
-        ("phrasescore train --source", "sentence_network"),
-    )
-    given = [f"{command} … {' '.join(config[key])}" for command, key in commands if config.get(key)]
+def _options(config: Json, found: dict[str, Json]) -> Html:
+    """Return the commands' options, where the configuration has any for the networks found."""
+    commands = {
+        "phrasescore train": ("network", NETWORKS),
+        "phrasescore lm train": ("language_model", (CSLM,)),
+        "phrasescore train --source": ("sentence_network", (S2S,)),
+    }
+    given = [
+        f"{command} … {' '.join(config[key])}"
+        for command, (key, names) in commands.items()
+        if config.get(key) and not found.keys().isdisjoint(names)
+    ]
     return join(element("p", element("code", command), class_="note") for command in given)
 
 

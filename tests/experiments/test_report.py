@@ -154,12 +154,15 @@ def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
     assert "against the row it extends" not in html
 
 
-def test_the_options_of_all_networks_are_shown(folder: Path) -> None:
+def test_the_options_of_all_networks_are_shown_and_of_no_others(folder: Path) -> None:
     report = json.loads((folder / "report.json").read_text())
     report["config"]["sentence_network"] = ["--preset", "attention"]
+    report["config"]["language_model"] = ["--self-normalise", "0.1"]
+    report["networks"]["s2s"] = report["networks"]["rnn"]
     (folder / "report.json").write_text(json.dumps(report))
-    texts = checked(page(Contents([LoadedAblation.read(folder)]))).texts
-    assert {"phrasescore train … --hidden 8", "phrasescore train --source … --preset attention"} <= {*texts}
+    texts = {*checked(page(Contents([LoadedAblation.read(folder)]))).texts}
+    assert {"phrasescore train … --hidden 8", "phrasescore train --source … --preset attention"} <= texts
+    assert not any("lm train" in shown for shown in texts)
 
 
 def test_several_ablations_have_an_overview(folder: Path) -> None:
