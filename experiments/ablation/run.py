@@ -14,8 +14,8 @@ from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
 from experiments.ablation.report import side_by_side
 from experiments.ablation.rows import Row, extended_by
-from experiments.ablation.timing import time_decoding, time_rescoring
 from experiments.data import DataFolder, prepare
+from experiments.decoding_time import time_decoding, time_rescoring
 from experiments.machine import machine
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, SystemText, TextSettings, build_system

@@ -109,13 +109,14 @@ def as_table(report: dict[str, Any]) -> str:
         ]
     if _DECODER in report:
         found = report[_DECODER]
-        rows.append(f"| decoder without the language model | {found['without']['first_seconds']:.3f} s a sentence |")
+        rows.append(f"| decoder without the language model | {found['without']['cold']['seconds']:.3f} s a sentence |")
         rows += [
-            f"| with it, {name} | {found[name]['first_seconds']:.3f} s a sentence, {found[name]['times_without']:.1f} "
-            f"times; {found[name]['first_queries']:,.0f} queries, {found[name]['first_served']:.0%} of them from the "
-            f"cache; again: {found[name]['again_seconds']:.3f} s, {found[name]['again_served']:.0%} |"
+            f"| with it, {name} | {cold['seconds']:.3f} s a sentence, {found[name]['times_without']:.1f} times; "
+            f"{cold['queries']:,.0f} queries, {cold['served']:.0%} of them from the cache; again: "
+            f"{warm['seconds']:.3f} s, {warm['served']:.0%} |"
             for name in ("normalised", "unnormalised")
             if name in found
+            for cold, warm in [(found[name]["cold"], found[name]["warm"])]
         ]
     return "\n".join(rows) + "\n"
 
@@ -123,7 +124,7 @@ def as_table(report: dict[str, Any]) -> str:
 def run(args: argparse.Namespace) -> int:
     """Measure what was asked for; print the table."""
     keep_freed_memory()
-    report: dict[str, Any] = {"schema": 1, "table": str(args.table), "machine": measured_on(args.device)}
+    report: dict[str, Any] = {"schema": 2, "table": str(args.table), "machine": measured_on(args.device)}
     measurements = {
         "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions),
         "training": lambda: training.measure(args.table, args.device, args.updates),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -36,22 +35,16 @@ def system(folder: Path, *, self_normalise: float = 0.0) -> Path:
     return folder / "moses.ini"
 
 
-@pytest.fixture(autouse=True)
-def _threads() -> Any:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def test_the_decoder_with_and_without_the_network(tmp_path: Path) -> None:
     found = decoder.measure(system(tmp_path, self_normalise=0.1), MINI / "test.en", 5)
     assert found["sentences"] == 5
-    assert found["without"]["first_seconds"] > 0
-    assert "first_queries" not in found["without"]
+    assert found["without"]["cold"]["seconds"] > 0
+    assert found["without"]["cold"]["queries"] == 0
     for name in ("normalised", "unnormalised"):
-        assert found[name]["first_queries"] == found[name]["again_queries"] > 0
-        assert found[name]["first_served"] < 0.99 < found[name]["again_served"]
-        assert found[name]["times_without"] == found[name]["first_seconds"] / found["without"]["first_seconds"]
+        cold, warm = found[name]["cold"], found[name]["warm"]
+        assert cold["queries"] == warm["queries"] > 0
+        assert cold["served"] < 0.99 < warm["served"]
+        assert found[name]["times_without"] == cold["seconds"] / found["without"]["cold"]["seconds"]
     assert not (tmp_path / "cache").exists(), "what a file holds would make the first time fast"
 
 

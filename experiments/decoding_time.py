@@ -1,4 +1,4 @@
-"""What a row's networks cost in translating: seconds a sentence, in one process on one thread.
+"""What networks cost in translating: seconds a sentence, in one process on one thread.
 
 The same sentences are decoded twice. The first time nothing is known of them; the second time, as in tuning, a neural
 language model in the decoder finds nearly all its n-grams in its cache. Loading is left out, and so is searching for
