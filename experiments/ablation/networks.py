@@ -8,20 +8,15 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-
-from safetensors.numpy import load_file
 
 from experiments.ablation.config import Config
 from experiments.ablation.rows import Column, Row
-from experiments.steps import Steps, clear_if_changed, run_command
+from experiments.steps import Steps, run_command
+from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice
-from phrasescore.files import read_bytes, read_lines, sha256_of
-from phrasescore.model_folder import WEIGHTS
-
-Json = dict[str, Any]
+from phrasescore.files import read_bytes
 
 NETWORKS: dict[str, tuple[str, ...]] = {
     "rnn": (),
@@ -94,20 +89,16 @@ class Networks:
 
     def language_model(self) -> Json:
         """Train the neural language model, if it is not yet, and return what is known of it."""
-        command = ["lm", "train", self._text("train", "target"), "-o", str(self._folder / CSLM)]
-        command += ["--validation", self._text("dev", "target"), *self._config.language_model]
-        return self._trained(CSLM, command)
+        command = ["lm", "train", self._text("train", "target"), "--validation", self._text("dev", "target")]
+        return self._trained(CSLM, [*command, *self._config.language_model])
 
     def described(self) -> dict[str, Json]:
-        """Return what is known of each network that was asked for: its training, the hash of its weights, perplexities.
+        """Return what is known of each network that was asked for: its training, and perplexities of a language model.
 
         Raises:
             UserError: a step fails.
         """
-        described = {
-            name: {**trained, "weights_sha256": sha256_of(self._folder / name / WEIGHTS)}
-            for name, trained in self.trained.items()
-        }
+        described = {name: dict(trained) for name, trained in self.trained.items()}
         if CSLM in described:
             is_self_normalised = described[CSLM]["config"]["model"]["self_normalise"] > 0
             ways: list[tuple[str, ...]] = [(), ("--unnormalised",)] if is_self_normalised else [()]
@@ -128,11 +119,11 @@ class Networks:
             return report
 
         name = "perplexity.unnormalised" if options else "perplexity"
-        found: Json = self._steps.run(f"{name}.{CSLM}", [self._system, self.trained[CSLM], command], work)
+        found: Json = self._steps.run(f"{name}.{CSLM}", [self._system, self.trained[CSLM], self._inside(command)], work)
         return found
 
     def _sentence_network(self) -> Json:
-        command = ["train", "-o", str(self._folder / S2S)]
+        command = ["train"]
         for side in ("source", "target"):
             command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
         return self._trained(S2S, [*command, *self._config.sentence_network])
@@ -146,30 +137,20 @@ class Networks:
 
     def _train(self, name: str) -> Json:
         system = self._folder / "system"
-        command = ["train", str(system / PHRASE_TABLE), "-o", str(self._folder / name)]
-        command += ["--validation", str(system / VALIDATION / PHRASE_TABLE), *self._config.network, *NETWORKS[name]]
-        return self._trained(name, command)
+        command = ["train", str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
+        return self._trained(name, [*command, *self._config.network, *NETWORKS[name]])
 
     def _trained(self, name: str, command: Sequence[str]) -> Json:
-        folder, rests_on = self._folder / name, [self._system, command]
-
-        def work() -> Json:
-            clear_if_changed(folder, rests_on)
-            run_command(command)
-            evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
-            best = [one for one in evaluations if one["best"]][-1]
-            config = json.loads(read_bytes(folder / "config.json"))
-            return {
-                "config": config,
-                "parameters": sum(weight.size for weight in load_file(folder / WEIGHTS).values()),
-                "best": best,
-                "last": evaluations[-1],
-                "evaluations": evaluations,
-            }
-
+        rests_on = [self._system, self._inside(command)]
         if name not in self.trained:
-            self.trained[name] = self._steps.run(f"train.{name}", rests_on, work)
+            self.trained[name] = self._steps.run(
+                f"train.{name}", rests_on, lambda: train(self._folder / name, command, rests_on)
+            )
         return self.trained[name]
+
+    def _inside(self, words: Sequence[str]) -> list[str]:
+        """Return words of a command with paths from the folder, so that what was done holds wherever it lies."""
+        return [word.removeprefix(f"{self._folder}/") for word in words]
 
     def _annotate(self, table: Path, name: str, rests_on: Json, column: Column) -> Path:
         """Score the lines that the texts can use: a few per cent of the table."""
@@ -185,5 +166,6 @@ class Networks:
             said: Json = json.loads(read_bytes(report))
             return said
 
-        self.annotated[name] = self._steps.run(f"annotate.{name}", [rests_on, list(column.options), texts], work)
+        depends_on = [rests_on, list(column.options), self._inside(texts)]
+        self.annotated[name] = self._steps.run(f"annotate.{name}", depends_on, work)
         return annotated

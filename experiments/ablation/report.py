@@ -49,7 +49,26 @@ def table(report: Json) -> str:
     lines += [f"{name}: {_losses(network['best'])}." for name, network in report["networks"].items()]
     for name, network in report["networks"].items():
         lines += [f"{name}, {perplexity_in_words(found)}." for found in network.get("perplexities", [])]
+    computed = "; ".join(f"{name} on {where}" for name, where in places(report).items())
+    lines += [f"Computed: {computed}."] if computed else []
     return "\n".join(lines) + "\n"
+
+
+def places(report: Json) -> dict[str, str]:
+    """Return where networks were trained and rows translated: a folder may have results from several machines."""
+    found = {}
+    for name, network in report["networks"].items():
+        training, versions = (network.get("config", {}).get(key, {}) for key in ("training", "versions"))
+        parts = (training.get("device"), _processor(network), versions and f"torch {versions['torch']}")
+        found[name] = ", ".join(filter(None, parts))
+    processors = {_processor(one): None for row in report["rows"].values() for one in row["seeds"]}
+    return {name: where for name, where in {**found, "rows": "; ".join(filter(None, processors))}.items() if where}
+
+
+def _processor(result: Json) -> str | None:
+    """Return what a result was computed on; None if it does not say, as earlier versions' do not."""
+    machine = result.get("machine")
+    return machine and f"{machine['cores']} cores of {machine['cpu']}"
 
 
 P_VALUE = (

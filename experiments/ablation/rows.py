@@ -103,7 +103,7 @@ WHOLE = tuple(Row.parse(name) for name in (BASELINE, *PAPER, *BEYOND))
 """The whole ablation."""
 
 
-def extended_by(row: Row, rows: Iterable[Row]) -> Row | None:
-    """Return the row that this one extends by the fewest parts, the baseline left aside; None if there is none."""
+def extended_by(row: Row, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows that this one extends and that none of the others among them extends, without the baseline."""
     smaller = [other for other in rows if other.parts and other.parts < row.parts]
-    return max(smaller, key=lambda other: len(other.parts), default=None)
+    return [one for one in smaller if not any(one.parts < other.parts for other in smaller)]

@@ -243,6 +243,7 @@ class Ablation:
             "test_bleu": result.bleu,
             "signature": result.signature,
             "weights": tuning.weights,
+            "machine": machine(),
         }
 
     def _work(self, row: Row, seed: int) -> Path:
@@ -277,7 +278,8 @@ class Ablation:
                 return time_decoding(ini, source)
             return time_rescoring(ini, source, self._networks.scorers(row), seed["weights"], size)
 
-        rests_on = [seed, len(source), *([size] if row.listed else [])]
+        # Rows are compared, so all are timed on one machine.
+        rests_on = [seed, len(source), machine()["cpu"], *([size] if row.listed else [])]
         found: Json = self._steps.run(f"{row.name}.translating", rests_on, work)
         return {"sentences": len(source), **found}
 
@@ -294,9 +296,9 @@ class Ablation:
         steps += [_tuning_step(row.decoded, one["seed"]) for one in seeds]
         summary["seconds"] = sum(map(self._steps.seconds, steps))
         summary["translating"] = self._translating(row, seeds[0])
-        baseline = next((other for other in self._config.rows if not other.parts), None)
-        for other in (baseline, extended_by(row, self._config.rows)):
-            if other is not None and other != row:
+        baseline = [other for other in self._config.rows if not other.parts]
+        for other in (*baseline, *extended_by(row, self._config.rows)):
+            if other != row:
                 summary["against"][other.name] = self._compared(row, other, rows)
         return summary
 

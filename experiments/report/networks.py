@@ -34,7 +34,7 @@ def networks(ablation: LoadedAblation) -> Html:
         _coverage(ablation.report.get("tables", {})),
         _perplexities(found),
     ]
-    curves = [_curve(name, network) for name, network in found.items() if network.get("evaluations")]
+    curves = [_curve(name, network) for name, network in found.items()]
     if curves:
         keys = [Key(name.replace("_", "-"), number) for number, name in enumerate(_LOSSES)]
         parts += [legend(keys), charts(curves)]
@@ -53,7 +53,7 @@ def _table(found: dict[str, Json]) -> Html:
     ]
     body = []
     for name, network in found.items():
-        config, best, last = network.get("config", {}), network["best"], network["last"]
+        config, best, last = network.get("config", {}), network["best"], network["evaluations"][-1]
         training = config.get("training", {})
         losses = [loss_of(best, part, unit) for part in _LOSSES[1:] for unit in ("pair", "word")]
         body.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from experiments.ablation.report import places
 from experiments.report.loaded import Json, LoadedAblation
 from experiments.report.markup import Html, definitions, element, join
 
@@ -13,6 +14,7 @@ def provenance(ablation: LoadedAblation) -> Html:
     report = ablation.report
     facts = [("phrasescore", report["version"]), ("toolkit", report["toolkit"])]
     facts += [(name, _plain(value)) for name, value in report.get("machine", {}).items()]
+    facts += [(f"{name} computed on", where) for name, where in places(report).items()]
     facts.append(("tuning seeds", ", ".join(map(str, ablation.seeds))))
     facts.append(("BLEU", ablation.rows[ablation.first]["seeds"][0]["signature"]))
     facts.append(("text", _plain(report["data"].get("origin", {}).get("what", ""))))
@@ -23,7 +25,7 @@ def provenance(ablation: LoadedAblation) -> Html:
     for name, network in report["networks"].items():
         kept = {
             key: network[key]
-            for key in ("weights_sha256", "parameters", "config", "best", "last", "perplexities")
+            for key in ("weights_sha256", "parameters", "machine", "config", "best", "perplexities")
             if key in network
         }
         parts.append(_as_json(f"network {name}", kept))

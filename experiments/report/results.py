@@ -62,7 +62,7 @@ def _table(ablation: LoadedAblation) -> Html:
     extend = any(row["against"].keys() - {ablation.first} for row in ablation.rows.values())
     groups = [heading(name, rows=2) for name in ("row", "dev BLEU", "test BLEU")]
     groups.append(heading(f"against {ablation.first}", columns=2))
-    groups += [heading("against the row it extends", columns=3)] if extend else []
+    groups += [heading("against the rows it extends", columns=3)] if extend else []
     head: list[list[str]] = [
         [*groups, heading("minutes", rows=2)],
         ["gain", "p", *(["row", "gain", "p"] if extend else [])],
@@ -73,8 +73,7 @@ def _table(ablation: LoadedAblation) -> Html:
         cells = [name, _with_spread(row["dev_bleu"], seeds), _with_spread(row["test_bleu"], seeds)]
         cells += _difference(against.pop(ablation.first, None))
         if extend:
-            other, compared = next(iter(against.items()), ("", None))
-            cells += [element("td", other, class_="text"), *_difference(compared)]
+            cells += _differences(against)
         body.append([*cells, f"{row['seconds'] / 60:.1f}"])
     return table(head, body, f"BLEU on {ablation.title}")
 
@@ -83,9 +82,26 @@ def _difference(compared: Json | None) -> list[str]:
     """Return the cells of a difference and its p-value."""
     if compared is None:
         return ["", ""]
-    style = "significant" if compared["p_value"] < SIGNIFICANT else None
-    texts = (f"{compared['difference']:+.2f}", f"{compared['p_value']:.4f}")
-    return [element("td", content, class_=style) for content in texts]
+    return [element("td", content, class_=_style(compared)) for content in _texts(compared)]
+
+
+def _style(compared: Json) -> str | None:
+    return "significant" if compared["p_value"] < SIGNIFICANT else None
+
+
+def _texts(compared: Json) -> tuple[str, str]:
+    return f"{compared['difference']:+.2f}", f"{compared['p_value']:.4f}"
+
+
+def _differences(against: dict[str, Json]) -> list[str]:
+    """Return the cells of the differences from some rows, one below the other."""
+    compared = list(against.values())
+    figures = [
+        [element("div", figure, class_=_style(one)) for one, figure in zip(compared, column, strict=True)]
+        for column in zip(*map(_texts, compared), strict=True)
+    ] or [[], []]
+    names = element("td", *(element("div", other) for other in against), class_="text")
+    return [names, *(element("td", *column) for column in figures)]
 
 
 def _with_spread(value: dict[str, float], seeds: int) -> str:

@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory
 from experiments.ablation.config import Config as AblationConfig
 from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.run import Ablation
-from experiments.machine import machine, used_time
+from experiments.machine import machine, timed, used_time
 from experiments.report.loaded import read_report
 from experiments.seq2seq.config import Config, PhrasesSection, System
 from experiments.seq2seq.report import write_report
-from experiments.seq2seq.training import Json, timed, train
 from experiments.speed.scoring import blocks_of_lines
 from experiments.steps import Steps, clear_if_changed
+from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from phrasescore import __version__
 from phrasescore.cli import make_parser
@@ -127,11 +127,11 @@ class PhraseComparison:
             "--patience",
             "0",
         ]
-        files = [str(self._table), "--validation", str(self._validation), "--device", self._device_name]
+        command = ["train", str(self._table), "--validation", str(self._validation), "--device", self._device_name]
         options = [*system.command, *budget]
         depends_on = [tables, options]
         trained = self._steps.run(
-            f"train.{name}", depends_on, lambda: train(self._model(system), [*files, *options], depends_on)
+            f"train.{name}", depends_on, lambda: train(self._model(system), [*command, *options], depends_on)
         )
         scoring = self._steps.run(f"score.{name}", [trained, section.lines], lambda: self._score(system))
         return {**trained, "probe": probe, "updates": updates, "options": options, "scoring": scoring}

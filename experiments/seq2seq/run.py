@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from experiments.data import DataFolder, prepare
-from experiments.machine import machine
+from experiments.machine import machine, timed
 from experiments.seq2seq.config import Config, System, search_config
 from experiments.seq2seq.perplexity import perplexities
 from experiments.seq2seq.report import write_report
-from experiments.seq2seq.training import Json, timed, train
 from experiments.steps import Steps
+from experiments.training import Json, train
 from moses_integration.evaluation import score
 from phrasescore import __version__
 from phrasescore.device import choose_device, keep_freed_memory
@@ -75,7 +75,7 @@ class Comparison:
         return {**trained, "perplexity": perplexity, "searches": searches}
 
     def _command(self, system: System, data: DataFolder) -> list[str]:
-        command = ["--device", self._device]
+        command = ["train", "--device", self._device]
         for prefix, part in (("", "train"), ("validation-", "dev")):
             [target] = data.target_files(part)
             command += [f"--{prefix}source", str(data.source_file(part)), f"--{prefix}target", str(target)]

@@ -121,8 +121,8 @@ def test_a_row_is_its_parts() -> None:
 
 def test_a_row_is_compared_with_the_largest_that_it_extends() -> None:
     rows = [Row.parse(name) for name in (BASELINE, "+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")]
-    names = [other.name if (other := extended_by(row, rows)) else None for row in rows]
-    assert names == [None, None, None, "+RNN", "+RNN+CSLM"]
+    names = [[other.name for other in extended_by(row, rows)] for row in rows]
+    assert names == [[], [], [], ["+RNN", "+CSLM"], ["+RNN+CSLM"]]
 
 
 def test_a_step_is_done_once_for_the_same_settings(tmp_path: Path) -> None:
@@ -183,6 +183,19 @@ def test_the_table_shows_difference_and_significance() -> None:
     assert "sacreBLEU does with nrefs:1|case:mixed|eff:no|tok:none|smooth:none." in text
     assert "rnn: 2.50 nats per pair on held-out pairs of the table.\n" in text
     assert markdown(fake_report()).startswith(text)
+
+
+def test_the_report_says_where_each_part_was_computed() -> None:
+    """One folder may have results from several machines, as when networks are trained on a GPU elsewhere."""
+    report = fake_report()
+    report["networks"]["rnn"]["config"] = {"training": {"device": "cuda bf16"}, "versions": {"torch": "9.9"}}
+    here, there = ({"cpu": name, "cores": 2} for name in ("a quick one", "a slow one"))
+    report["networks"]["rnn"]["machine"] = here
+    first, second = report["rows"]["+RNN"]["seeds"]
+    first["machine"], second["machine"] = here, there
+    found = "rnn on cuda bf16, 2 cores of a quick one, torch 9.9; rows on 2 cores of a quick one; 2 cores of a slow one"
+    assert f"Computed: {found}.\n" in table(report)
+    assert "Computed" not in table(fake_report())
 
 
 def test_dev_bleu_is_not_said_to_be_ours_where_moses_tuned() -> None:

@@ -106,7 +106,7 @@ def folder(tmp_path: Path) -> Path:
             "sizes": {"train": part, "dev": part, "test": part},
         },
         "build": {"tables": {"phrase_pairs": 1234}},
-        "networks": {"rnn": {"config": {}, "best": evaluation, "last": evaluation, "evaluations": [evaluation]}},
+        "networks": {"rnn": {"config": {}, "best": evaluation, "evaluations": [evaluation]}},
         "rows": {
             "baseline": row([40.0, 41.0], {}),
             "+RNN": row([41.5, 42.5], {"baseline": {"difference": 1.5, "p_value": 0.0123}}),
@@ -127,7 +127,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_network_for_sentences_has_its_loss_too(folder: Path) -> None:
     report = json.loads((folder / "report.json").read_text())
     network = report["networks"]["rnn"]
-    for one in (network["best"], network["last"], *network["evaluations"]):
+    for one in (network["best"], *network["evaluations"]):
         one |= {"held_out": None, "validation": {"teacher_forced_per_word": 1.25, "free_running_per_word": 4.5}}
     (folder / "report.json").write_text(json.dumps(report))
     texts = checked(page(Contents([LoadedAblation.read(folder)]))).texts
@@ -151,7 +151,7 @@ def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
     assert all(link.startswith(("#", "data:")) for link in found.links)
     assert {link[1:] for link in found.links if link.startswith("#")} <= found.ids
     assert "<B>" not in html
-    assert "against the row it extends" not in html
+    assert "against the rows it extends" not in html
 
 
 def test_the_options_of_all_networks_are_shown_and_of_no_others(folder: Path) -> None:
@@ -211,7 +211,6 @@ def add_language_model(folder: Path) -> None:
         "config": {"model": {"order": 7}},
         "weights_sha256": "abc123",
         "best": evaluation,
-        "last": evaluation,
         "evaluations": [evaluation],
         "perplexities": [scored, {**scored, "unnormalised": True}],
     }
