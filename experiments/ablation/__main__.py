@@ -7,14 +7,11 @@ import sys
 from pathlib import Path
 
 from experiments.ablation.config import read_config
-from experiments.ablation.report import markdown, table
+from experiments.ablation.report import table
 from experiments.ablation.run import Ablation
 from experiments.data.multi30k import DEFAULT_FOLDER
 from experiments.data.wheels import default_cache
-from experiments.report.loaded import LoadedAblation
-from experiments.report.page import Contents, write_page
 from phrasescore.cli.console import run_command
-from phrasescore.files import write_atomically
 
 CONFIGS = Path(__file__).parent / "configs"
 
@@ -47,8 +44,6 @@ def run(args: argparse.Namespace) -> int:
     options = {"origin": args.origin, "cache": args.cache}
     ablation = Ablation(config, folder, options, lambda text: print(text, file=sys.stderr, flush=True), args.processes)
     report = ablation.run()
-    write_atomically(folder / "report.md", markdown(report).encode())
-    write_page(Contents([LoadedAblation.read(folder)]), folder / "report.html")
     if args.examples and len(config.rows) > 1:
         print(ablation.examples(args.examples))
     print(table(report))

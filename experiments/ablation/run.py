@@ -12,11 +12,13 @@ from typing import Any
 
 from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
-from experiments.ablation.report import side_by_side
+from experiments.ablation.report import markdown, side_by_side
 from experiments.ablation.rows import Row, extended_by
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import time_decoding, time_rescoring
 from experiments.machine import machine
+from experiments.report.loaded import LoadedAblation
+from experiments.report.page import Contents, write_page
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, SystemText, TextSettings, build_system
 from moses_integration.evaluation import p_value_over_runs, score
@@ -31,7 +33,7 @@ from moses_integration.tuning.tune import Tuning, TuningSettings, spread
 from phrasescore import __version__
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, write_json, write_lines
+from phrasescore.files import read_bytes, read_lines, write_atomically, write_json, write_lines
 
 Json = dict[str, Any]
 
@@ -68,7 +70,7 @@ class Ablation:
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:
-        """Do what is not done yet and return the report."""
+        """Do what is not done yet and return the report, which is written as JSON, as Markdown and as a page."""
         data, config = self._data(), self._config
         built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
@@ -86,6 +88,8 @@ class Ablation:
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
         write_json(self._folder / "report.json", report)
+        write_atomically(self._folder / "report.md", markdown(report).encode())
+        write_page(Contents([LoadedAblation.read(self._folder)]), self._folder / "report.html")
         return report
 
     # The system

@@ -81,10 +81,7 @@ def _compare(args: argparse.Namespace, name: str, config: Config | None) -> str:
     ablation_config = read_ablation_config(Path(ablation.__file__).parent / "configs" / f"{ABLATION}.toml")
     data_options = {"origin": args.origin, "cache": default_cache()}
     if config is None:
-        report = Ablation(ablation_config, folder, data_options, _say).run()
-        text = markdown(report)
-        write_atomically(folder / "report.md", text.encode())
-        return text
+        return markdown(Ablation(ablation_config, folder, data_options, _say).run())
     if config.phrases is None:
         return table(Comparison(config, folder, args.origin, args.device, _say).run())
     place = (ablation_config, args.ablation or args.output / ABLATION)

@@ -13,6 +13,7 @@ from experiments.wmt14.config import Config
 from experiments.wmt14.corpora import SOURCE, TARGET, Text
 from experiments.wmt14.estimates import Cost, Estimates
 from moses_integration.build.system import INI, PHRASE_TABLE
+from phrasescore.model_folder import WEIGHTS
 
 OWN = "experiments.wmt14"
 """As first word of a command: a command of this package."""
@@ -35,6 +36,8 @@ class Step:
     outputs: tuple[Path, ...]
     """What must be there afterwards."""
     cost: Cost
+    resumed_in: Path | None = None
+    """The folder in which its command goes on where it was stopped, if it can."""
 
     @property
     def group(self) -> str:
@@ -268,15 +271,15 @@ class _Maker:
         draw: Command = (OWN, "draw", str(self.folder / "system" / PHRASE_TABLE), "-o", str(table))
         draw += ("--share", str(config.tables.draw))
         yield Step("draw", (draw,), (table,), estimates.draw())
-        train: Command = ("phrasescore", "train", str(table), "-o", str(self.folder / "rnn"), *config.network)
+        rnn, cslm = self.folder / "rnn", self.folder / "cslm"
+        train: Command = ("phrasescore", "train", str(table), "-o", str(rnn), *config.network)
         train += ("--source-corpus", str(source), "--target-corpus", str(target))
-        yield Step("network", (train,), (self.folder / "rnn" / "weights.safetensors",), estimates.network())
-        learn: Command = ("phrasescore", "lm", "train", str(self.corpus("lm")[1]), "-o", str(self.folder / "cslm"))
-        learn += config.cslm
-        yield Step("cslm", (learn,), (self.folder / "cslm" / "weights.safetensors",), estimates.cslm())
+        yield Step("network", (train,), (rnn / WEIGHTS,), estimates.network(), rnn)
+        learn: Command = ("phrasescore", "lm", "train", str(self.corpus("lm")[1]), "-o", str(cslm), *config.cslm)
+        yield Step("cslm", (learn,), (cslm / WEIGHTS,), estimates.cslm(), cslm)
         older, newer = (str(self.prepared(text)[-1]) for text in self.texts if text.role == "dev")
         report = self.folder / "perplexity.json"
-        judge: Command = ("phrasescore", "lm", "score", newer, "-m", str(self.folder / "cslm"))
+        judge: Command = ("phrasescore", "lm", "score", newer, "-m", str(cslm))
         judge += ("--backoff", str(self.language_model), "--interpolate", "auto", "--weight-text", older, "--summary")
         yield Step("perplexity", ((*judge, "--report", str(report)),), (report,), estimates.perplexity())
 

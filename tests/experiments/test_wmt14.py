@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 from experiments.wmt14.__main__ import main
 from experiments.wmt14.archives import read_member
+from experiments.wmt14.commands import run as run_module
 from experiments.wmt14.commands.filter import likeliest
 from experiments.wmt14.config import Config, read_config
 from experiments.wmt14.corpora import CONFIGS, Text, read_corpora
@@ -19,6 +22,7 @@ from experiments.wmt14.estimates import Cost, Estimates
 from experiments.wmt14.rates import read_rates
 from experiments.wmt14.selection import Domain, choose, sample, threshold, write_scores
 from experiments.wmt14.stand_in import make_archives
+from experiments.wmt14.step_commands import main as own
 from experiments.wmt14.steps import GROUPS, ROWS, Step, make_steps
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
@@ -336,6 +340,52 @@ def test_the_steps_to_the_filtered_tables_run_and_are_done_once(
     assert main(command) == 0
     said = capsys.readouterr().err.splitlines()
     assert all(line.endswith("done before") for line in said if not line.startswith("no Moses"))
+
+
+def test_parts_of_an_alignment_are_kept_for_the_same_texts_and_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run that was stopped in its second part."""
+    calls: list[str] = []
+
+    def align(source: Path, target: Path, links: Path, method: str) -> None:
+        calls.append(method)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        write(links, [f"{method} {line}" for line in _read(source)])
+
+    monkeypatch.setattr("experiments.wmt14.commands.align.align", align)
+    texts = [str(write(tmp_path / side, ["a", "b", "c"])) for side in ("source", "target")]
+    command = ["align", *texts, "-o", str(tmp_path / "links"), "--part", "1"]
+    assert own([*command, "--method", "hmm"]) == 130
+    assert own([*command, "--method", "hmm"]) == 0
+    assert (calls, _read(tmp_path / "links")) == (["hmm"] * 4, ["hmm a", "hmm b", "hmm c"])
+    calls.clear()
+    assert own([*command, "--method", "hmm"]) == 130
+    assert own([*command, "--method", "ibm4"]) == 0
+    assert _read(tmp_path / "links") == ["ibm4 a", "ibm4 b", "ibm4 c"]
+    calls.clear()
+    assert own([*command, "--method", "hmm"]) == 130
+    write(tmp_path / "source", ["d", "b", "c"])
+    assert own([*command, "--method", "hmm"]) == 0
+    assert _read(tmp_path / "links") == ["hmm d", "hmm b", "hmm c"]
+
+
+def test_a_training_that_has_changed_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same one goes on in its folder."""
+    folder, found = tmp_path / "rnn", []
+
+    def train(arguments: Sequence[str]) -> int:
+        found.append(folder.exists())
+        folder.mkdir(exist_ok=True)
+        return 1 if len(found) == 1 else 0
+
+    monkeypatch.setitem(run_module._PROGRAMS, "phrasescore", train)
+    for updates, code in (("8", 1), ("8", 0), ("9", 0)):
+        step = Step("network", (("phrasescore", "train", updates),), (folder,), Cost(), folder)
+        with pytest.raises(UserError) if code else nullcontext():
+            run_module._Runner(tmp_path).do(step)
+    assert found == [False, True, False]
 
 
 @pytest.mark.slow

@@ -1,22 +1,24 @@
 """`align`: word alignment in parts, for an aligner that holds its text in memory.
 
 Each part is aligned by itself, so a word that is rare in all of them is aligned as a rare word. What is done of a run
-that was stopped is not done again.
+that was stopped is not done again, if texts and method are the same.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterator
 from itertools import chain, count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from experiments.steps import clear_if_changed
 from moses_integration.build.alignment import METHODS, align
 from moses_integration.build.parallel_text import read_pairs
 from phrasescore.cli.options import positive
-from phrasescore.files import read_lines, write_lines
+from phrasescore.files import read_lines, sha256_of, write_lines
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,24 +36,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    done = list(_align_parts(args.source, args.target, args.output, args.method, args.part))
+    parts = args.output.with_name(f"{args.output.name}.parts")
+    clear_if_changed(parts, [sha256_of(args.source), sha256_of(args.target), args.method, args.part])
+    parts.mkdir(exist_ok=True)
+    done = list(_align_parts(args.source, args.target, parts, args.method, args.part))
     write_lines(args.output, chain.from_iterable(map(read_lines, done)))
-    for part in done:
-        part.unlink()
+    shutil.rmtree(parts)
     return 0
 
 
-def _align_parts(source: Path, target: Path, output: Path, method: str, size: int) -> Iterator[Path]:
+def _align_parts(source: Path, target: Path, parts: Path, method: str, size: int) -> Iterator[Path]:
     """Yield the file of each part's links."""
     pairs = read_pairs(source, target)
     for number in count(1):
         part = list(islice(pairs, size))
         if not part:
             return
-        links = output.with_name(f"{output.name}.part{number}.of{size}")
+        links = parts / f"{number}.align"
         if not links.exists():
-            print(f"{links.name}: {len(part):,} pairs", file=sys.stderr)
-            with TemporaryDirectory(prefix=".align", dir=output.parent) as folder:
+            print(f"part {number}: {len(part):,} pairs", file=sys.stderr)
+            with TemporaryDirectory(prefix=".align", dir=parts) as folder:
                 texts = [Path(folder) / side for side in ("source", "target")]
                 for text, lines in zip(texts, zip(*part, strict=True), strict=True):
                     write_lines(text, lines)

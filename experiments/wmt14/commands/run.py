@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.steps import Steps
+from experiments.steps import Steps, clear_if_changed
 from experiments.wmt14.commands.plan import as_text
 from experiments.wmt14.config import read_config
 from experiments.wmt14.corpora import CONFIGS, read_corpora
@@ -73,7 +73,11 @@ class _Runner:
             UserError: a command failed, or left out what it should have written.
         """
 
+        depends_on = [step.commands, self._done]
+
         def work() -> dict[str, int]:
+            if step.resumed_in:
+                clear_if_changed(step.resumed_in, depends_on)
             for output in step.outputs:
                 output.parent.mkdir(parents=True, exist_ok=True)
             for command in step.commands:
@@ -83,7 +87,7 @@ class _Runner:
                 raise UserError(f"{step.name}: {missing[0]} was not written; run its commands by hand to see why")
             return {str(output): output.stat().st_size for output in step.outputs}
 
-        self._done.append(self._steps.run(step.name, [step.commands, self._done], work))
+        self._done.append(self._steps.run(step.name, depends_on, work))
 
 
 def _run(command: Command) -> None:
