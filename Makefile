@@ -3,6 +3,7 @@
 # make check   formatting, lint, types: what continuous integration runs besides the tests
 PYTHON ?= python3
 VENV   ?= .venv
+# TORCH_INDEX=https://download.pytorch.org/whl/cpu takes PyTorch without CUDA from there
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
@@ -33,5 +34,6 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "phrasescore needs Python 3.11 or later")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --quiet --constraint constraints.txt --index-url $(TORCH_INDEX) torch)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@

@@ -125,8 +125,9 @@ def look(weights: Weights, config: ModelConfig, query: Vector, annotations: list
     for h in annotations:
         if config.attention == "dot":
             scores.append(float(query @ h))
-        elif config.attention == "general":
-            scores.append(float(query @ affine(weights, "decoder.attention.key", h)))
+        elif config.attention in ("general", "scaled"):
+            score = float(query @ affine(weights, "decoder.attention.key", h))
+            scores.append(score / np.sqrt(len(query)) if config.attention == "scaled" else score)
         else:
             W = np.hstack((weights["decoder.attention.query.weight"], weights["decoder.attention.key.weight"]))
             scores.append(float(weights["decoder.attention.score.weight"][0] @ np.tanh(W @ np.concatenate((query, h)))))

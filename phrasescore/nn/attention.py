@@ -10,6 +10,7 @@ annotation, k size of a key.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,6 +91,10 @@ def _attend(attention: Attention, query_Bn: Tensor, memory: Memory) -> tuple[Ten
     return context_Bd.to(query_Bn.dtype), weights_BL
 
 
+def _products(query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
+    return torch.bmm(keys_BLn, query_Bn[:, :, None].to(keys_BLn.dtype))[:, :, 0]
+
+
 @register_attention("dot")
 class DotAttention(nn.Module):
     """score(q, h) = q . h, for annotations as large as the state."""
@@ -108,7 +113,7 @@ class DotAttention(nn.Module):
 
     def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
         """Return the products [B, L]."""
-        return torch.bmm(keys_BLn, query_Bn[:, :, None].to(keys_BLn.dtype))[:, :, 0]
+        return _products(query_Bn, keys_BLn)
 
 
 @register_attention("general")
@@ -126,7 +131,21 @@ class GeneralAttention(nn.Module):
 
     def scores(self, query_Bn: Tensor, keys_BLn: Tensor) -> Tensor:
         """Return the products [B, L]."""
-        return torch.bmm(keys_BLn, query_Bn[:, :, None].to(keys_BLn.dtype))[:, :, 0]
+        return _products(query_Bn, keys_BLn)
+
+
+@register_attention("scaled")
+class ScaledAttention(GeneralAttention):
+    """score(q, h) = q . W h / sqrt(n): the general one for large states.
+
+    The score sums over all numbers of W, and a step of Adam moves each by about the learning rate: so the larger n is,
+    the more a step moves the score. Without the root, what was measured with n = 1,000 learns badly
+    (docs/experiments.md).
+    """
+
+    def keys(self, annotations_SLd: Tensor) -> Tensor:
+        """Return W h / sqrt(n) [S, L, n]."""
+        return super().keys(annotations_SLd) / math.sqrt(self.key.out_features)
 
 
 @register_attention("concat")

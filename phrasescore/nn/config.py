@@ -50,7 +50,7 @@ class ModelConfig:
     feed_context: bool = option(True, "give c to every step and to the readout, not to the first state only")
     feed_word: bool = option(True, "give the word before to every step and to the readout")
     attention: str = option(
-        NO_ATTENTION, "dot, general or concat: c becomes a mean of the encoder's states, another at each step"
+        NO_ATTENTION, "dot, general, scaled or concat: c becomes a mean of the encoder's states, another at each step"
     )
     attention_order: AttentionOrder = option(
         "after", "attention from the new state, after the step (Luong), or from the old one, before it (Bahdanau)"

@@ -81,7 +81,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     **{
         f"{attention} {order}": {"attention": attention, "attention_order": order}
-        for attention, order in itertools.product(("dot", "general", "concat"), ("before", "after"))
+        for attention, order in itertools.product(("dot", "general", "scaled", "concat"), ("before", "after"))
     },
     "Bahdanau": BAHDANAU,
     "Bahdanau, lstm": {**BAHDANAU, "encoder_unit": "lstm", "decoder_unit": "lstm", "decoder_layers": 2},
@@ -254,7 +254,10 @@ def test_pairs_that_share_prefixes_cannot_run_free() -> None:
     ("changes", "message"),
     [
         ({"encoder_unit": "grru"}, "there is no unit `grru`; did you mean `gru`"),
-        ({"attention": "multiplicative"}, "there is no attention `multiplicative`; known are concat, dot, general"),
+        (
+            {"attention": "multiplicative"},
+            "there is no attention `multiplicative`; known are concat, dot, general, scaled",
+        ),
         ({"attention": "dot", "directions": "both"}, "annotations of 12; give --directions forward or halves"),
         ({"bridge": "both"}, "bridge `both` needs an encoder in two directions"),
         ({"bridge": "first-backward"}, "bridge `first-backward` needs an encoder in two directions"),
