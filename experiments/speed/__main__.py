@@ -90,10 +90,7 @@ def as_table(report: dict[str, Any]) -> str:
         ]
     if "training" in report:
         found = report["training"]
-        rows.append(
-            f"| training, 512 units, {found['precision']} | {found['pairs_per_second']:,.0f} pairs/s, "
-            f"{found['times_the_sketch']:.2f} times the sketch |"
-        )
+        rows.append(f"| training, 512 units, {found['precision']} | {found['pairs_per_second']:,.0f} pairs/s |")
     if "pipeline" in report:
         rows.append(f"| pipeline without the network | {report['pipeline']['lines_per_second']:,.0f} lines/s |")
     if "memory" in report:

@@ -71,7 +71,7 @@ GROUPS = {
         "keep the pairs most like news (Axelrod et al. 2011)",
         "kept words against `keep` in corpora.toml; ten kept and ten dropped lines read like news and unlike news",
     ),
-    "train": Group("one training text", "348 million French words (`wc -w`), 12 million pairs"),
+    "train": Group("one training text", "348 million French words (`wc -w`), 11 million pairs"),
     "select-lm": Group(
         "the language models' text (Moore and Lewis 2010)",
         "418 million words; news crawls give the larger part of their lines, UN the smaller",
