@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,30 @@ def test_options_of_examples_exist(page: Path) -> None:
         assert set(OPTION.findall(line)) - options_of(line.split()) == set(), line
 
 
+def experiments(text: str) -> list[str]:
+    """The command lines of experiments, in blocks or inside a line, by module and options."""
+    blocks = re.findall(r"^    python -m (experiments.*)$", text, re.MULTILINE)
+    return [*blocks, *re.findall(r"`python -m (experiments[^`]*)`", text.replace("\n", " "))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_options_of_experiments_exist(
+    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for line in experiments(page.read_text()):
+        name = line.split()[0]
+        spec = find_spec(name)
+        assert spec is not None, line
+        module = importlib.import_module(f"{name}.__main__" if spec.submodule_search_locations else name)
+        if hasattr(module, "parse_arguments"):
+            monkeypatch.setattr("sys.argv", [name, "--help"])
+            with pytest.raises(SystemExit):
+                module.parse_arguments()
+            assert set(OPTION.findall(line)) - set(OPTION.findall(capsys.readouterr().out)) == set(), line
+
+
 def test_there_are_examples() -> None:
+    assert len(experiments((ROOT / "docs" / "experiments.md").read_text())) > 8
     assert len(examples(PAGES[0].read_text())) > 10
     assert len(examples(COMMANDS)) > 15
 
