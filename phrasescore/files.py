@@ -228,8 +228,8 @@ def require_writable(*paths: str | Path | None) -> None:
             raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
 
 
-def try_to_lock(file: IO[bytes]) -> bool:
-    """Lock an open file until it is closed; return whether nobody else holds it."""
+def try_to_lock(file: IO[bytes] | int) -> bool:
+    """Lock an open file, or its descriptor, until it is closed; return whether nobody else holds it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
             except KeyboardInterrupt:
                 return stop.exit_code
         _introduce(reporter, data)
-        return run_trainer(trainer, reporter, stop)
+        return run_trainer(trainer, reporter, stop, restarted=args.restart)
 
 
 def _check_usage(args: argparse.Namespace) -> None:

@@ -49,7 +49,7 @@ def read_settings(
     return values
 
 
-def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest) -> int:
+def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool) -> int:
     """Train to the end or to a signal, telling how it goes; return the exit code."""
     from phrasescore.training.loop import Watcher
 
@@ -66,7 +66,8 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
         )
         progress = trainer.train()
     if progress.finished is None:
-        reporter.say(f"stopped after update {progress.update}; the same command resumes")
+        how = "the same command without --restart resumes it" if restarted else "the same command resumes"
+        reporter.say(f"stopped after update {progress.update}; {how}")
         return stop.exit_code
     reporter.say(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "

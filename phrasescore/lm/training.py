@@ -25,7 +25,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
-from phrasescore.training.run import begin, fixed_values, run_folder
+from phrasescore.training.run_folder import begin, fixed_values, run_folder
 from phrasescore.training.task import Examples
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import split_words
@@ -156,7 +156,7 @@ def prepare(
         raise UsageError(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
-    with run_folder(folder, restart, KIND):
+    with run_folder(folder, restart, KIND) as lock:
         lines = _read_text(text)
         counts = Counter(word for line in lines for word in split_words(line))
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
@@ -172,7 +172,8 @@ def prepare(
                 "--self-normalise: ln Z, of which the scores are to be free, is measured on held-out text; give "
                 "--validation, or hold out more of the text"
             )
-        other = None if validation is None else Ngrams(vocabulary.encode(_read_text(validation)), order)
+        others = None if validation is None else vocabulary.encode(_read_text(validation))
+        other = None if others is None else Ngrams(others, order)
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
         network.multiply_in(device.product_dtype)
@@ -182,8 +183,9 @@ def prepare(
             "text": _digest(sentences),
             "shortlist": vocabulary.digest(),
             "held_out_sentences": held_out,
+            "validation": None if others is None else _digest(others),
         }
-        trainer = Trainer(folder, task, settings.training, device, run)
+        trainer = Trainer(folder, lock, task, settings.training, device, run)
         facts = {"lines": len(lines), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
 
         def describe() -> None:

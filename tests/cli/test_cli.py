@@ -200,17 +200,25 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_training_saves_on_a_signal_and_resumes(small_table: Path, tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "options", "advice"),
+    [
+        (signal.SIGINT, ["--restart"], b"the same command without --restart resumes it"),
+        (signal.SIGTERM, [], b"the same command resumes"),
+    ],
+)
+def test_training_saves_on_a_signal_and_resumes(
+    small_table: Path, tmp_path: Path, number: signal.Signals, options: list[str], advice: bytes
+) -> None:
     folder = tmp_path / "rnn"
     command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "-o", str(folder)]
     command += [*TINY_OPTIONS.split(), "--epochs", "100000", "--patience", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, env=ENVIRONMENT)
     wait_for(folder / "training-state/checkpoint.safetensors")
     process.send_signal(number)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert b"the same command resumes" in messages
+    assert advice in messages
     update = int(messages.split(b"stopped after update ")[1].split(b";")[0])
     resumed = run(*command[3:], "--epochs", "1")
     assert resumed.returncode == 0

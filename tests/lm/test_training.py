@@ -130,6 +130,11 @@ def test_other_texts_and_settings_do_not_resume(tmp_path: Path, cpu: Device) -> 
         prepare(OTHER, tmp_path / "run", SETTINGS, cpu)
     with pytest.raises(UserError, match="another held_out_sentences"):
         prepare(TEXT, tmp_path / "run", SETTINGS, cpu, OTHER)
+    trainer, _ = prepare(TEXT, tmp_path / "other", SETTINGS, cpu, OTHER)
+    trainer.watcher = Watcher(should_stop=lambda: True)
+    trainer.train()
+    with pytest.raises(UserError, match="other validation data"):
+        prepare(TEXT, tmp_path / "other", SETTINGS, cpu, MINI / "test.fr")
     (tmp_path / "empty").write_bytes(b"\n\n")
     with pytest.raises(UserError, match="has no words"):
         prepare(tmp_path / "empty", tmp_path / "new", SETTINGS, cpu)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +29,7 @@ from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser, rate_factor
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
+from phrasescore.training.run_folder import is_interrupted
 from tests.conftest import MINI
 
 CPU = choose_device("cpu", "fp32")
@@ -160,17 +163,75 @@ def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
     assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())
 
 
-def test_two_runs_do_not_share_a_folder(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_two_runs_do_not_share_a_folder(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, restart: bool
+) -> None:
+    """Who comes second finds out before anything of the first one's is touched."""
     first, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
-    second, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    other = replace(tiny_settings, data=DataConfig(source_vocabulary=5))
 
     def start_second() -> bool:
+        if first.progress.update < 12:
+            return False
+        before = contents(tmp_path / "run")
         with pytest.raises(UserError, match="another run is training"):
-            second.train()
+            prepare(small_table, tmp_path / "run", other, CPU, restart=restart)
+        assert contents(tmp_path / "run") == before
         return True
 
     first.watcher = Watcher(should_stop=start_second)
-    assert first.train().update == 1
+    assert first.train().update == 12
+    assert prepare(small_table, tmp_path / "run", tiny_settings, CPU)[0].progress.update == 12
+
+
+def test_a_trainer_that_nobody_holds_gives_the_folder_back(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    gc.collect()
+    assert train(small_table, tmp_path / "run", tiny_settings).progress.finished
+
+
+def test_who_asks_learns_whether_a_training_was_interrupted(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    folder = tmp_path / "run"
+    assert not is_interrupted(folder)
+    train(small_table, folder, tiny_settings, stop_after=15)
+    assert is_interrupted(folder)
+    train(small_table, folder, tiny_settings)
+    assert not is_interrupted(folder)
+    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
+    trainer, _ = prepare(small_table, folder, longer, CPU)
+    seen: list[bool] = []
+    trainer.watcher = Watcher(should_stop=lambda: not seen.append(is_interrupted(folder)))  # type: ignore[func-returns-value]
+    trainer.train()
+    assert seen == [True]
+    train(small_table, folder, longer)
+    shutil.rmtree(folder / "training-state")
+    assert not is_interrupted(folder)
+
+
+def test_another_validation_table_does_not_resume(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """The lowest loss so far would be that on other pairs."""
+    folder = tmp_path / "run"
+
+    def resume(validation: Path | None) -> Trainer[PhrasePairTask]:
+        trainer, _ = prepare(small_table, folder, tiny_settings, CPU, validation)
+        trainer.watcher = Watcher(should_stop=lambda: True)
+        trainer.train()
+        return trainer
+
+    resume(small_table)
+    for other in (MINI / "phrase-table.gz", None):
+        with pytest.raises(UserError, match="holds a run with other validation data; give the same"):
+            resume(other)
+    assert resume(small_table).progress.update == 2
 
 
 def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:

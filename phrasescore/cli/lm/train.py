@@ -69,4 +69,4 @@ def run(args: argparse.Namespace) -> int:
         "are nats per word, ends of sentences included"
     )
     with stop_on_signals() as stop:
-        return run_trainer(trainer, reporter, stop)
+        return run_trainer(trainer, reporter, stop, restarted=args.restart)
