@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+from typing import NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -120,6 +121,17 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self.is_urgent = False
+        """Whether a signal unwinds the work instead of waiting to be asked for."""
+
+    @contextmanager
+    def urgently(self) -> Iterator[None]:
+        """Let a signal unwind what is done within: reading, which may wait for its input as long as it likes."""
+        self.is_urgent = True
+        try:
+            yield
+        finally:
+            self.is_urgent = False
 
     def __call__(self) -> bool:
         """Whether a signal has come."""
@@ -137,6 +149,8 @@ def stop_on_signals() -> Iterator[StopRequest]:
     request = StopRequest()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
+        if request.is_urgent:
+            _unwind(number)
         request.signal = number
         signal.signal(number, signal.SIG_DFL)
 
@@ -152,11 +166,14 @@ def stop_on_signals() -> Iterator[StopRequest]:
 def interrupt_on_sigterm() -> Iterator[None]:
     """Let SIGTERM unwind the work as Ctrl-C does, so that nothing half-written stays behind."""
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, on_signal)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: _unwind(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _unwind(number: int) -> NoReturn:
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)

@@ -94,17 +94,12 @@ def run(args: argparse.Namespace) -> int:
     keep_freed_memory()
     device = choose_device(args.device, args.precision)
     with stop_on_signals() as stop:
-        with reporter.task("reading") as task:
+        with reporter.task("reading") as task, stop.urgently():
 
             def on_lines(lines: int, share: float | None) -> None:
                 task.update(share, f"{lines:,} lines")
-                if stop():
-                    raise KeyboardInterrupt
 
-            try:
-                trainer, data = _prepare(args, settings, device, on_lines)
-            except KeyboardInterrupt:
-                return stop.exit_code
+            trainer, data = _prepare(args, settings, device, on_lines)
         _introduce(reporter, data)
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
 

@@ -130,7 +130,10 @@ def _run(
         counts.seconds = time.monotonic() - started
         progress(counts, chunk.share_read)
 
-    with contextlib.closing(read_ahead(encoded())) as chunks, write_behind(write_chunk) as hand_over:
+    with (
+        write_behind(write_chunk) as hand_over,
+        contextlib.closing(read_ahead(encoded(), while_waiting=hand_over.check)) as chunks,
+    ):
         for chunk, pairs in chunks:
             hand_over((chunk, scorer.score(pairs)))
     counts.lines_filtered_out = counts.lines_read - counts.lines_written

@@ -232,9 +232,17 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     folder.mkdir()
     output = folder / "table.gz"
     output.write_bytes(b"old")
-    # A shell that starts the tests in the background lets its children ignore SIGINT.
-    start = "import signal, sys; from phrasescore.cli import main; signal.signal(2, signal.default_int_handler); "
-    command = [sys.executable, "-c", start + "sys.exit(main())", "annotate", str(big), "-m", MODEL, "-o", str(output)]
+    command = [
+        sys.executable,
+        "-c",
+        WITH_SIGINT + "sys.exit(main())",
+        "annotate",
+        str(big),
+        "-m",
+        MODEL,
+        "-o",
+        str(output),
+    ]
     command += ["-q"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
     wait_for(folder / ".table.gz.tmp")
@@ -247,6 +255,46 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     done = run("annotate", mini_table, "-m", MODEL, "-o", output, "-q")
     assert done.returncode == 0
     assert {path.name for path in folder.iterdir()} == {"table.gz"}
+
+
+# A shell that starts the tests in the background lets its children ignore SIGINT.
+WITH_SIGINT = "import signal, sys; from phrasescore.cli import main; signal.signal(2, signal.default_int_handler); "
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", [f"annotate - -m {MODEL} -o", "train - -o", "lm train - -o"])
+def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, number: signal.Signals) -> None:
+    """Nothing stays of it."""
+    output = tmp_path / "out"
+    arguments = [sys.executable, "-c", WITH_SIGINT + "sys.exit(main())", *command.split(), str(output)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"the ||| le ||| 1\n")
+        process.stdin.flush()
+        wait_for(tmp_path / ".out.tmp" if command.startswith("annotate") else output / "training-state" / "lock")
+        time.sleep(0.5)
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_need_not_wait_for_input() -> None:
+    """Nothing can be written, and standard input has fallen silent."""
+    command = [sys.executable, "-m", "phrasescore", "annotate", "-", "-m", MODEL, "-q"]
+    with (
+        Path("/dev/full").open("wb") as full,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"the ||| le ||| 1\n" * 70_000)
+        process.stdin.flush()
+        assert process.wait(60) == 1
+        assert b"standard output: cannot be written" in process.stderr.read()
 
 
 @pytest.mark.parametrize("command", [f"annotate TABLE -m {MODEL} -q", "check TABLE -q"])

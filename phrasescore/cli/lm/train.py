@@ -63,10 +63,11 @@ def run(args: argparse.Namespace) -> int:
         NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
     )
     device = choose_device(args.device, args.precision)
-    trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
-    reporter.say(
-        f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; losses "
-        "are nats per word, ends of sentences included"
-    )
     with stop_on_signals() as stop:
+        with stop.urgently():
+            trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
+        reporter.say(
+            f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
+            "losses are nats per word, ends of sentences included"
+        )
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
