@@ -287,6 +287,17 @@ def sha256_of(path: Path) -> str:
         raise _unreadable(str(path), error) from error
 
 
+def sha256_of_input(path: str | Path) -> str | None:
+    """Return the SHA-256 of an input as it lies there, None of what can be read once only: standard input, a pipe.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    if str(path) == STANDARD_STREAM or (Path(path).exists() and not Path(path).is_file()):
+        return None
+    return sha256_of(Path(path))
+
+
 def read_lines(path: str | Path) -> Iterator[bytes]:
     """Yield the lines of a file, split on the line feed alone, without their ends."""
     with open_input(path) as source:

@@ -25,7 +25,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
-from phrasescore.training.run_folder import begin, fixed_values, run_folder
+from phrasescore.training.run_folder import begin, fixed_values, places, run_folder
 from phrasescore.training.task import Examples
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import split_words
@@ -178,19 +178,19 @@ def prepare(
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
         network.multiply_in(device.product_dtype)
         task = TextTask(network, settings.training, device, Ngrams(learnt, order), Ngrams(kept, order), other)
+        digests = {"text": _digest(sentences), "validation": None if others is None else _digest(others)}
         run = {
             **fixed_values(settings.model, settings.text, settings.training),
-            "text": _digest(sentences),
             "shortlist": vocabulary.digest(),
-            "held_out_sentences": held_out,
-            "validation": None if others is None else _digest(others),
+            **digests,
         }
         trainer = Trainer(folder, lock, task, settings.training, device, run)
         facts = {"lines": len(lines), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
 
         def describe() -> None:
-            provenance = {"text": str(text), **facts, **asdict(settings.training), "device": str(device)}
-            save_description(folder, settings.model, vocabulary, provenance)
+            files = places({"text": text, "validation": validation})
+            training = {**files, "digests": digests, **facts, **asdict(settings.training), "device": str(device)}
+            save_description(folder, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
 
         begin(trainer, describe, restart)
         return trainer, facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
-from phrasescore.training.run_folder import FolderLock, begin, fixed_values, run_folder
+from phrasescore.training.run_folder import FolderLock, begin, fixed_values, places, run_folder
 from phrasescore.training.sentences import SentenceTask
 
 AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask)
@@ -97,8 +97,9 @@ def prepare(
             other, validation_digest = _some_pairs(read, settings), read.digest
         network = _new_network(settings, data, device)
         task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
-        facts = {"table": data.digest, "validation": validation_digest}
-        return _set_up(task, folder, lock, settings, data, {"table": str(table)}, facts, restart), data
+        digests = {"table": data.digest, "validation": validation_digest}
+        files = {"table": table, "validation": validation}
+        return _set_up(task, folder, lock, settings, data, files, digests, restart), data
 
 
 def prepare_sentences(
@@ -156,9 +157,11 @@ def prepare_sentences(
         task = SentenceTask(
             network, settings.training, device, data.pairs, lines, kept, other, bleu, config.measured_loss
         )
-        files = {"source": str(text.source), "target": str(text.target), **asdict(config)}
-        facts = {"sentences": data.digest, "held_out_sentences": len(held_out), "validation": validation_digest}
-        return _set_up(task, folder, lock, settings, data, files, facts, restart), data
+        files = {"source": text.source, "target": text.target}
+        if validation is not None:
+            files |= {"validation_source": validation.source, "validation_target": validation.target}
+        digests = {"sentences": data.digest, "validation": validation_digest}
+        return _set_up(task, folder, lock, settings, data, files, digests, restart), data
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
@@ -179,8 +182,8 @@ def _set_up(
     lock: FolderLock,
     settings: Settings,
     data: PairData,
-    files: dict[str, Any],
-    facts: dict[str, Any],
+    files: Mapping[str, str | Path | None],
+    digests: dict[str, str | None],
     restart: bool,
 ) -> Trainer[AnyPairTask]:
     """Return a trainer at its start or where an earlier run stopped.
@@ -191,17 +194,21 @@ def _set_up(
         lock: keeps other runs out of it.
         settings: architecture, data, training.
         data: what was read.
-        files: what the model folder is to say of where it was read.
-        facts: what of the data must be the same when the run is resumed.
+        files: where it was read, by what it is.
+        digests: of the data, which must be the same when the run is resumed.
         restart: start over even if the folder holds a run.
     """
     vocabularies = data.source_vocabulary, data.target_vocabulary
-    run = {**settings.fixed(), **facts, "vocabularies": [words.digest() for words in vocabularies]}
+    run = {**settings.fixed(), **digests, "vocabularies": [words.digest() for words in vocabularies]}
     trainer = Trainer(folder, lock, task, settings.training, task.device, run)
 
     def describe() -> None:
-        provenance = {**files, **data.summary, **asdict(settings.training), "device": str(task.device)}
-        save_description(folder, settings.model, settings.data.direction, *vocabularies, provenance)
+        training = {**places(files), "digests": digests, **data.summary, **asdict(settings.training)}
+        sections: dict[str, Any] = {"data": asdict(settings.data)}
+        if settings.sentences is not None:
+            sections["sentences"] = asdict(settings.sentences)
+        sections["training"] = {**training, "device": str(task.device)}
+        save_description(folder, settings.model, settings.data.direction, *vocabularies, sections)
 
     begin(trainer, describe, restart)
     return trainer

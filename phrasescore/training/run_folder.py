@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from phrasescore.configuration import Section
 from phrasescore.errors import UserError
-from phrasescore.files import try_to_lock
+from phrasescore.files import STANDARD_STREAM, try_to_lock
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, network_kind
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT, read_progress
@@ -100,7 +100,7 @@ def begin(trainer: Trainer[Any], describe: Callable[[], None], restart: bool) ->
 
     Args:
         trainer: a trainer at its start.
-        describe: writes the description of a new model.
+        describe: writes the description of the model, which says how it is trained now.
         restart: start over even if the folder holds a run.
 
     Raises:
@@ -109,9 +109,19 @@ def begin(trainer: Trainer[Any], describe: Callable[[], None], restart: bool) ->
     if restart:
         (trainer.folder / TRAINING_STATE / CHECKPOINT).unlink(missing_ok=True)
         (trainer.folder / WEIGHTS).unlink(missing_ok=True)
-    if not trainer.resume():
-        describe()
+    is_resumed = trainer.resume()
+    describe()
+    if not is_resumed:
         trainer.save_checkpoint()
+
+
+def places(files: Mapping[str, str | Path | None]) -> dict[str, str | None]:
+    """Return where some files are found from any folder, for the description of a model; `-` stays what it is."""
+    return {name: None if path is None else _place(path) for name, path in files.items()}
+
+
+def _place(path: str | Path) -> str:
+    return STANDARD_STREAM if str(path) == STANDARD_STREAM else str(Path(path).resolve())
 
 
 def is_interrupted(folder: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -49,7 +50,9 @@ def test_the_whole_job(mini_table: Path, tmp_path: Path) -> None:
     checked = run("check", output, "--num-features", "5")
     assert checked.returncode == 0
     assert b"no problems" in checked.stdout
-    counts = json.loads(report.read_text())["counts"]
+    reported = json.loads(report.read_text())
+    assert reported["input_sha256"] == hashlib.sha256(mini_table.read_bytes()).hexdigest()
+    counts = reported["counts"]
     assert counts["lines_read"] == counts["lines_written"] == 19_385
     line = gzip.decompress(output.read_bytes()).splitlines()[7].split(b" ||| ")
     scored = run("score", "-m", model, "--precision", "fp32", stdin=line[0] + b"\t" + line[1] + b"\n")
@@ -88,6 +91,26 @@ def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tm
     assert scores[0] != scores[1]
     refused = run("annotate", small_table, *models[0], *models[2], "-o", tmp_path / "out.gz")
     assert f"{tmp_path}/other: knows other words than {tmp_path}/a;" in error_of(refused)
+
+
+def test_the_report_has_what_chose_the_lines(tmp_path: Path) -> None:
+    table, report = tmp_path / "table", tmp_path / "report.json"
+    table.write_bytes(b"the ||| le ||| 1 2.718\nthe ||| la ||| 1 2.718\n")
+    options: list[str | Path] = [
+        "--replace-last",
+        "2.718",
+        "--only-sources-in",
+        MINI / "test.en",
+        "--limit",
+        "1",
+        "--report",
+        report,
+    ]
+    assert run("annotate", "-", "-m", MODEL, *options, stdin=table.read_bytes()).returncode == 0
+    found = json.loads(report.read_bytes())
+    assert found["columns"]["replace_last"] == "2.718"
+    assert found["lines"] == {"only_sources_in": [str(MINI / "test.en")], "limit": 1, "on_error": "stop"}
+    assert found["input_sha256"] is None
 
 
 def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import math
@@ -91,8 +92,11 @@ def test_the_report_has_what_the_perplexities_rest_on(
 
 
 def test_a_report_without_a_backoff_model(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scores = score(capsys, MINI / "test.fr", "-m", folder, "--report", tmp_path / "report.json").splitlines()
+    text = tmp_path / "test.fr.gz"
+    text.write_bytes(gzip.compress(TEXT))
+    scores = score(capsys, text, "-m", folder, "--report", tmp_path / "report.json").splitlines()
     report = json.loads((tmp_path / "report.json").read_bytes())
+    assert report["text"]["sha256"] == hashlib.sha256(text.read_bytes()).hexdigest()
     assert len(scores) == report["text"]["sentences"]
     assert (report["backoff"], report["weight"], report["is_distribution"]) == (None, None, False)
     assert report["perplexity"]["backoff"] is report["perplexity"]["interpolation"] is None

@@ -127,7 +127,7 @@ def test_sentences_are_held_out_if_there_are_no_others(
     last = metrics(tmp_path / "run")[-1]
     assert last["validation"] is None
     assert last["held_out"]["teacher_forced_perplexity"] > 1
-    assert json.loads((tmp_path / "run/config.json").read_text())["training"]["min_count"] == 2
+    assert json.loads((tmp_path / "run/config.json").read_text())["sentences"]["min_count"] == 2
 
 
 def test_the_loss_is_the_mean_of_the_words(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -215,6 +216,28 @@ def test_who_asks_learns_whether_a_training_was_interrupted(
     train(small_table, folder, longer)
     shutil.rmtree(folder / "training-state")
     assert not is_interrupted(folder)
+
+
+def test_the_folder_says_how_and_on_what_it_was_trained(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def described(settings: Settings) -> dict[str, Any]:
+        trainer, data = prepare(small_table.name, Path("run"), settings, CPU, Path(small_table.name))
+        trainer.watcher = Watcher(should_stop=lambda: True)
+        trainer.train()
+        found: dict[str, Any] = json.loads(Path("run/config.json").read_bytes())
+        assert found["training"]["digests"]["table"] == data.digest
+        return found
+
+    found = described(tiny_settings)
+    assert found["data"] == json.loads(json.dumps(asdict(tiny_settings.data)))
+    assert found["training"]["table"] == found["training"]["validation"] == str(small_table)
+    assert found["training"]["digests"]["validation"] is not None
+    assert (found["training"]["epochs"], found["training"]["device"]) == (2, "cpu fp32")
+    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
+    assert described(longer)["training"]["epochs"] == 3
 
 
 def test_another_validation_table_does_not_resume(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:

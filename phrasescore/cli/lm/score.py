@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from phrasescore import __version__
 from phrasescore.cli.options import add_device_options, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines, require_writable, sha256_of, write_json
+from phrasescore.files import display_name, read_lines, require_writable, sha256_of, sha256_of_input, write_json
 from phrasescore.lm.perplexity import Scores, best_weight, interpolate, perplexity
 from phrasescore.words import split_words
 
@@ -86,8 +85,6 @@ class _Scored:
     """A text and what the models give to its words."""
 
     sentences: list[list[bytes]]
-    digest: str
-    """SHA-256 of the text."""
     network: list[Scores]
     backoff: list[Scores]
 
@@ -127,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         final = [interpolate(first, second, weight) for first, second in pairs]
     summary = _summarise(scorer, scored, None if weight is None else final)
     if args.report:
-        write_json(args.report, _make_report(args, scorer, scored, summary, weight))
+        write_json(args.report, _make_report(args, scorer, summary, weight))
     if args.summary:
         print(_as_text(scorer, summary, weight), end="")
     else:
@@ -154,16 +151,13 @@ def _learn_weight(scorer: NeuralLmScorer, text: Path) -> float:
 
 
 def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
-    digest, sentences = hashlib.sha256(), []
-    for line in read_lines(path):
-        digest.update(line + b"\n")
-        sentences.append(split_words(line))
+    sentences = [split_words(line) for line in read_lines(path)]
     if not sentences:
         raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
     network = scorer.word_log_probs(sentences)
     model = scorer.backoff
     backoff = [] if model is None else model.word_log_probs(sentences)
-    return _Scored(sentences, digest.hexdigest(), network, backoff)
+    return _Scored(sentences, network, backoff)
 
 
 def _summarise(scorer: NeuralLmScorer, scored: _Scored, interpolated: list[Scores] | None) -> _Summary:
@@ -201,9 +195,9 @@ def _as_text(scorer: NeuralLmScorer, summary: _Summary, weight: float | None) ->
 
 
 def _make_report(
-    args: argparse.Namespace, scorer: NeuralLmScorer, scored: _Scored, summary: _Summary, weight: float | None
+    args: argparse.Namespace, scorer: NeuralLmScorer, summary: _Summary, weight: float | None
 ) -> dict[str, Any]:
-    """Return the perplexities and what they rest on."""
+    """Return the perplexities and what they rest on; digests are those of files as they lie there."""
     import torch
 
     return {
@@ -213,14 +207,15 @@ def _make_report(
         "unnormalised": scorer.unnormalised,
         "text": {
             "path": str(args.text),
-            "sha256": scored.digest,
+            "sha256": sha256_of_input(args.text),
             "sentences": summary.sentences,
             "words": summary.words,
             "outside_shortlist": summary.outside_shortlist,
             "unknown_to_backoff": summary.unknown_to_backoff,
         },
         "weight": weight,
-        "weight_text": args.weight_text and {"path": str(args.weight_text), "sha256": sha256_of(args.weight_text)},
+        "weight_text": args.weight_text
+        and {"path": str(args.weight_text), "sha256": sha256_of_input(args.weight_text)},
         "perplexity": {
             "network": summary.network,
             "backoff": summary.backoff,
