@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import lzma
+import math
 import os
 import sys
 import zlib
@@ -250,9 +251,18 @@ def write_atomically(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
+def finite(value: Any) -> Any:
+    """Return a value for JSON, which has neither infinity nor NaN: None stands for them."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def to_json(value: Any) -> bytes:
-    """Return JSON for a file people read: indented, keys in the order given."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+    """Return JSON for a file people read: indented, keys in the order given; see `finite`."""
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str) + "\n"
     # A file's name that is no UTF-8 has lone surrogates, which become JSON's escapes.
     return text.encode(errors="backslashreplace")
 

@@ -66,6 +66,14 @@ def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
         sha256_of(tmp_path / "b")
 
 
+def test_json_has_no_infinity() -> None:
+    value = {"a": [1.5, float("inf")], "b": {"c": float("nan"), "d": (True, "inf")}}
+    assert json.loads(to_json(value), parse_constant=pytest.fail) == {
+        "a": [1.5, None],
+        "b": {"c": None, "d": [True, "inf"]},
+    }
+
+
 def test_json_is_readable_and_keeps_a_name_that_is_no_utf_8() -> None:
     value = {"text": "Été", "path": os.fsdecode(b"caf\xe9.gz")}
     assert to_json(value) == '{\n  "text": "Été",\n  "path": "caf\\udce9.gz"\n}\n'.encode()

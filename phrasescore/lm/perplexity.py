@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,15 @@ _CLOSE = 1e-6
 
 def perplexity(log_probs: Scores) -> float:
     """Return exp of the mean -ln p; as KenLM's `query` counts, if the ends of sentences are among them."""
-    return float(np.exp(-log_probs.mean()))
+    return perplexity_of_loss(-float(log_probs.mean()))
+
+
+def perplexity_of_loss(per_word: float) -> float:
+    """Return exp of a loss in nats per word, infinity where a double cannot hold it."""
+    try:
+        return math.exp(per_word)
+    except OverflowError:
+        return math.inf
 
 
 def interpolate(first: Scores, second: Scores, weight: float) -> Scores:

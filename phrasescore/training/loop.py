@@ -15,7 +15,7 @@ import torch
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
+from phrasescore.files import finite, write_atomically
 from phrasescore.model_folder import METRICS, TRAINING_STATE, save_weights
 from phrasescore.training.checkpoint import CHECKPOINT, Checkpoint, Progress
 from phrasescore.training.config import TrainingConfig
@@ -292,7 +292,7 @@ class Trainer(Generic[TaskT]):
         progress.loss_sum, progress.example_sum, progress.second_sum = 0.0, 0, 0.0
         self._loss_sum.zero_()
         with (self.folder / METRICS).open("a") as stream:
-            stream.write(json.dumps(evaluation.record(self.task.unit)) + "\n")
+            stream.write(json.dumps(finite(evaluation.record(self.task.unit))) + "\n")
         progress.seconds += time.monotonic() - started
         self.save_checkpoint()
         self.watcher.on_evaluation(evaluation)

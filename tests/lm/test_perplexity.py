@@ -36,3 +36,7 @@ def test_a_model_that_never_wins_gets_no_weight() -> None:
     good = np.log(np.full(50, 0.5))
     assert best_weight(good - 3, good) < 1e-4
     assert best_weight(good, good - 3) > 1 - 1e-4
+
+
+def test_a_perplexity_beyond_all_numbers_is_infinite() -> None:
+    assert perplexity(np.array([-1000.0, -500.0])) == np.inf

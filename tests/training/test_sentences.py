@@ -117,6 +117,17 @@ def test_the_measured_loss_chooses_the_weights(
     assert len(lowest) == 2
 
 
+def test_a_loss_beyond_any_perplexity_is_a_bad_one(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    """e^710 is no double."""
+    trainer, _ = prepare_sentences(texts[0], tmp_path / "run", settings(), CPU, texts[1])
+    with torch.no_grad():
+        trainer.task.network.softmax.words.bias[0] = 5000
+    trainer.train()
+    first = json.loads((tmp_path / "run" / METRICS).read_text().splitlines()[0], parse_constant=pytest.fail)
+    assert first["validation"]["teacher_forced_per_word"] > 710
+    assert first["validation"]["teacher_forced_perplexity"] is None
+
+
 def test_sentences_are_held_out_if_there_are_no_others(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
