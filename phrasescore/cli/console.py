@@ -14,7 +14,7 @@ from typing import NoReturn
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, is_out_of_memory
 from phrasescore.files import full_disk_told
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -41,8 +41,7 @@ def run_command(name: str, run: Callable[[], int]) -> int:
         print(f"{name}: {place}{error.strerror or error}", file=sys.stderr)
         return 1
     except (MemoryError, RuntimeError) as error:
-        # torch raises a RuntimeError when the memory of the machine or of the GPU runs out.
-        if isinstance(error, RuntimeError) and "memory" not in str(error):
+        if not is_out_of_memory(error):
             raise
         print(f"{name}: memory ran out; close other programs or give smaller sizes", file=sys.stderr)
         return 1
