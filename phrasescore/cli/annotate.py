@@ -178,8 +178,11 @@ def _summarise(reporter: Reporter, counts: Counts) -> None:
     )
     if counts.pairs_clipped:
         reporter.say(f"{counts.pairs_clipped:,} scores below the floor were clipped")
-    if counts.faulty_lines_kept:
-        reporter.say(f"{counts.faulty_lines_kept:,} faulty lines kept; the first: {counts.first_fault}")
+    if counts.faulty_lines:
+        reporter.say(
+            f"{counts.faulty_lines:,} faulty lines, {counts.faulty_lines_kept:,} of them kept; the first: "
+            f"{counts.first_fault}"
+        )
     for side, unknown, words in (
         ("source", counts.source_words_unknown, counts.source_words),
         ("target", counts.target_words_unknown, counts.target_words),

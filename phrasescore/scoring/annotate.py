@@ -50,6 +50,7 @@ class Counts:
     lines_read: int = 0
     lines_written: int = 0
     lines_filtered_out: int = 0
+    faulty_lines: int = 0
     faulty_lines_kept: int = 0
     pairs_clipped: int = 0
     """Scores below the floor."""
@@ -108,6 +109,7 @@ def _run(
     def encoded() -> Iterator[tuple[Chunk, EncodedPairs]]:
         for chunk in reader:
             counts.lines_read += chunk.lines_read
+            counts.faulty_lines += len(chunk.faulty)
             for faulty in chunk.faulty.values():
                 if faulty.fault.is_about_the_table:
                     raise reader.error(faulty.number, faulty.fault)

@@ -384,6 +384,13 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
     assert "is not JSON" in error_of(run(*arguments))
 
 
+def test_faulty_lines_are_told_of_whether_they_are_kept_or_not() -> None:
+    table = b"the ||| le ||| 1\nbroken\n"
+    options: list[str | Path] = ["--on-error", "keep", "--only-sources-in", MINI / "test.en"]
+    done = run("annotate", "-", "-m", MODEL, *options, stdin=table)
+    assert b"1 faulty lines, 0 of them kept; the first: standard input, line 2: has 1 field" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["annotate", "score"])
 def test_scores_that_are_no_numbers_are_one_sentence(tmp_path: Path, command: str) -> None:
     model, text = tmp_path / "model", tmp_path / "text"
