@@ -150,7 +150,8 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file that appears under its name only when it is complete.
 
     The data goes to the hidden `.NAME.tmp` in the same folder, is synced, then renamed over `path`, so a
-    reader sees the old file or the new one and never a part. The compression follows the suffix of `path`.
+    reader sees the old file or the new one and never a part. The compression follows the suffix of `path`, also
+    where that is a link to another name.
     A run that was killed leaves the hidden file, and the next one takes it over; a lock keeps two runs from
     writing at once. `-` is standard output, plain.
 
@@ -161,6 +162,8 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
         with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout:
             yield stdout
         return
+    # What the user calls the file, not what a link of that name leads to.
+    compression = _SUFFIXES.get(Path(path).suffix)
     # A link stays a link, and a device or a named pipe is written to, not replaced.
     path = Path(path).resolve()
     temporary = path.with_name(f".{path.name}.tmp")
@@ -180,7 +183,6 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             raise UserError(f"{path}: another run is writing this file; wait for it or choose another name")
         try:
             raw.truncate(0)
-            compression = _SUFFIXES.get(path.suffix)
             if compression is None:
                 yield raw
             else:

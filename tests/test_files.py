@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -54,6 +55,16 @@ def test_of_two_files_the_one_that_has_no_space_is_named(tmp_path: Path) -> None
     with pytest.raises(UserError, match=r"^/dev/full: cannot be written"):
         write()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_is_compressed_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "t.gz").symlink_to(tmp_path / "blob")
+    (tmp_path / "plain").symlink_to(tmp_path / "other.gz")
+    for name in ("t.gz", "plain"):
+        with open_output(tmp_path / name) as stream:
+            stream.write(b"text")
+    assert gzip.decompress((tmp_path / "blob").read_bytes()) == b"text"
+    assert (tmp_path / "other.gz").read_bytes() == b"text"
 
 
 def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
