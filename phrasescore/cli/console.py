@@ -80,7 +80,9 @@ class Task:
 
     def __init__(self, reporter: Reporter, title: str) -> None:
         self._reporter, self._title = reporter, title
-        self._started = self._last_line = time.monotonic()
+        self._last_line = time.monotonic()
+        self._first: tuple[float, float] | None = None
+        """When the share was known first, and what it was: a training that is resumed does not begin at zero."""
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -106,13 +108,20 @@ class Task:
         """Show the share that is done (None if unknown) and a few words."""
         self._bar.update(self._id, total=None if share is None else 1.0, completed=share or 0.0, text=text)
         now = time.monotonic()
+        if share is not None and self._first is None:
+            self._first = now, share
         if self._bar.disable and now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            done = ""
-            if share:
-                minutes_left = (now - self._started) * (1 - share) / share / 60
-                done = f"{share:.0%}, {minutes_left:.0f} min left, "
-            self._reporter.say(f"{self._title}: {done}{text}")
+            self._reporter.say(f"{self._title}: {self._done(now, share)}{text}")
+
+    def _done(self, now: float, share: float | None) -> str:
+        """Return the share that is done and the time that the rest takes, as far as they are known."""
+        if not share or self._first is None:
+            return ""
+        started, before = self._first
+        if share <= before:
+            return f"{share:.0%}, "
+        return f"{share:.0%}, {(now - started) * (1 - share) / (share - before) / 60:.0f} min left, "
 
 
 class StopRequest:
