@@ -119,10 +119,7 @@ def run(args: argparse.Namespace) -> int:
 
             output = None if args.dry_run else args.output
             counts = annotate(reader, output, scorer, columns, sources, on_chunk)
-        if counts.lines_read:
-            _summarise(reporter, counts)
-        else:
-            reporter.say(f"{display_name(args.table)}: has no line; check that it is the table meant")
+        _summarise(reporter, counts)
         if args.report:
             write_json(args.report, make_report(args, digest, scorer, counts))
     return 0

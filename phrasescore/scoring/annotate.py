@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.files import open_output
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, open_output
 from phrasescore.pairs import orient
 from phrasescore.scoring.background import read_ahead, write_behind
 from phrasescore.scoring.columns import count_column, score_column
@@ -86,8 +87,8 @@ def annotate(
         progress: called after each chunk with the counts so far and the share of the input read.
 
     Raises:
-        UserError: the table is faulty or cannot be read, the network is damaged, or the output cannot be written;
-            then there is no output, and an old one is as it was.
+        UserError: the table is empty, faulty or cannot be read, the network is damaged, or the output cannot be
+            written; then there is no output, and an old one is as it was.
     """
     if output is None:
         return _run(reader, lambda lines: None, scorer, columns, only_sources, progress)
@@ -138,6 +139,9 @@ def _run(
     ):
         for chunk, pairs in chunks:
             hand_over((chunk, scorer.score(pairs)))
+    if not counts.lines_read:
+        # As the output of a command that failed is: it is not to take the place of a good table.
+        raise UserError(f"{display_name(reader.path)}: has no line; check that it is the table meant")
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.columns_before = reader.columns
     if reader.columns is not None:

@@ -120,10 +120,21 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out.gz").exists()
 
 
-def test_a_table_without_a_line_is_told_of() -> None:
-    done = run("annotate", "-", "-m", MODEL, stdin=b"")
-    assert done.returncode == 0
-    assert done.stderr.endswith(b"standard input: has no line; check that it is the table meant\n")
+def test_a_table_without_a_line_does_not_replace_a_good_one(tmp_path: Path) -> None:
+    """What stands before in the pipe may have failed."""
+    output = tmp_path / "out"
+    output.write_bytes(b"good")
+    message = "standard input: has no line; check that it is the table meant"
+    assert message in error_of(run("annotate", "-", "-m", MODEL, "-o", output, stdin=b""))
+    assert output.read_bytes() == b"good"
+    checked = run("check", "-", stdin=b"")
+    assert checked.stdout.endswith(b"note: the table is empty\nno problems, for there are no lines\n")
+
+
+def test_a_verdict_is_about_the_lines_that_were_read(small_table: Path) -> None:
+    part, whole = (run("check", small_table, "--limit", limit).stdout for limit in ("2", "1000"))
+    assert part.endswith(b"no problems in the first 2 lines\n")
+    assert whole.endswith(b"no problems: Moses would load this table\n")
 
 
 def test_a_full_standard_output_is_named() -> None:

@@ -164,17 +164,21 @@ def test_links_stay_links_and_devices_are_not_replaced(small_table: Path, tmp_pa
     assert pipe.is_fifo()
 
 
-@pytest.mark.parametrize("content", [b"", b"the ||| le ||| 1"])
-def test_tables_of_no_line_and_of_one(tmp_path: Path, content: bytes) -> None:
+def test_tables_of_no_line_and_of_one(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
-    path.write_bytes(content)
+    path.write_bytes(b"the ||| le ||| 1")
     counts = annotate(TableReader(path), output, SCORER, PLAIN)
-    assert counts.lines_written == len(output.read_bytes().splitlines()) == bool(content)
+    assert counts.lines_written == len(output.read_bytes().splitlines()) == 1
+    path.write_bytes(b"")
+    with pytest.raises(UserError, match="table: has no line"):
+        annotate(TableReader(path), output, SCORER, PLAIN)
+    assert len(output.read_bytes().splitlines()) == 1
 
 
 @given(
     st.lists(
         st.tuples(st.sampled_from([b"the dog", b"a", b"\xc2\xa0"]), st.binary(max_size=5), st.integers(0, 1)),
+        min_size=1,
         max_size=20,
     )
 )
