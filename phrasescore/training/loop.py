@@ -245,7 +245,8 @@ class Trainer(Generic[TaskT]):
         with self.device.products():
             loss = self.task.loss(examples)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip, foreach=True)
+            if self.config.clip:
+                torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip, foreach=True)
             self.optimiser.step()
         self._loss_sum += loss.detach().double() * len(examples)
         return spent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,7 +93,9 @@ def prepare(
         other, validation_digest = None, None
         if validation is not None:
             vocabularies = data.source_vocabulary, data.target_vocabulary
-            read = read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress)
+            # A loss counts each pair once, so that the table need not have counts.
+            unweighted = replace(settings.data, weight_by_count=False)
+            read = read_table(validation, folder / TRAINING_STATE, unweighted, vocabularies, progress)
             other, validation_digest = _some_pairs(read, settings), read.digest
         network = _new_network(settings, data, device)
         task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)

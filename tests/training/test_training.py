@@ -338,6 +338,24 @@ def test_adadelta_is_the_paper_s() -> None:
         assert layer.weight.item() == pytest.approx(w, rel=1e-5)
 
 
+def test_no_clipping_leaves_the_gradient(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    found = []
+    for clip in (0.0, 1e9):
+        settings = replace(tiny_settings, training=replace(tiny_settings.training, clip=clip))
+        train(small_table, tmp_path / str(clip), settings, stop_after=3)
+        found.append((tmp_path / str(clip) / WEIGHTS).read_bytes())
+    assert found[0] == found[1]
+
+
+def test_weights_by_count_need_no_counts_of_the_validation_table(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    (tmp_path / "other").write_bytes(b"the ||| le ||| 1\n")
+    settings = replace(tiny_settings, data=DataConfig(weight_by_count=True))
+    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=tmp_path / "other")
+    assert trainer.task.validation_loss() is not None
+
+
 def toy_table(path: Path, reverse: bool) -> Path:
     """Random strings over a small alphabet and their copies, forwards or backwards."""
     random.seed(4)
