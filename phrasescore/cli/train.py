@@ -15,7 +15,7 @@ from phrasescore.cli.options import (
     given_options,
     path_or_standard_stream,
 )
-from phrasescore.cli.training import add_training_options, read_settings, run_trainer
+from phrasescore.cli.training import add_training_options, check_nothing_is_held_out, read_settings, run_trainer
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
 from phrasescore.nn.config import ModelConfig
@@ -118,6 +118,8 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--validation-source and --validation-target: are the two sides of one text; give both")
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
+    if args.validation_source is not None:
+        check_nothing_is_held_out(args, "--validation-source")
     if args.table is not None:
         wrong = [name for name in ("validation_source", *given_options(args, SentenceConfig)) if getattr(args, name)]
         if wrong:
@@ -133,7 +135,8 @@ def settings_of(args: argparse.Namespace) -> Settings:
     from phrasescore.training.run import Settings
 
     default = DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET
-    values = read_settings(args, _SECTIONS, _PRESETS[args.preset or default])
+    refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
+    values = read_settings(args, _SECTIONS, _PRESETS[args.preset or default], refused)
     return Settings(
         ModelConfig(**values["model"]),
         DataConfig(**values["data"]),

@@ -148,6 +148,12 @@ def test_wrong_usage_is_exit_code_2(arguments: str, message: str, capsys: pytest
     assert message in capsys.readouterr().err
 
 
+def test_nothing_is_held_out_beside_a_validation_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--validation", str(MINI / "dev.fr"), "--held-out", "0.1"]
+    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), *options]) == 2
+    assert "--held-out: does nothing with --validation, in whose place sentences are held" in capsys.readouterr().err
+
+
 def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["lm", "train", "--help"])
