@@ -37,6 +37,8 @@ _DATA = {
 """What of a run is kept as a digest, which says nothing to a reader, in words."""
 _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
+_SAVE_SECONDS = 600.0
+"""Seconds after which the state is saved without an evaluation: what a kill can cost."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class Trainer(Generic[TaskT]):
         self.watcher = Watcher()
         self.optimiser = make_optimiser(self.network, config)
         self.progress = Progress()
+        self._saved_at = time.monotonic()
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device.torch_device)
 
     @property
@@ -143,6 +146,8 @@ class Trainer(Generic[TaskT]):
         self.progress = checkpoint.progress
         self._loss_sum.fill_(self.progress.loss_sum)
         self._forget_later_metrics()
+        if self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
+            save_weights(self.folder, self.network)
         return True
 
     def train(self) -> Progress:
@@ -166,6 +171,9 @@ class Trainer(Generic[TaskT]):
                 self._timed_update(examples)
                 if self._is_due():
                     self._evaluate_and_save()
+                elif time.monotonic() - self._saved_at >= _SAVE_SECONDS:
+                    self._check_loss()
+                    self.save_checkpoint()
                 if self._reason_to_end() is not None:
                     break
                 if self.watcher.should_stop():
@@ -276,7 +284,6 @@ class Trainer(Generic[TaskT]):
         self._check_loss(loss)
         best = progress.best_loss is None or loss < progress.best_loss
         if best:
-            save_weights(self.folder, self.network)
             progress.best_loss, progress.best_update = loss, progress.update
         progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
         evaluation = Evaluation(
@@ -295,11 +302,15 @@ class Trainer(Generic[TaskT]):
         with (self.folder / METRICS).open("a") as stream:
             stream.write(json.dumps(finite(evaluation.record(self.task.unit))) + "\n")
         progress.seconds += time.monotonic() - started
+        # In this order: who resumes after a kill in between finds the weights in the checkpoint.
         self.save_checkpoint()
+        if best:
+            save_weights(self.folder, self.network)
         self.watcher.on_evaluation(evaluation)
 
     def save_checkpoint(self) -> None:
         """Write the state of the run."""
+        self._saved_at = time.monotonic()
         Checkpoint.capture(self.network, self.optimiser, self.progress, self.run).save(self._checkpoint_path)
 
     def _forget_later_metrics(self) -> None:

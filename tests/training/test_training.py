@@ -23,6 +23,7 @@ from phrasescore.model_folder import METRICS, WEIGHTS, load_model
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
+from phrasescore.training import loop
 from phrasescore.training.checkpoint import Progress
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.evaluation import PairLoss
@@ -91,6 +92,53 @@ def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: P
     assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
     assert not list((tmp_path / "killed").rglob("*.ids"))
+
+
+class KilledError(Exception):
+    """Stands for a kill, which no handler sees."""
+
+
+def killing(*arguments: object) -> None:
+    raise KilledError
+
+
+def test_the_state_is_saved_between_evaluations(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = replace(tiny_settings.training, evaluate_every=0)
+    settings = replace(tiny_settings, training=training)
+    train(small_table, tmp_path / "whole", settings)
+    trainer, _ = prepare(small_table, tmp_path / "killed", settings, CPU)
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "_SAVE_SECONDS", 0.0)
+        patched.setattr(trainer, "_evaluate_and_save", killing)
+        with pytest.raises(KilledError):
+            trainer.train()
+    resumed = prepare(small_table, tmp_path / "killed", settings, CPU)[0]
+    assert resumed.progress.update == trainer.task.batches_per_pass - 1
+    resumed.train()
+    assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("place", ["save_weights", "save_checkpoint"])
+def test_a_kill_does_not_part_the_weights_from_what_is_known_of_them(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Between the two files that the evaluation after update 20 writes; a stop shows what is there."""
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == 15)
+    trainer.train()
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    with monkeypatch.context() as patched:
+        patched.setattr(loop if place == "save_weights" else trainer, place, killing)
+        with pytest.raises(KilledError):
+            trainer.train()
+    assert trainer.progress.best_update == 20
+    resumed, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    assert resumed.progress.best_update == (20 if place == "save_weights" else 10)
+    train(small_table, tmp_path / "other", tiny_settings, stop_after=resumed.progress.best_update)
+    assert (tmp_path / "run" / WEIGHTS).read_bytes() == (tmp_path / "other" / WEIGHTS).read_bytes()
 
 
 def test_other_settings_or_data_do_not_resume(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
