@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,10 +15,8 @@ from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
-from phrasescore.nn.attention import ATTENTIONS
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.units import UNITS
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
 from phrasescore.training.batches import split_held_out
@@ -31,6 +30,8 @@ from phrasescore.training.sentences import SentenceTask
 
 AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask)
 ReadingProgress = Callable[[int, float | None], None]
+
+_FEW_WORDS = 3
 
 
 @dataclass(frozen=True)
@@ -48,17 +49,16 @@ class Settings:
         sentences = [] if self.sentences is None else [self.sentences]
         return fixed_values(self.model, self.data, self.training, *sentences)
 
-    def check_names(self) -> None:
-        """Check that what is chosen by name exists.
+    def check(self) -> None:
+        """Check, before anything is read, that what is chosen by name exists and that the network's forms go together.
 
         Raises:
-            UserError: something does not; the nearest name is suggested.
+            UserError: something does not exist (the nearest name is suggested), or two forms do not go together.
         """
-        UNITS[self.model.encoder_unit]
-        UNITS[self.model.decoder_unit]
-        if self.model.has_attention:
-            ATTENTIONS[self.model.attention]
         OPTIMISERS[self.training.optimiser]
+        # What a plugin does may need numbers, which this network does not have: only building the real one tells.
+        with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
+            EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS)
 
 
 def prepare(
@@ -84,7 +84,7 @@ def prepare(
     Raises:
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
-    settings.check_names()
+    settings.check()
     with run_folder(folder, restart, KIND) as lock:
         data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
@@ -128,7 +128,7 @@ def prepare_sentences(
         UsageError: settings do not go together.
         UserError: the text is faulty, or the folder holds something else or a run with other settings.
     """
-    settings.check_names()
+    settings.check()
     config = settings.sentences or SentenceConfig()
     if config.bleu_sentences:
         if validation is None:

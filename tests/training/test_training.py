@@ -318,6 +318,24 @@ def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: P
     assert trainer.network.decoder.embedding is trainer.network.encoder.embedding  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_feeding": True}, "input feeding gives h~"),
+        ({"attention": "dot", "directions": "both"}, "attention `dot` compares states"),
+        ({"share_units": True}, "shared units must be the same"),
+        ({"encoder_unit": "gruu"}, "there is no unit `gruu`; did you mean"),
+    ],
+)
+def test_forms_that_do_not_go_together_are_told_of_before_the_reading(
+    tmp_path: Path, tiny_settings: Settings, changes: dict[str, Any], message: str
+) -> None:
+    settings = replace(tiny_settings, model=replace(tiny_settings.model, **changes))
+    with pytest.raises(UserError, match=message):
+        prepare(tmp_path / "nowhere.gz", tmp_path / "run", settings, CPU)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_faulty_table_does_not_cost_the_old_model(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     train(small_table, tmp_path / "run", tiny_settings)
     (tmp_path / "faulty").write_bytes(b"broken\n")
