@@ -22,7 +22,7 @@ from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.training.config import TrainingConfig
-from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS, SENTENCE_PRESETS
+from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -35,7 +35,6 @@ _SECTIONS: dict[str, type[Section]] = {
     "sentences": SentenceConfig,
     "training": TrainingConfig,
 }
-_PRESETS = PRESETS | SENTENCE_PRESETS
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -53,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--preset",
-        choices=_PRESETS,
+        choices=PRESETS,
         help="cho2014: the paper's settings; base: an hour on a GPU; small: 15 minutes on two CPU cores; plain: "
         "a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
         f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET})",
@@ -136,7 +135,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
 
     default = DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET
     refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
-    values = read_settings(args, _SECTIONS, _PRESETS[args.preset or default], refused)
+    values = read_settings(args, _SECTIONS, PRESETS[args.preset or default], refused)
     return Settings(
         ModelConfig(**values["model"]),
         DataConfig(**values["data"]),
