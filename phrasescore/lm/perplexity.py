@@ -13,13 +13,11 @@ _STEPS = 200
 _CLOSE = 1e-6
 
 
-def perplexity(log_probs: Scores) -> float:
-    """Return exp of the mean -ln p; as KenLM's `query` counts, if the ends of sentences are among them."""
-    return perplexity_of_loss(-float(log_probs.mean()))
+def perplexity(per_word: float) -> float:
+    """Return exp of a loss, the mean -ln p of words in nats; infinity where a double cannot hold it.
 
-
-def perplexity_of_loss(per_word: float) -> float:
-    """Return exp of a loss in nats per word, infinity where a double cannot hold it."""
+    It is as KenLM's `query` counts, if the ends of sentences are among the words.
+    """
     try:
         return math.exp(per_word)
     except OverflowError:

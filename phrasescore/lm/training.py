@@ -20,7 +20,7 @@ from phrasescore.files import display_name, read_lines
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
-from phrasescore.lm.perplexity import perplexity_of_loss
+from phrasescore.lm.perplexity import perplexity
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
@@ -60,7 +60,7 @@ class TextLoss:
         return self.per_word
 
     def __str__(self) -> str:
-        return f"perplexity {perplexity_of_loss(self.per_word):.2f}"
+        return f"perplexity {perplexity(self.per_word):.2f}"
 
 
 @dataclass(frozen=True)

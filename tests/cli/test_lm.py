@@ -60,6 +60,22 @@ def test_scores_and_their_summary(folder: Path, capsys: pytest.CaptureFixture[st
     assert raw["perplexity of the back-off model"] == summary["perplexity of the back-off model"]
 
 
+def test_a_text_may_be_scored_in_parts(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--interpolate", "auto", "--weight-text")
+    found = []
+    for size in (10_000, 7):
+        monkeypatch.setattr("phrasescore.cli.lm.score._SENTENCES_AT_ONCE", size)
+        scores = score(capsys, *arguments, MINI / "dev.fr", "--report", tmp_path / "report.json").split()
+        report = json.loads((tmp_path / "report.json").read_bytes())
+        found.append(([float(text) for text in scores], report["perplexity"], report["text"]))
+    (whole, perplexities, text), (parts, others, same) = found
+    assert parts == pytest.approx(whole, abs=1e-4)
+    assert others == pytest.approx(perplexities, rel=1e-5)
+    assert same == text
+
+
 def test_interpolation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The weight found on one text is near the best on another of its kind."""
     arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--summary", "--interpolate")
