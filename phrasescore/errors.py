@@ -19,6 +19,16 @@ class UsageError(UserError):
     """Options that do not go together, or a missing one that others call for; the exit code is 2."""
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the memory of the machine or of a GPU ran out."""
+    # Named, for PyTorch need not be loaded; its allocator of the machine's memory has no error of its own.
+    return (
+        isinstance(error, MemoryError)
+        or any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__)
+        or (isinstance(error, RuntimeError) and "DefaultCPUAllocator: can't allocate memory" in str(error))
+    )
+
+
 @contextmanager
 def naming(names: Mapping[Path, Path]) -> Iterator[None]:
     """Let messages about files name others, those that the user knows."""

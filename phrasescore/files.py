@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import lzma
+import math
 import os
 import sys
 import zlib
@@ -149,7 +150,8 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file that appears under its name only when it is complete.
 
     The data goes to the hidden `.NAME.tmp` in the same folder, is synced, then renamed over `path`, so a
-    reader sees the old file or the new one and never a part. The compression follows the suffix of `path`.
+    reader sees the old file or the new one and never a part. The compression follows the suffix of `path`, also
+    where that is a link to another name.
     A run that was killed leaves the hidden file, and the next one takes it over; a lock keeps two runs from
     writing at once. `-` is standard output, plain.
 
@@ -160,6 +162,8 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
         with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout:
             yield stdout
         return
+    # What the user calls the file, not what a link of that name leads to.
+    compression = _SUFFIXES.get(Path(path).suffix)
     # A link stays a link, and a device or a named pipe is written to, not replaced.
     path = Path(path).resolve()
     temporary = path.with_name(f".{path.name}.tmp")
@@ -179,7 +183,6 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             raise UserError(f"{path}: another run is writing this file; wait for it or choose another name")
         try:
             raw.truncate(0)
-            compression = _SUFFIXES.get(path.suffix)
             if compression is None:
                 yield raw
             else:
@@ -228,8 +231,8 @@ def require_writable(*paths: str | Path | None) -> None:
             raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
 
 
-def try_to_lock(file: IO[bytes]) -> bool:
-    """Lock an open file until it is closed; return whether nobody else holds it."""
+def try_to_lock(file: IO[bytes] | int) -> bool:
+    """Lock an open file, or its descriptor, until it is closed; return whether nobody else holds it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -250,9 +253,18 @@ def write_atomically(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
+def finite(value: Any) -> Any:
+    """Return a value for JSON, which has neither infinity nor NaN: None stands for them."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def to_json(value: Any) -> bytes:
-    """Return JSON for a file people read: indented, keys in the order given."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+    """Return JSON for a file people read: indented, keys in the order given; see `finite`."""
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str) + "\n"
     # A file's name that is no UTF-8 has lone surrogates, which become JSON's escapes.
     return text.encode(errors="backslashreplace")
 
@@ -285,6 +297,17 @@ def sha256_of(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise _unreadable(str(path), error) from error
+
+
+def sha256_of_input(path: str | Path) -> str | None:
+    """Return the SHA-256 of an input as it lies there, None of what can be read once only: standard input, a pipe.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    if str(path) == STANDARD_STREAM or (Path(path).exists() and not Path(path).is_file()):
+        return None
+    return sha256_of(Path(path))
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:

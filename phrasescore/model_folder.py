@@ -1,6 +1,7 @@
 """A trained network as a folder: configuration, weights, vocabularies. No pickle, nothing executable.
 
-config.json            kind, architecture, direction, sizes, versions, plugins, hashes of the vocabularies
+config.json            kind, architecture, direction, sizes, all settings, where the data was and its digests, versions,
+                       plugins, hashes of the vocabularies; of a resumed run as it was resumed last
 weights.safetensors    the weights with the lowest loss on the validation table, or on held-out pairs
 vocab.source.txt       words of the network's input, one a line, the line number is the id
 vocab.target.txt       words of its output
@@ -63,11 +64,11 @@ def save_description(
     direction: Direction,
     source: Vocabulary,
     target: Vocabulary,
-    provenance: dict[str, Any],
+    sections: dict[str, Any],
 ) -> None:
     """Write everything but the weights; the folder must exist.
 
-    `provenance` says what the network was trained on and how.
+    `sections` say what the network was trained on and how.
     """
     source.save(folder / SOURCE_VOCABULARY)
     target.save(folder / TARGET_VOCABULARY)
@@ -76,7 +77,7 @@ def save_description(
         "direction": direction,
         "source_vocabulary": describe_vocabulary(source),
         "target_vocabulary": describe_vocabulary(target),
-        "training": provenance,
+        **sections,
     }
     write_description(folder, KIND, facts)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, is_out_of_memory
 from phrasescore.files import read_bytes
 
 _loaded: dict[Path, str] = {}
@@ -69,9 +69,11 @@ def plugins_blamed() -> Iterator[None]:
     """
     try:
         yield
-    except (UserError, OSError, MemoryError):
+    except (UserError, OSError):
         raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if Path(frame.filename) in _loaded:
                 place = f"{frame.filename}: line {frame.lineno}"

@@ -9,10 +9,16 @@ from phrasescore.configuration import Section, check_values, read_toml
 from phrasescore.errors import UserError
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
+from phrasescore.sentences import SentenceConfig
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.presets import PRESETS
 
-SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
+SECTIONS: dict[str, type[Section]] = {
+    "model": ModelConfig,
+    "data": DataConfig,
+    "sentences": SentenceConfig,
+    "training": TrainingConfig,
+}
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -56,6 +57,16 @@ def test_of_two_files_the_one_that_has_no_space_is_named(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_link_is_compressed_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "t.gz").symlink_to(tmp_path / "blob")
+    (tmp_path / "plain").symlink_to(tmp_path / "other.gz")
+    for name in ("t.gz", "plain"):
+        with open_output(tmp_path / name) as stream:
+            stream.write(b"text")
+    assert gzip.decompress((tmp_path / "blob").read_bytes()) == b"text"
+    assert (tmp_path / "other.gz").read_bytes() == b"text"
+
+
 def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     # NIST's example, FIPS 180-2.
@@ -64,6 +75,14 @@ def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
         UserError, match=r"b: cannot be read \(No such file or directory\); check the path and its rights"
     ):
         sha256_of(tmp_path / "b")
+
+
+def test_json_has_no_infinity() -> None:
+    value = {"a": [1.5, float("inf")], "b": {"c": float("nan"), "d": (True, "inf")}}
+    assert json.loads(to_json(value), parse_constant=pytest.fail) == {
+        "a": [1.5, None],
+        "b": {"c": None, "d": [True, "inf"]},
+    }
 
 
 def test_json_is_readable_and_keeps_a_name_that_is_no_utf_8() -> None:

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from phrasescore.cli import main
+from phrasescore.plugins import load_plugins, plugins_blamed
 from tests.cli.test_cli import ENVIRONMENT
 from tests.conftest import MINI
 
@@ -103,6 +105,16 @@ def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path
     )
     assert message.startswith(f"phrasescore train: {plugin}: line {line}: fails with RuntimeError: The size of tensor")
     assert "\n" not in message
+
+
+def test_a_plugin_is_not_blamed_for_memory_that_runs_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phrasescore.plugins._loaded", {})
+    plugin = tmp_path / "greedy.py"
+    plugin.write_text("import torch\n\n\ndef work():\n    raise torch.OutOfMemoryError('CUDA out of memory')\n")
+    load_plugins([plugin])
+    module = next(module for name, module in sys.modules.items() if name.startswith("phrasescore_plugin_greedy_"))
+    with pytest.raises(torch.OutOfMemoryError), plugins_blamed():
+        module.work()
 
 
 def test_a_plugin_is_a_python_file(small_table: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import _SECTIONS as SECTIONS
-from phrasescore.training.presets import PRESETS, SENTENCE_PRESETS
+from phrasescore.training.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -80,10 +80,9 @@ def test_options_in_the_text_exist(command: str) -> None:
 
 
 def test_every_preset_is_described() -> None:
-    presets = [*PRESETS, *SENTENCE_PRESETS]
-    for preset in presets:
+    for preset in PRESETS:
         assert f"| `{preset}`" in COMMANDS
-    assert f"[--preset {'|'.join(presets)}]" in COMMANDS
+    assert f"[--preset {'|'.join(PRESETS)}]" in COMMANDS
 
 
 def test_every_section_of_settings_is_described() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from phrasescore.analysis.loaded_table import table_probability
 from phrasescore.pairs import Direction, orient
 from phrasescore.table.entry import Counted
 from phrasescore.table.reader import TableReader
+
+_Input = tuple[float, int, bytes]
+"""How often an input occurs, a hash that puts equally frequent ones in an order of no meaning, the input."""
 
 
 class Candidate(NamedTuple):
@@ -35,7 +38,7 @@ def look_up(
     candidates: list[Candidate] = []
     side: Counted = "source" if direction == "target-given-source" else "target"
 
-    def inputs() -> Iterator[tuple[float, int, bytes]]:
+    def inputs() -> Iterator[_Input]:
         previous = None
         for chunk in reader:
             for entry in chunk.entries:
@@ -46,6 +49,21 @@ def look_up(
                     yield entry.occurrences(side) or 0.0, zlib.crc32(input_), input_
                 previous = input_
 
-    # A table is grouped by source, so as inputs targets come again and again; those that meet in the heap are merged.
-    frequent = heapq.nlargest(others, inputs())
-    return candidates, list(dict.fromkeys(phrase for _, _, phrase in frequent))
+    return candidates, [phrase for _, _, phrase in _largest(others, inputs())]
+
+
+def _largest(number: int, items: Iterable[_Input]) -> list[_Input]:
+    """Return so many of the largest distinct items, the largest first."""
+    heap: list[_Input] = []
+    # A table is grouped by source, so as inputs targets come again and again.
+    inside: set[_Input] = set()
+    for item in items:
+        if item in inside:
+            continue
+        if len(heap) < number:
+            heapq.heappush(heap, item)
+            inside.add(item)
+        elif item > heap[0]:
+            inside.remove(heapq.heapreplace(heap, item))
+            inside.add(item)
+    return sorted(heap, reverse=True)

@@ -19,7 +19,7 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError
-from phrasescore.files import STANDARD_STREAM, display_name, require_writable, write_json
+from phrasescore.files import STANDARD_STREAM, display_name, require_writable, sha256_of_input, write_json
 from phrasescore.scoring.columns import FLOOR
 from phrasescore.table.reader import TableReader
 from phrasescore.table.sources import phrases_in_texts
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.engine import Scorer
 
-REPORT_SCHEMA = 2
+REPORT_SCHEMA = 3
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -104,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     _keep_the_table(args)
     columns = Columns(args.per_word, args.unknown_words, args.replace_last)
     with interrupt_on_sigterm():
+        # Before the output may take the place of the table.
+        digest = sha256_of_input(args.table) if args.report else None
         scorer = load_scorer(args, args.direction)
         sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
         models = ", ".join(map(str, args.models))
@@ -117,12 +119,9 @@ def run(args: argparse.Namespace) -> int:
 
             output = None if args.dry_run else args.output
             counts = annotate(reader, output, scorer, columns, sources, on_chunk)
-        if counts.lines_read:
-            _summarise(reporter, counts)
-        else:
-            reporter.say(f"{display_name(args.table)}: has no line; check that it is the table meant")
+        _summarise(reporter, counts)
         if args.report:
-            write_json(args.report, make_report(args, scorer, counts))
+            write_json(args.report, make_report(args, digest, scorer, counts))
     return 0
 
 
@@ -139,19 +138,30 @@ def _keep_the_table(args: argparse.Namespace) -> None:
         raise UsageError(f"{args.output}: would lose the lines that {dropping} leaves out; give another file by -o")
 
 
-def make_report(args: argparse.Namespace, scorer: Scorer, counts: Counts) -> dict[str, Any]:
-    """Return the counts and where the numbers come from."""
+def make_report(args: argparse.Namespace, digest: str | None, scorer: Scorer, counts: Counts) -> dict[str, Any]:
+    """Return the counts and where the numbers come from; the digest is that of the table."""
     import torch
 
     return {
         "schema": REPORT_SCHEMA,
         "input": str(args.table),
+        "input_sha256": digest,
         "output": None if args.dry_run else str(args.output),
         "models": [
             {"folder": str(model.folder), "weights_sha256": model.weights_digest, "direction": model.direction}
             for model in scorer.models
         ],
-        "columns": {"per_word": args.per_word, "unknown_words": args.unknown_words, "floor": FLOOR},
+        "columns": {
+            "per_word": args.per_word,
+            "unknown_words": args.unknown_words,
+            "replace_last": args.replace_last,
+            "floor": FLOOR,
+        },
+        "lines": {
+            "only_sources_in": args.only_sources_in and [str(path) for path in args.only_sources_in],
+            "limit": args.limit,
+            "on_error": args.on_error,
+        },
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
         "counts": asdict(counts),
         "versions": {"phrasescore": __version__, "torch": torch.__version__},
@@ -165,8 +175,11 @@ def _summarise(reporter: Reporter, counts: Counts) -> None:
     )
     if counts.pairs_clipped:
         reporter.say(f"{counts.pairs_clipped:,} scores below the floor were clipped")
-    if counts.faulty_lines_kept:
-        reporter.say(f"{counts.faulty_lines_kept:,} faulty lines kept; the first: {counts.first_fault}")
+    if counts.faulty_lines:
+        reporter.say(
+            f"{counts.faulty_lines:,} faulty lines, {counts.faulty_lines_kept:,} of them kept; the first: "
+            f"{counts.first_fault}"
+        )
     for side, unknown, words in (
         ("source", counts.source_words_unknown, counts.source_words),
         ("target", counts.target_words_unknown, counts.target_words),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
+from phrasescore.files import finite
 from phrasescore.table.check import TableReport, check_table
 
 _PROBLEMS_SHOWN = 20
@@ -47,18 +47,16 @@ def run(args: argparse.Namespace) -> int:
             limit=args.limit,
             progress=lambda lines, share: task.update(share, f"{lines:,} lines"),
         )
-    print(json.dumps(_as_json(report), indent=2) if args.json else "\n".join(_as_text(report)))
+    print(json.dumps(finite(_as_json(report)), indent=2) if args.json else "\n".join(_as_text(report, args.limit)))
     return 1 if report.problems else 0
 
 
 def _as_json(report: TableReport) -> dict[str, Any]:
     values = {key: dict(value) if isinstance(value, Counter) else value for key, value in vars(report).items()}
-    columns = [asdict(column).items() for column in report.columns]
-    # JSON has no infinity.
-    return {**values, "columns": [{key: v if math.isfinite(v) else None for key, v in column} for column in columns]}
+    return {**values, "columns": [asdict(column) for column in report.columns]}
 
 
-def _as_text(report: TableReport) -> list[str]:
+def _as_text(report: TableReport, limit: int | None) -> list[str]:
     lines = [
         f"lines             {report.lines:,}",
         f"distinct sources  {report.distinct_sources:,}",
@@ -79,8 +77,17 @@ def _as_text(report: TableReport) -> list[str]:
     if hidden > 0:
         lines.append(f"and {hidden} other kinds of problems")
     if not report.problems:
-        lines.append("no problems: Moses would load this table")
+        lines.append(_verdict(report, limit))
     return lines
+
+
+def _verdict(report: TableReport, limit: int | None) -> str:
+    """Return what can be said of a table in whose lines there was no problem."""
+    if not report.lines:
+        return "no problems, for there are no lines"
+    if report.lines == limit:
+        return f"no problems in the first {limit:,} lines"
+    return "no problems: Moses would load this table"
 
 
 def _histogram(counts: Counter[int]) -> str:

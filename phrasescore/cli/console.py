@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+from typing import NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UsageError, UserError, is_out_of_memory
 from phrasescore.files import full_disk_told
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -40,8 +41,7 @@ def run_command(name: str, run: Callable[[], int]) -> int:
         print(f"{name}: {place}{error.strerror or error}", file=sys.stderr)
         return 1
     except (MemoryError, RuntimeError) as error:
-        # torch raises a RuntimeError when the memory of the machine or of the GPU runs out.
-        if isinstance(error, RuntimeError) and "memory" not in str(error):
+        if not is_out_of_memory(error):
             raise
         print(f"{name}: memory ran out; close other programs or give smaller sizes", file=sys.stderr)
         return 1
@@ -80,7 +80,9 @@ class Task:
 
     def __init__(self, reporter: Reporter, title: str) -> None:
         self._reporter, self._title = reporter, title
-        self._started = self._last_line = time.monotonic()
+        self._last_line = time.monotonic()
+        self._first: tuple[float, float] | None = None
+        """When the share was known first, and what it was: a training that is resumed does not begin at zero."""
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -106,13 +108,20 @@ class Task:
         """Show the share that is done (None if unknown) and a few words."""
         self._bar.update(self._id, total=None if share is None else 1.0, completed=share or 0.0, text=text)
         now = time.monotonic()
+        if share is not None and self._first is None:
+            self._first = now, share
         if self._bar.disable and now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            done = ""
-            if share:
-                minutes_left = (now - self._started) * (1 - share) / share / 60
-                done = f"{share:.0%}, {minutes_left:.0f} min left, "
-            self._reporter.say(f"{self._title}: {done}{text}")
+            self._reporter.say(f"{self._title}: {self._done(now, share)}{text}")
+
+    def _done(self, now: float, share: float | None) -> str:
+        """Return the share that is done and the time that the rest takes, as far as they are known."""
+        if not share or self._first is None:
+            return ""
+        started, before = self._first
+        if share <= before:
+            return f"{share:.0%}, "
+        return f"{share:.0%}, {(now - started) * (1 - share) / (share - before) / 60:.0f} min left, "
 
 
 class StopRequest:
@@ -120,6 +129,17 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self.is_urgent = False
+        """Whether a signal unwinds the work instead of waiting to be asked for."""
+
+    @contextmanager
+    def urgently(self) -> Iterator[None]:
+        """Let a signal unwind what is done within: reading, which may wait for its input as long as it likes."""
+        self.is_urgent = True
+        try:
+            yield
+        finally:
+            self.is_urgent = False
 
     def __call__(self) -> bool:
         """Whether a signal has come."""
@@ -137,6 +157,8 @@ def stop_on_signals() -> Iterator[StopRequest]:
     request = StopRequest()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
+        if request.is_urgent:
+            _unwind(number)
         request.signal = number
         signal.signal(number, signal.SIG_DFL)
 
@@ -152,11 +174,14 @@ def stop_on_signals() -> Iterator[StopRequest]:
 def interrupt_on_sigterm() -> Iterator[None]:
     """Let SIGTERM unwind the work as Ctrl-C does, so that nothing half-written stays behind."""
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, on_signal)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: _unwind(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _unwind(number: int) -> NoReturn:
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)

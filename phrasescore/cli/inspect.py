@@ -113,6 +113,12 @@ def run(args: argparse.Namespace) -> int:
         check_picture("--gates", args.gates)
     reporter = Reporter(quiet=args.quiet)
     scorer = load_scorer(args, args.direction)
+    gates = encoder_gates(scorer, phrase)
+    if args.gates:
+        if gates is None:
+            raise UserError("--gates: the units of this network have no reset and update gates; leave --gates out")
+        draw(gates, args.gates)
+        reporter.say(f"wrote {args.gates}")
     candidates: list[Candidate] = []
     others: list[bytes] = []
     table = args.table or (None if args.phrases else _table_of(args.models[0], reporter))
@@ -122,12 +128,6 @@ def run(args: argparse.Namespace) -> int:
     if args.phrases:
         lines = dict.fromkeys(b" ".join(split_words(line)) for line in read_lines(args.phrases))
         others = [line for line in lines if line not in (b"", phrase)]
-    gates = encoder_gates(scorer, phrase)
-    if args.gates:
-        if gates is None:
-            raise UserError("--gates: the units of this network have no reset and update gates; leave --gates out")
-        draw(gates, args.gates)
-        reporter.say(f"wrote {args.gates}")
     page = _Page(scorer, phrase)
     page.head()
     if others:

@@ -15,14 +15,14 @@ from phrasescore.cli.options import (
     given_options,
     path_or_standard_stream,
 )
-from phrasescore.cli.training import add_training_options, read_settings, run_trainer
+from phrasescore.cli.training import add_training_options, check_nothing_is_held_out, read_settings, run_trainer
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.training.config import TrainingConfig
-from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS, SENTENCE_PRESETS
+from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -35,7 +35,6 @@ _SECTIONS: dict[str, type[Section]] = {
     "sentences": SentenceConfig,
     "training": TrainingConfig,
 }
-_PRESETS = PRESETS | SENTENCE_PRESETS
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -53,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--preset",
-        choices=_PRESETS,
+        choices=PRESETS,
         help="cho2014: the paper's settings; base: an hour on a GPU; small: 15 minutes on two CPU cores; plain: "
         "a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
         f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET})",
@@ -94,19 +93,14 @@ def run(args: argparse.Namespace) -> int:
     keep_freed_memory()
     device = choose_device(args.device, args.precision)
     with stop_on_signals() as stop:
-        with reporter.task("reading") as task:
+        with reporter.task("reading") as task, stop.urgently():
 
             def on_lines(lines: int, share: float | None) -> None:
                 task.update(share, f"{lines:,} lines")
-                if stop():
-                    raise KeyboardInterrupt
 
-            try:
-                trainer, data = _prepare(args, settings, device, on_lines)
-            except KeyboardInterrupt:
-                return stop.exit_code
+            trainer, data = _prepare(args, settings, device, on_lines)
         _introduce(reporter, data)
-        return run_trainer(trainer, reporter, stop)
+        return run_trainer(trainer, reporter, stop, restarted=args.restart)
 
 
 def _check_usage(args: argparse.Namespace) -> None:
@@ -123,6 +117,8 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--validation-source and --validation-target: are the two sides of one text; give both")
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
+    if args.validation_source is not None:
+        check_nothing_is_held_out(args, "--validation-source")
     if args.table is not None:
         wrong = [name for name in ("validation_source", *given_options(args, SentenceConfig)) if getattr(args, name)]
         if wrong:
@@ -138,7 +134,8 @@ def settings_of(args: argparse.Namespace) -> Settings:
     from phrasescore.training.run import Settings
 
     default = DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET
-    values = read_settings(args, _SECTIONS, _PRESETS[args.preset or default])
+    refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
+    values = read_settings(args, _SECTIONS, PRESETS[args.preset or default], refused)
     return Settings(
         ModelConfig(**values["model"]),
         DataConfig(**values["data"]),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from phrasescore.cli.console import Reporter, StopRequest
 from phrasescore.cli.options import add_plugin_option, given_options
 from phrasescore.configuration import Section, check_values, read_toml
+from phrasescore.errors import UsageError, UserError
 from phrasescore.training.config import BUDGET
 
 if TYPE_CHECKING:
@@ -27,16 +30,28 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_settings(
-    args: argparse.Namespace, sections: dict[str, type[Section]], preset: dict[str, dict[str, Any]]
+    args: argparse.Namespace,
+    sections: dict[str, type[Section]],
+    preset: dict[str, dict[str, Any]],
+    refused: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, dict[str, Any]]:
     """Return the values of each section: preset, then TOML file, then command line.
 
+    Args:
+        args: the command line.
+        sections: those that there are.
+        preset: the values to begin with.
+        refused: sections that a TOML file must not have here, and why.
+
     Raises:
-        UserError: a key or a value is wrong.
+        UserError: a section, a key or a value is wrong.
     """
     layers: list[tuple[str, dict[str, dict[str, Any]]]] = [("preset", preset)]
     if args.config:
-        layers.append((str(args.config), read_toml(args.config, sections)))
+        given_sections = read_toml(args.config, sections)
+        for name in refused.keys() & given_sections.keys():
+            raise UserError(f"{args.config}: [{name}] {refused[name]}")
+        layers.append((str(args.config), given_sections))
     layers.append(("command line", {name: given_options(args, kind) for name, kind in sections.items()}))
     values: dict[str, dict[str, Any]] = {name: {} for name in sections}
     for place, layer in layers:
@@ -49,7 +64,21 @@ def read_settings(
     return values
 
 
-def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest) -> int:
+def check_nothing_is_held_out(args: argparse.Namespace, validation: str) -> None:
+    """Check that the command line holds nothing out beside sentences to validate with, for which no others are kept.
+
+    Raises:
+        UsageError: it does.
+    """
+    for name in ("held_out", "held_out_limit"):
+        if getattr(args, name, None) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')}: does nothing with {validation}, in whose place sentences are held out; "
+                "leave one of them out"
+            )
+
+
+def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool) -> int:
     """Train to the end or to a signal, telling how it goes; return the exit code."""
     from phrasescore.training.loop import Watcher
 
@@ -66,7 +95,8 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
         )
         progress = trainer.train()
     if progress.finished is None:
-        reporter.say(f"stopped after update {progress.update}; the same command resumes")
+        how = "the same command without --restart resumes it" if restarted else "the same command resumes"
+        reporter.say(f"stopped after update {progress.update}; {how}")
         return stop.exit_code
     reporter.say(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "

@@ -86,7 +86,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Translate; return the exit code."""
-    config = SearchConfig(**given_options(args, SearchConfig))
+    given = given_options(args, SearchConfig)
+    config = SearchConfig(**given)
+    config.check_effect(given)
     if config.n_best > 1 and not args.json:
         raise UsageError("--n-best: gives several translations a sentence, which need --json")
     from phrasescore.search.translator import Translator

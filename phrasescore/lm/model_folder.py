@@ -1,6 +1,7 @@
 """A trained neural language model as a folder.
 
-config.json            kind, architecture, versions, plugins, hash of the vocabulary
+config.json            kind, architecture, all settings, where the text was and its digest, versions, plugins, hash of
+                       the vocabulary
 weights.safetensors    the weights with the lowest loss on the validation text, or on held-out sentences
 vocab.txt              the shortlist, one word a line, the line number is the id
 metrics.jsonl          one record an evaluation
@@ -40,10 +41,10 @@ class TrainedLanguageModel:
     """SHA-256 of the weights file: the provenance of every score."""
 
 
-def save_description(folder: Path, config: NeuralLmConfig, vocabulary: Vocabulary, provenance: dict[str, Any]) -> None:
-    """Write everything but the weights; the folder must exist."""
+def save_description(folder: Path, config: NeuralLmConfig, vocabulary: Vocabulary, sections: dict[str, Any]) -> None:
+    """Write everything but the weights; the folder must exist. `sections` say how the network was trained, on what."""
     vocabulary.save(folder / VOCABULARY)
-    facts = {"model": asdict(config), "vocabulary": describe_vocabulary(vocabulary), "training": provenance}
+    facts = {"model": asdict(config), "vocabulary": describe_vocabulary(vocabulary), **sections}
     write_description(folder, KIND, facts)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,9 +13,15 @@ _STEPS = 200
 _CLOSE = 1e-6
 
 
-def perplexity(log_probs: Scores) -> float:
-    """Return exp of the mean -ln p; as KenLM's `query` counts, if the ends of sentences are among them."""
-    return float(np.exp(-log_probs.mean()))
+def perplexity(per_word: float) -> float:
+    """Return exp of a loss, the mean -ln p of words in nats; infinity where a double cannot hold it.
+
+    It is as KenLM's `query` counts, if the ends of sentences are among the words.
+    """
+    try:
+        return math.exp(per_word)
+    except OverflowError:
+        return math.inf
 
 
 def interpolate(first: Scores, second: Scores, weight: float) -> Scores:

@@ -20,12 +20,13 @@ from phrasescore.files import display_name, read_lines
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
+from phrasescore.lm.perplexity import perplexity
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
-from phrasescore.training.run import begin, fixed_values, run_folder
+from phrasescore.training.run_folder import begin, fixed_values, places, run_folder
 from phrasescore.training.task import Examples
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import split_words
@@ -59,7 +60,7 @@ class TextLoss:
         return self.per_word
 
     def __str__(self) -> str:
-        return f"perplexity {math.exp(self.per_word):.2f}"
+        return f"perplexity {perplexity(self.per_word):.2f}"
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def prepare(
         raise UsageError(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
-    with run_folder(folder, restart, KIND):
+    with run_folder(folder, restart, KIND) as lock:
         lines = _read_text(text)
         counts = Counter(word for line in lines for word in split_words(line))
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
@@ -172,23 +173,25 @@ def prepare(
                 "--self-normalise: ln Z, of which the scores are to be free, is measured on held-out text; give "
                 "--validation, or hold out more of the text"
             )
-        other = None if validation is None else Ngrams(vocabulary.encode(_read_text(validation)), order)
+        others = None if validation is None else vocabulary.encode(_read_text(validation))
+        other = None if others is None else Ngrams(others, order)
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
         network.multiply_in(device.product_dtype)
         task = TextTask(network, settings.training, device, Ngrams(learnt, order), Ngrams(kept, order), other)
+        digests = {"text": _digest(sentences), "validation": None if others is None else _digest(others)}
         run = {
             **fixed_values(settings.model, settings.text, settings.training),
-            "text": _digest(sentences),
             "shortlist": vocabulary.digest(),
-            "held_out_sentences": held_out,
+            **digests,
         }
-        trainer = Trainer(folder, task, settings.training, device, run)
+        trainer = Trainer(folder, lock, task, settings.training, device, run)
         facts = {"lines": len(lines), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
 
         def describe() -> None:
-            provenance = {"text": str(text), **facts, **asdict(settings.training), "device": str(device)}
-            save_description(folder, settings.model, vocabulary, provenance)
+            files = places({"text": text, "validation": validation})
+            training = {**files, "digests": digests, **facts, **asdict(settings.training), "device": str(device)}
+            save_description(folder, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
 
         begin(trainer, describe, restart)
         return trainer, facts

@@ -102,7 +102,7 @@ _UNITS_BY_RESET = {"before": "gru-paper", "after": "gru-appendix"}
 def read_model_config(values: Mapping[str, Any], place: str) -> ModelConfig:
     """Return the configuration of a stored network; `place` says where the values come from.
 
-    Version 0.1 had one kind of unit and said where its reset gate is.
+    Folders without `encoder_unit` have one kind of unit, and say where its reset gate is.
 
     Raises:
         UserError: an unknown key or a wrong value.

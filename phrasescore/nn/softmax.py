@@ -6,10 +6,11 @@ Let t be the logit of a word that is predicted from s. Then log p(t) = -log Z wi
 Z >= 1. The shift -t and the bias ride along in the matrix product as extra columns, so all that is left to do
 for each of the V words is one exponential and one addition, in a tile that stays in the cache. Shifting by t
 also keeps 16-bit logits exact where it matters: the largest terms of a confident prediction are near zero.
-Z overflows only when log p < -88; such rows are done again in the textbook way.
+Z overflows when log p < -88, and before that the products of the gradient, which are divided by Z only in the end;
+rows with log Z > 40 are done again in the textbook way.
 
 Legend: A readout vectors, I predicted symbols, V words, r size of a readout vector, p = r + 4 columns of the product,
-O vectors whose Z overflows.
+O vectors whose Z is too large.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+_LARGEST_LOG_Z = 40.0
+"""Far from the 88 where 32 bits overflow: e_AV @ G sums up to exp(log Z) times weights, over many words."""
 _CPU_TILES = (512, 32)
 _GPU_TILES = (16384, 16384)
 """Rows of logits a matrix product makes, and rows that are exponentiated while they are in the cache."""
@@ -86,13 +89,13 @@ class _LogProb(torch.autograd.Function):
         right_pV = torch.cat((G_Vr.to(dtype), _split(b_V, dtype), -one_V2), dim=1).t().contiguous()
         e_AV, Z_A = _exponentials(left_Ap, right_pV, keep)
         log_Z_A = Z_A.log()
-        overflow_A = torch.isinf(log_Z_A)
-        if bool(overflow_A.any()):
-            l_OV = torch.addmm(b_V, s_Ar[overflow_A], G_Vr.t()) - t_A[overflow_A, None]
-            log_Z_A[overflow_A] = torch.logsumexp(l_OV, dim=1)
+        is_large_A = log_Z_A > _LARGEST_LOG_Z
+        if bool(is_large_A.any()):
+            l_OV = torch.addmm(b_V, s_Ar[is_large_A], G_Vr.t()) - t_A[is_large_A, None]
+            log_Z_A[is_large_A] = torch.logsumexp(l_OV, dim=1)
             if keep:
-                e_AV[overflow_A] = torch.exp(l_OV - log_Z_A[overflow_A, None]).to(dtype)
-                Z_A[overflow_A] = 1.0
+                e_AV[is_large_A] = torch.exp(l_OV - log_Z_A[is_large_A, None]).to(dtype)
+                Z_A[is_large_A] = 1.0
         if keep:
             ctx.save_for_backward(s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A)
         return (l_I - t_A[node_I]) - log_Z_A[node_I], t_A + log_Z_A

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.files import open_output
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, open_output
 from phrasescore.pairs import orient
 from phrasescore.scoring.background import read_ahead, write_behind
 from phrasescore.scoring.columns import count_column, score_column
@@ -50,6 +51,7 @@ class Counts:
     lines_read: int = 0
     lines_written: int = 0
     lines_filtered_out: int = 0
+    faulty_lines: int = 0
     faulty_lines_kept: int = 0
     pairs_clipped: int = 0
     """Scores below the floor."""
@@ -85,8 +87,8 @@ def annotate(
         progress: called after each chunk with the counts so far and the share of the input read.
 
     Raises:
-        UserError: the table is faulty or cannot be read, the network is damaged, or the output cannot be written;
-            then there is no output, and an old one is as it was.
+        UserError: the table is empty, faulty or cannot be read, the network is damaged, or the output cannot be
+            written; then there is no output, and an old one is as it was.
     """
     if output is None:
         return _run(reader, lambda lines: None, scorer, columns, only_sources, progress)
@@ -108,6 +110,7 @@ def _run(
     def encoded() -> Iterator[tuple[Chunk, EncodedPairs]]:
         for chunk in reader:
             counts.lines_read += chunk.lines_read
+            counts.faulty_lines += len(chunk.faulty)
             for faulty in chunk.faulty.values():
                 if faulty.fault.is_about_the_table:
                     raise reader.error(faulty.number, faulty.fault)
@@ -130,9 +133,15 @@ def _run(
         counts.seconds = time.monotonic() - started
         progress(counts, chunk.share_read)
 
-    with contextlib.closing(read_ahead(encoded())) as chunks, write_behind(write_chunk) as hand_over:
+    with (
+        write_behind(write_chunk) as hand_over,
+        contextlib.closing(read_ahead(encoded(), while_waiting=hand_over.check)) as chunks,
+    ):
         for chunk, pairs in chunks:
             hand_over((chunk, scorer.score(pairs)))
+    if not counts.lines_read:
+        # As the output of a command that failed is: it is not to take the place of a good table.
+        raise UserError(f"{display_name(reader.path)}: has no line; check that it is the table meant")
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.columns_before = reader.columns
     if reader.columns is not None:

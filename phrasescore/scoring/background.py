@@ -10,12 +10,14 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from queue import Empty, Full, Queue
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 _DEPTH = 2
 _POLL_SECONDS = 0.1
+_FAREWELL_SECONDS = 1.0
+"""How long a reader may take to notice that nobody listens any more."""
 
 
 class _End:
@@ -41,20 +43,23 @@ class _Channel(Queue["T | _End"]):
             except Full:
                 continue
 
-    def receive(self) -> T | _End:
-        """Return the next item; an end if the other end has gone."""
+    def receive(self, while_waiting: Callable[[], object] = lambda: None) -> T | _End:
+        """Return the next item; an end if the other end has gone. What is called now and then may raise."""
         while True:
             try:
                 return self.get(timeout=_POLL_SECONDS)
             except Empty:
                 if self.stopped.is_set():
                     return _End()
+                while_waiting()
 
 
-def read_ahead(items: Iterable[T]) -> Generator[T, None, None]:
+def read_ahead(items: Iterable[T], while_waiting: Callable[[], object] = lambda: None) -> Generator[T, None, None]:
     """Yield the items of an iterable that a thread of its own works through, a little ahead.
 
-    An exception in the thread is raised here. Closing the generator stops the thread and waits for it.
+    An exception in the thread is raised here. Closing the generator stops the thread and waits for it, but not for
+    input that does not come: a thread that waits for it, as standard input can make it, is left behind and ends with
+    the process, or with the next item. `while_waiting` is called now and then while there is no item, and may raise.
     """
     channel: _Channel[T] = _Channel()
 
@@ -75,46 +80,62 @@ def read_ahead(items: Iterable[T]) -> Generator[T, None, None]:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
-        while not isinstance(item := channel.receive(), _End):
+        while not isinstance(item := channel.receive(while_waiting), _End):
             yield item
         if item.error is not None:
             raise item.error
     finally:
         channel.stopped.set()
-        thread.join()
+        thread.join(_FAREWELL_SECONDS)
+
+
+class Writing(Generic[T]):
+    """A writer in a thread of its own; calling it hands over what is to be written."""
+
+    def __init__(self, channel: _Channel[T]) -> None:
+        self._channel = channel
+        self.error: BaseException | None = None
+
+    def __call__(self, item: T) -> None:
+        """Hand over an item.
+
+        Raises:
+            BaseException: what the writer failed with.
+        """
+        self._channel.send(item)
+        self.check()
+
+    def check(self) -> None:
+        """Raise what the writer failed with, if it did."""
+        if self.error is not None:
+            raise self.error
 
 
 @contextmanager
-def write_behind(write: Callable[[T], object]) -> Iterator[Callable[[T], None]]:
-    """Give a function that hands its argument to `write` in a thread of its own, in order.
+def write_behind(write: Callable[[T], object]) -> Iterator[Writing[T]]:
+    """Give what hands its argument to `write` in a thread of its own, in order.
 
-    An exception in the thread is raised by the next call, or at the end. If the body fails, what waits in the
-    queue is not written.
+    An exception in the thread is raised by the next call, by `check`, or at the end. If the body fails, what waits in
+    the queue is not written.
     """
     channel: _Channel[T] = _Channel()
-    failed: list[BaseException] = []
+    writing = Writing(channel)
 
     def work() -> None:
         try:
             while not isinstance(item := channel.receive(), _End):
                 write(item)
         except BaseException as error:
-            failed.append(error)
+            writing.error = error
             channel.stopped.set()
-
-    def hand_over(item: T) -> None:
-        channel.send(item)
-        if failed:
-            raise failed[0]
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
-        yield hand_over
+        yield writing
         channel.send(_End())
         thread.join()
     finally:
         channel.stopped.set()
         thread.join()
-    if failed:
-        raise failed[0]
+    writing.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -17,6 +18,7 @@ _NO_LIMIT = 1e9
 """What an infinite ratio amounts to, in words."""
 _FOR_SAMPLES = ("temperature", "seed")
 _FOR_SEARCHES = ("beam", "length_penalty", "coverage")
+_FOR_SEVERAL = ("length_penalty", "coverage")
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,10 @@ class SearchConfig:
         """
         if self.n_best > self.beam and not self.sample:
             raise UsageError(f"--n-best {self.n_best}: is more than the beam holds; give --beam {self.n_best}")
-        if problem := self._without_effect():
-            raise UsageError(problem)
+        default = SearchConfig()
+        self.check_effect(
+            [item.name for item in fields(self) if getattr(self, item.name) != getattr(default, item.name)]
+        )
         for name in ("coverage", "replace_unknown"):
             if getattr(self, name) and not has_attention:
                 raise UserError(
@@ -65,19 +69,28 @@ class SearchConfig:
                     "give a network trained with --attention"
                 )
 
-    def _without_effect(self) -> str | None:
-        """Return the sentence about an option that would change nothing, if there is one."""
-        default = SearchConfig()
-        changed = [item.name for item in fields(self) if getattr(self, item.name) != getattr(default, item.name)]
-        for name in changed:
+    def check_effect(self, given: Collection[str]) -> None:
+        """Check that the options that were given, even if with the values they have anyway, would change something.
+
+        Raises:
+            UsageError: one would not.
+        """
+        if problem := self._without_effect(given):
+            raise UsageError(problem)
+
+    def _without_effect(self, given: Collection[str]) -> str | None:
+        """Return the sentence about an option that would change nothing, if there is one among those given."""
+        for name in given:
             if self.sample and name in _FOR_SEARCHES:
                 return f"{_flag(name)}: is for searching, and --sample draws; leave one of them out"
             if not self.sample and name in _FOR_SAMPLES:
                 return f"{_flag(name)}: is for drawing translations; give --sample too, or leave it out"
-        if "alpha" in changed and self.length_penalty != "wu":
+        if "alpha" in given and self.length_penalty != "wu":
             return "--alpha: is the exponent of another length penalty; give --length-penalty wu too, or leave it out"
-        if self.beam == 1 and self.coverage:
-            return "--coverage: chooses among several translations, and --beam 1 finds one; leave it out"
+        for name in _FOR_SEVERAL:
+            # To say that there is no penalty is true of one translation too.
+            if self.beam == 1 and name in given and getattr(self, name) != "none":
+                return f"{_flag(name)}: chooses among several translations, and --beam 1 finds one; leave it out"
         if self.forbid_unknown and self.replace_unknown:
             return "--replace-unknown: finds no <unk> with --forbid-unknown; leave one of them out"
         return None

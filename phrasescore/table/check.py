@@ -145,10 +145,10 @@ class _Checker:
         columns = self.report.columns
         if not columns:
             columns.extend(Column() for _ in scores)
-            if self.expected_columns not in (None, len(scores)):
-                self.problem(
-                    f"field 3 (scores): has {len(scores)} scores where num-features promises {self.expected_columns}"
-                )
+        if self.expected_columns not in (None, len(scores)):
+            self.problem(
+                f"field 3 (scores): has {len(scores)} scores where num-features promises {self.expected_columns}"
+            )
         for column, text in zip(columns, scores, strict=True):
             if not _MOSES_NUMBER.fullmatch(text):
                 self.problem("field 3 (scores): has something that Moses cannot read as a number")

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, open_input
-from phrasescore.table.entry import Entry, LineFault, parse_line
+from phrasescore.table.entry import SEPARATOR, Entry, LineFault, parse_line
 
 CHUNK_LINES = 32_768
 
@@ -22,6 +22,12 @@ class FaultyLine(NamedTuple):
     number: int
     fault: LineFault
 
+    @property
+    def source(self) -> bytes | None:
+        """What stands before the first separator, None if there is none."""
+        source, separator, _ = self.line.partition(SEPARATOR)
+        return source if separator else None
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -29,14 +35,24 @@ class Chunk:
 
     entries: list[Entry]
     faulty: dict[int, FaultyLine]
-    """Faulty lines by their place in the chunk; empty unless the reader was told to keep them."""
+    """Faulty lines by their place among those of the chunk; empty unless the reader was told to keep them."""
     lines_read: int
     share_read: float | None
     """The share of the file that was read so far, None for a pipe."""
 
     def keep_sources(self, sources: frozenset[bytes]) -> Chunk:
-        """Return the chunk without the entries of other sources, and without faulty lines."""
-        return replace(self, entries=[e for e in self.entries if e.source in sources], faulty={})
+        """Return the chunk without the lines of other sources; a faulty line without a second field has no source."""
+        entries: list[Entry] = []
+        faulty: dict[int, FaultyLine] = {}
+        good = iter(self.entries)
+        for index in range(len(self.entries) + len(self.faulty)):
+            if index not in self.faulty:
+                entry = next(good)
+                if entry.source in sources:
+                    entries.append(entry)
+            elif self.faulty[index].source in sources:
+                faulty[len(entries) + len(faulty)] = self.faulty[index]
+        return replace(self, entries=entries, faulty=faulty)
 
 
 class TableReader:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ from torch import Tensor, nn
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
 
-_NETWORK, _OPTIMISER, _RANDOM = "network.", "optimiser.", "random"
+CHECKPOINT = "checkpoint.safetensors"
+_NETWORK, _OPTIMISER = "network.", "optimiser."
 
 
 @dataclass
@@ -35,7 +38,7 @@ class Progress:
     example_sum: int = 0
     second_sum: float = 0.0
     finished: str | None = None
-    """Why the run ended, None while it goes on."""
+    """Why the run ended, None while it goes on. A resumed run asks again: its budget may be another."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,6 @@ class Checkpoint:
         tensors = {_NETWORK + name: tensor for name, tensor in network.state_dict().items()}
         for index, state in optimiser.state_dict()["state"].items():
             tensors |= {f"{_OPTIMISER}{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
-        tensors[_RANDOM] = torch.get_rng_state()
         return cls(progress, run, tensors)
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
@@ -66,7 +68,6 @@ class Checkpoint:
             index, key = name.split(".", 1)
             saved.setdefault(int(index), {})[key] = tensor
         optimiser.load_state_dict({"state": saved, "param_groups": optimiser.state_dict()["param_groups"]})
-        torch.set_rng_state(self.tensors[_RANDOM])
 
     def _with_prefix(self, prefix: str) -> dict[str, Tensor]:
         return {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
@@ -84,13 +85,31 @@ class Checkpoint:
         Raises:
             UserError: it is damaged.
         """
-        try:
-            with safe_open(path, "pt") as stream:
-                metadata = stream.metadata()
-                tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-            progress, run = Progress(**json.loads(metadata["progress"])), json.loads(metadata["run"])
-        except (SafetensorError, TypeError, KeyError, ValueError) as error:
-            raise UserError(
-                f"{path}: is damaged, so training cannot go on from it; remove the file to start anew"
-            ) from error
-        return cls(progress, run, tensors)
+        with _open(path) as stream:
+            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+            return cls(_progress_of(stream), json.loads(stream.metadata()["run"]), tensors)
+
+
+def read_progress(path: Path) -> Progress:
+    """Return where the run of a checkpoint stands, without its tensors.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    with _open(path) as stream:
+        return _progress_of(stream)
+
+
+def _progress_of(stream: Any) -> Progress:
+    return Progress(**json.loads(stream.metadata()["progress"]))
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[Any]:
+    try:
+        with safe_open(path, "pt") as stream:
+            yield stream
+    except (SafetensorError, TypeError, KeyError, ValueError) as error:
+        raise UserError(
+            f"{path}: is damaged, so training cannot go on from it; remove the file to start anew"
+        ) from error

@@ -28,7 +28,7 @@ class TrainingConfig:
         minimum=0,
         maximum=1,
     )
-    clip: float = option(1.0, "largest norm of the gradient of the mean loss per example", minimum=0)
+    clip: float = option(1.0, "largest norm of the gradient of the mean loss per example; 0 for any", minimum=0)
     epochs: int | None = option(None, "passes over the training data after which to stop", minimum=1)
     max_updates: int | None = option(None, "updates after which to stop", minimum=1)
     max_minutes: float | None = option(None, "minutes of training after which to stop", minimum=0.001)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 
 from phrasescore.device import Device
+from phrasescore.lm.perplexity import perplexity
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
@@ -88,7 +88,7 @@ def sentence_loss(
     forced, symbols = _total_loss(network, pairs, device)
     free, _ = _total_loss(network, pairs, device, teacher_forcing=0.0)
     per_word = forced / symbols, free / symbols
-    return _SENTENCE_LOSSES[measured](per_word[0], math.exp(per_word[0]), per_word[1], math.exp(per_word[1]))
+    return _SENTENCE_LOSSES[measured](per_word[0], perplexity(per_word[0]), per_word[1], perplexity(per_word[1]))
 
 
 def _total_loss(

@@ -15,21 +15,21 @@ import torch
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError
-from phrasescore.files import try_to_lock, write_atomically
+from phrasescore.files import finite, write_atomically
 from phrasescore.model_folder import METRICS, TRAINING_STATE, save_weights
-from phrasescore.training.checkpoint import Checkpoint, Progress
+from phrasescore.training.checkpoint import CHECKPOINT, Checkpoint, Progress
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.optimisers import make_optimiser, rate_factor
+from phrasescore.training.run_folder import FolderLock
 from phrasescore.training.task import Examples, Loss, Task
 
 TaskT = TypeVar("TaskT", bound=Task)
 
-CHECKPOINT = "checkpoint.safetensors"
-LOCK = "lock"
 _DATA = {
     "table": "another table",
     "sentences": "other sentences",
     "text": "another text",
+    "validation": "other validation data",
     "vocabularies": "other vocabularies",
     "shortlist": "another shortlist",
     "plugins": "other plugins, or others than they are now (config.json names them)",
@@ -37,6 +37,8 @@ _DATA = {
 """What of a run is kept as a digest, which says nothing to a reader, in words."""
 _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
+_SAVE_SECONDS = 600.0
+"""Seconds after which the state is saved without an evaluation: what a kill can cost."""
 
 
 @dataclass(frozen=True)
@@ -91,21 +93,31 @@ class Trainer(Generic[TaskT]):
     budget is given in updates or passes: the schedule of a budget in minutes depends on the clock.
     """
 
-    def __init__(self, folder: Path, task: TaskT, config: TrainingConfig, device: Device, run: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        lock: FolderLock,
+        task: TaskT,
+        config: TrainingConfig,
+        device: Device,
+        run: dict[str, Any],
+    ) -> None:
         """Prepare a run, which `watcher` may be set to watch.
 
         Args:
-            folder: the model folder, with its description already written.
+            folder: the model folder.
+            lock: keeps other runs out of it until the training returns.
             task: the network with its initial weights, the data, the loss.
             config: optimiser, schedule, budget.
             device: where and how precisely to compute.
             run: what must be the same for a run to be resumed, as JSON values.
         """
-        self.folder, self.task, self.network = folder, task, task.network
+        self.folder, self._lock, self.task, self.network = folder, lock, task, task.network
         self.config, self.device, self.run = config, device, run
         self.watcher = Watcher()
         self.optimiser = make_optimiser(self.network, config)
         self.progress = Progress()
+        self._saved_at = time.monotonic()
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device.torch_device)
 
     @property
@@ -132,29 +144,37 @@ class Trainer(Generic[TaskT]):
                 )
         checkpoint.restore(self.network, self.optimiser)
         self.progress = checkpoint.progress
-        self.progress.finished = None
         self._loss_sum.fill_(self.progress.loss_sum)
         self._forget_later_metrics()
+        if self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
+            save_weights(self.folder, self.network)
         return True
 
     def train(self) -> Progress:
         """Train until the budget is spent, the measured loss no longer falls, or the watcher says stop.
 
         Raises:
-            UserError: the loss is no longer a number, or another run is training in the folder.
+            UserError: the loss is no longer a number.
         """
-        with (self.folder / TRAINING_STATE / LOCK).open("wb") as lock:
-            if not try_to_lock(lock):
-                raise UserError(f"{self.folder}: another run is training in this folder; wait for it or give another")
+        try:
             return self._train()
+        finally:
+            self._lock.release()
 
     def _train(self) -> Progress:
-        while not self._is_finished():
+        if self.progress.finished is not None and self._reason_to_end() is None:
+            # Who asks the folder is to know at once that its training goes on.
+            self.progress.finished = None
+            self.save_checkpoint()
+        while self._reason_to_end() is None:
             for examples in islice(self.task.batches(self.progress.epoch), self.progress.batch, None):
                 self._timed_update(examples)
                 if self._is_due():
                     self._evaluate_and_save()
-                if self._is_finished():
+                elif time.monotonic() - self._saved_at >= _SAVE_SECONDS:
+                    self._check_loss()
+                    self.save_checkpoint()
+                if self._reason_to_end() is not None:
                     break
                 if self.watcher.should_stop():
                     return self._stop()
@@ -163,6 +183,8 @@ class Trainer(Generic[TaskT]):
                 self.progress.batch = 0
         if self.progress.example_sum:
             self._evaluate_and_save()
+        self.progress.finished = self._reason_to_end()
+        self.save_checkpoint()
         return self.progress
 
     def _is_due(self) -> bool:
@@ -194,13 +216,11 @@ class Trainer(Generic[TaskT]):
     def _passes(self) -> float:
         return self.progress.epoch + self.progress.batch / self.task.batches_per_pass
 
-    def _is_finished(self) -> bool:
-        config, progress = self.config, self.progress
-        if config.patience and progress.evaluations_without_gain >= config.patience:
-            progress.finished = "the measured loss no longer falls"
-        elif self.spent() >= 1.0:
-            progress.finished = "the budget is spent"
-        return progress.finished is not None
+    def _reason_to_end(self) -> str | None:
+        """Return why the run is at its end, None while it is not."""
+        if self.config.patience and self.progress.evaluations_without_gain >= self.config.patience:
+            return "the measured loss no longer falls"
+        return "the budget is spent" if self.spent() >= 1.0 else None
 
     def _timed_update(self, examples: Examples) -> None:
         started = time.monotonic()
@@ -233,7 +253,8 @@ class Trainer(Generic[TaskT]):
         with self.device.products():
             loss = self.task.loss(examples)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip, foreach=True)
+            if self.config.clip:
+                torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip, foreach=True)
             self.optimiser.step()
         self._loss_sum += loss.detach().double() * len(examples)
         return spent
@@ -263,7 +284,6 @@ class Trainer(Generic[TaskT]):
         self._check_loss(loss)
         best = progress.best_loss is None or loss < progress.best_loss
         if best:
-            save_weights(self.folder, self.network)
             progress.best_loss, progress.best_update = loss, progress.update
         progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
         evaluation = Evaluation(
@@ -280,13 +300,17 @@ class Trainer(Generic[TaskT]):
         progress.loss_sum, progress.example_sum, progress.second_sum = 0.0, 0, 0.0
         self._loss_sum.zero_()
         with (self.folder / METRICS).open("a") as stream:
-            stream.write(json.dumps(evaluation.record(self.task.unit)) + "\n")
+            stream.write(json.dumps(finite(evaluation.record(self.task.unit))) + "\n")
         progress.seconds += time.monotonic() - started
+        # In this order: who resumes after a kill in between finds the weights in the checkpoint.
         self.save_checkpoint()
+        if best:
+            save_weights(self.folder, self.network)
         self.watcher.on_evaluation(evaluation)
 
     def save_checkpoint(self) -> None:
         """Write the state of the run."""
+        self._saved_at = time.monotonic()
         Checkpoint.capture(self.network, self.optimiser, self.progress, self.run).save(self._checkpoint_path)
 
     def _forget_later_metrics(self) -> None:

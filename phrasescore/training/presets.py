@@ -4,6 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+# Sutskever et al. 2014 with a gated unit, in small: one layer, forward, from state to state and nothing else. What the
+# systems of docs/models.md add to, for phrase tables too.
+_PLAIN: dict[str, dict[str, Any]] = {
+    "model": {
+        "hidden": 256,
+        "embedding": 256,
+        "output_rank": 0,
+        "encoder_unit": "gru",
+        "decoder_unit": "gru",
+        "bridge": "last",
+        "summary": False,
+        "feed_context": False,
+        "readout": "state",
+        "biases": "all",
+        "initialisation": "scaled",
+    },
+    "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
+    "sentences": {"min_count": 2, "max_words": 80},
+    "training": {"batch_size": 128, "learning_rate": 1e-3, "evaluate_every": 0, "epochs": 10},
+}
 DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET = "small", "attention"
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # Cho et al. 2014, section 4.1.1 and the authors' settings; the model section's defaults are the paper's.
@@ -50,28 +70,6 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "max_minutes": 15.0,
         },
     },
-}
-# Sutskever et al. 2014 with a gated unit, in small: one layer, forward, from state to state and nothing else. What the
-# systems of docs/models.md add to, for phrase tables too.
-_PLAIN: dict[str, dict[str, Any]] = {
-    "model": {
-        "hidden": 256,
-        "embedding": 256,
-        "output_rank": 0,
-        "encoder_unit": "gru",
-        "decoder_unit": "gru",
-        "bridge": "last",
-        "summary": False,
-        "feed_context": False,
-        "readout": "state",
-        "biases": "all",
-        "initialisation": "scaled",
-    },
-    "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
-    "sentences": {"min_count": 2, "max_words": 80},
-    "training": {"batch_size": 128, "learning_rate": 1e-3, "evaluate_every": 0, "epochs": 10},
-}
-SENTENCE_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "plain": _PLAIN,
     # Luong et al. 2015 with a gated unit, in small: global attention, general score, halves of a bidirectional encoder.
     "attention": {

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
-from phrasescore.configuration import Section
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name
-from phrasescore.model_folder import CONFIG, KIND, TRAINING_STATE, WEIGHTS, network_kind, save_description
-from phrasescore.nn.attention import ATTENTIONS
+from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.nn.units import UNITS
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
-from phrasescore.plugins import loaded_plugins
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
 from phrasescore.training.batches import split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
-from phrasescore.training.config import BUDGET, TrainingConfig
-from phrasescore.training.loop import CHECKPOINT, Trainer
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.run_folder import FolderLock, begin, fixed_values, places, run_folder
 from phrasescore.training.sentences import SentenceTask
-from phrasescore.training.task import Task
 
-AnyTask = TypeVar("AnyTask", bound=Task)
 AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask)
 ReadingProgress = Callable[[int, float | None], None]
 
-_MAY_CHANGE = BUDGET | {"patience", "bleu_sentences"}
-"""What may be different when a run is resumed."""
+_FEW_WORDS = 3
 
 
 @dataclass(frozen=True)
@@ -57,26 +49,16 @@ class Settings:
         sentences = [] if self.sentences is None else [self.sentences]
         return fixed_values(self.model, self.data, self.training, *sentences)
 
-    def check_names(self) -> None:
-        """Check that what is chosen by name exists.
+    def check(self) -> None:
+        """Check, before anything is read, that what is chosen by name exists and that the network's forms go together.
 
         Raises:
-            UserError: something does not; the nearest name is suggested.
+            UserError: something does not exist (the nearest name is suggested), or two forms do not go together.
         """
-        UNITS[self.model.encoder_unit]
-        UNITS[self.model.decoder_unit]
-        if self.model.has_attention:
-            ATTENTIONS[self.model.attention]
         OPTIMISERS[self.training.optimiser]
-
-
-def fixed_values(*sections: Section) -> dict[str, Any]:
-    """Return what of some sections, and of the plugins, must be the same when a run is resumed, as JSON values."""
-    values = {item.name: getattr(section, item.name) for section in sections for item in fields(section)}
-    fixed = {key: value for key, value in values.items() if key not in _MAY_CHANGE}
-    if plugins := loaded_plugins():
-        fixed["plugins"] = sorted(plugins.values())
-    return dict(json.loads(json.dumps(fixed, default=str)))
+        # What a plugin does may need numbers, which this network does not have: only building the real one tells.
+        with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
+            EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS)
 
 
 def prepare(
@@ -102,21 +84,24 @@ def prepare(
     Raises:
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
-    settings.check_names()
-    with run_folder(folder, restart, KIND):
+    settings.check()
+    with run_folder(folder, restart, KIND) as lock:
         data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
         if not len(lines):
             raise UserError(f"{display_name(table)}: leaves no pairs to train on; hold out less or give a larger table")
-        other = None
+        other, validation_digest = None, None
         if validation is not None:
             vocabularies = data.source_vocabulary, data.target_vocabulary
-            other = _some_pairs(
-                read_table(validation, folder / TRAINING_STATE, settings.data, vocabularies, progress), settings
-            )
+            # A loss counts each pair once, so that the table need not have counts.
+            unweighted = replace(settings.data, weight_by_count=False)
+            read = read_table(validation, folder / TRAINING_STATE, unweighted, vocabularies, progress)
+            other, validation_digest = _some_pairs(read, settings), read.digest
         network = _new_network(settings, data, device)
         task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
-        return _set_up(task, folder, settings, data, {"table": str(table)}, {"table": data.digest}, restart), data
+        digests = {"table": data.digest, "validation": validation_digest}
+        files = {"table": table, "validation": validation}
+        return _set_up(task, folder, lock, settings, data, files, digests, restart), data
 
 
 def prepare_sentences(
@@ -143,7 +128,7 @@ def prepare_sentences(
         UsageError: settings do not go together.
         UserError: the text is faulty, or the folder holds something else or a run with other settings.
     """
-    settings.check_names()
+    settings.check()
     config = settings.sentences or SentenceConfig()
     if config.bleu_sentences:
         if validation is None:
@@ -153,7 +138,7 @@ def prepare_sentences(
         load_corpus_bleu()
     if settings.data.weight_by_count:
         raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
-    with run_folder(folder, restart, KIND):
+    with run_folder(folder, restart, KIND) as lock:
         state = folder / TRAINING_STATE
         data = read_sentences(text, state, settings.data, config, progress=progress)
         lines, held_out = data.distinct, data.distinct[:0]
@@ -161,10 +146,11 @@ def prepare_sentences(
             lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
         if not len(lines):
             raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
-        other, bleu = None, None
+        other, bleu, validation_digest = None, None, None
         if validation is not None:
             vocabularies = data.source_vocabulary, data.target_vocabulary
-            other = read_sentences(validation, state, settings.data, config, vocabularies, progress).pairs
+            read = read_sentences(validation, state, settings.data, config, vocabularies, progress)
+            other, validation_digest = read.pairs, read.digest
             if config.bleu_sentences:
                 sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
                 bleu = BleuSample(data.source_vocabulary.encode(sources), references, data.target_vocabulary)
@@ -173,9 +159,11 @@ def prepare_sentences(
         task = SentenceTask(
             network, settings.training, device, data.pairs, lines, kept, other, bleu, config.measured_loss
         )
-        files = {"source": str(text.source), "target": str(text.target), **asdict(config)}
-        facts = {"sentences": data.digest, "held_out_sentences": len(held_out)}
-        return _set_up(task, folder, settings, data, files, facts, restart), data
+        files = {"source": text.source, "target": text.target}
+        if validation is not None:
+            files |= {"validation_source": validation.source, "validation_target": validation.target}
+        digests = {"sentences": data.digest, "validation": validation_digest}
+        return _set_up(task, folder, lock, settings, data, files, digests, restart), data
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
@@ -193,10 +181,11 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
 def _set_up(
     task: AnyPairTask,
     folder: Path,
+    lock: FolderLock,
     settings: Settings,
     data: PairData,
-    files: dict[str, Any],
-    facts: dict[str, Any],
+    files: Mapping[str, str | Path | None],
+    digests: dict[str, str | None],
     restart: bool,
 ) -> Trainer[AnyPairTask]:
     """Return a trainer at its start or where an earlier run stopped.
@@ -204,79 +193,30 @@ def _set_up(
     Args:
         task: what to train.
         folder: the model folder.
+        lock: keeps other runs out of it.
         settings: architecture, data, training.
         data: what was read.
-        files: what the model folder is to say of where it was read.
-        facts: what of the data must be the same when the run is resumed.
+        files: where it was read, by what it is.
+        digests: of the data, which must be the same when the run is resumed.
         restart: start over even if the folder holds a run.
     """
     vocabularies = data.source_vocabulary, data.target_vocabulary
-    run = {**settings.fixed(), **facts, "vocabularies": [words.digest() for words in vocabularies]}
-    trainer = Trainer(folder, task, settings.training, task.device, run)
+    run = {**settings.fixed(), **digests, "vocabularies": [words.digest() for words in vocabularies]}
+    trainer = Trainer(folder, lock, task, settings.training, task.device, run)
 
     def describe() -> None:
-        provenance = {**files, **data.summary, **asdict(settings.training), "device": str(task.device)}
-        save_description(folder, settings.model, settings.data.direction, *vocabularies, provenance)
+        training = {**places(files), "digests": digests, **data.summary, **asdict(settings.training)}
+        sections: dict[str, Any] = {"data": asdict(settings.data)}
+        if settings.sentences is not None:
+            sections["sentences"] = asdict(settings.sentences)
+        sections["training"] = {**training, "device": str(task.device)}
+        save_description(folder, settings.model, settings.data.direction, *vocabularies, sections)
 
     begin(trainer, describe, restart)
     return trainer
-
-
-def begin(trainer: Trainer[AnyTask], describe: Callable[[], None], restart: bool) -> None:
-    """Resume the run in a trainer's folder, or start one there.
-
-    Args:
-        trainer: a trainer at its start.
-        describe: writes the description of a new model.
-        restart: start over even if the folder holds a run.
-
-    Raises:
-        UserError: the folder holds a run with other settings or data, or a damaged one.
-    """
-    if restart:
-        (trainer.folder / TRAINING_STATE / CHECKPOINT).unlink(missing_ok=True)
-        (trainer.folder / WEIGHTS).unlink(missing_ok=True)
-    if not trainer.resume():
-        describe()
-        trainer.save_checkpoint()
 
 
 def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:
     """Return as many distinct pairs of a table as may be held out, drawn by the seed."""
     shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(table.distinct)
     return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))
-
-
-@contextmanager
-def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[None]:
-    """Make a model folder for a run, or check that the one there may be used for it.
-
-    Where the run does not begin, nothing stays of a folder that was not there or was empty.
-
-    Raises:
-        UserError: it is no model folder, or holds a network of another kind or weights without the state of their
-            training.
-    """
-    state = folder / TRAINING_STATE
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is a file; give the name of a folder")
-    if folder.exists() and any(folder.iterdir()) and not ((folder / CONFIG).exists() or state.exists()):
-        raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
-    if (folder / CONFIG).exists() and network_kind(folder) != kind:
-        raise UserError(f"{folder}: holds a network of the kind {network_kind(folder)}; give another folder")
-    if not restart and (folder / WEIGHTS).exists() and not (state / CHECKPOINT).exists():
-        raise UserError(
-            f"{folder}: holds a network but not the state of its training; give another folder, or --restart "
-            "to replace it"
-        )
-    was_there = folder.exists()
-    is_new = not was_there or not any(folder.iterdir())
-    try:
-        state.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        if is_new:
-            shutil.rmtree(folder, ignore_errors=True)
-            if was_there:
-                folder.mkdir(exist_ok=True)
-        raise

@@ -77,6 +77,14 @@ def test_a_phrase_in_the_other_direction(table: Path) -> None:
     assert others == [b"w", b"y z"]
 
 
+def test_inputs_that_come_again_take_no_place_of_others(tmp_path: Path) -> None:
+    """Targets are the inputs, and a table is grouped by its sources."""
+    lines = [f"s{i} ||| t{j} ||| 1 1 1 1 ||| 0-0 ||| {j + 1} 9 1\n" for i in range(9) for j in range(20)]
+    (tmp_path / "table").write_text("".join(lines))
+    _, others = look_up(TableReader(tmp_path / "table"), "source-given-target", b"nothing", 15)
+    assert others == [f"t{j}".encode() for j in range(19, 4, -1)]
+
+
 def test_a_table_without_counts(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| x ||| 1 1 0.5 1\nb ||| y ||| 1 1 1 1\nb ||| z ||| 1 1 1 1\n")
     assert look_up(TableReader(tmp_path / "table"), "target-given-source", b"a", 5)[1] == [b"b"]

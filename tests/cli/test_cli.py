@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -49,7 +50,9 @@ def test_the_whole_job(mini_table: Path, tmp_path: Path) -> None:
     checked = run("check", output, "--num-features", "5")
     assert checked.returncode == 0
     assert b"no problems" in checked.stdout
-    counts = json.loads(report.read_text())["counts"]
+    reported = json.loads(report.read_text())
+    assert reported["input_sha256"] == hashlib.sha256(mini_table.read_bytes()).hexdigest()
+    counts = reported["counts"]
     assert counts["lines_read"] == counts["lines_written"] == 19_385
     line = gzip.decompress(output.read_bytes()).splitlines()[7].split(b" ||| ")
     scored = run("score", "-m", model, "--precision", "fp32", stdin=line[0] + b"\t" + line[1] + b"\n")
@@ -90,6 +93,26 @@ def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tm
     assert f"{tmp_path}/other: knows other words than {tmp_path}/a;" in error_of(refused)
 
 
+def test_the_report_has_what_chose_the_lines(tmp_path: Path) -> None:
+    table, report = tmp_path / "table", tmp_path / "report.json"
+    table.write_bytes(b"the ||| le ||| 1 2.718\nthe ||| la ||| 1 2.718\n")
+    options: list[str | Path] = [
+        "--replace-last",
+        "2.718",
+        "--only-sources-in",
+        MINI / "test.en",
+        "--limit",
+        "1",
+        "--report",
+        report,
+    ]
+    assert run("annotate", "-", "-m", MODEL, *options, stdin=table.read_bytes()).returncode == 0
+    found = json.loads(report.read_bytes())
+    assert found["columns"]["replace_last"] == "2.718"
+    assert found["lines"] == {"only_sources_in": [str(MINI / "test.en")], "limit": 1, "on_error": "stop"}
+    assert found["input_sha256"] is None
+
+
 def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run")
     assert done.returncode == 0
@@ -97,10 +120,21 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out.gz").exists()
 
 
-def test_a_table_without_a_line_is_told_of() -> None:
-    done = run("annotate", "-", "-m", MODEL, stdin=b"")
-    assert done.returncode == 0
-    assert done.stderr.endswith(b"standard input: has no line; check that it is the table meant\n")
+def test_a_table_without_a_line_does_not_replace_a_good_one(tmp_path: Path) -> None:
+    """What stands before in the pipe may have failed."""
+    output = tmp_path / "out"
+    output.write_bytes(b"good")
+    message = "standard input: has no line; check that it is the table meant"
+    assert message in error_of(run("annotate", "-", "-m", MODEL, "-o", output, stdin=b""))
+    assert output.read_bytes() == b"good"
+    checked = run("check", "-", stdin=b"")
+    assert checked.stdout.endswith(b"note: the table is empty\nno problems, for there are no lines\n")
+
+
+def test_a_verdict_is_about_the_lines_that_were_read(small_table: Path) -> None:
+    part, whole = (run("check", small_table, "--limit", limit).stdout for limit in ("2", "1000"))
+    assert part.endswith(b"no problems in the first 2 lines\n")
+    assert whole.endswith(b"no problems: Moses would load this table\n")
 
 
 def test_a_full_standard_output_is_named() -> None:
@@ -200,17 +234,25 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_training_saves_on_a_signal_and_resumes(small_table: Path, tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "options", "advice"),
+    [
+        (signal.SIGINT, ["--restart"], b"the same command without --restart resumes it"),
+        (signal.SIGTERM, [], b"the same command resumes"),
+    ],
+)
+def test_training_saves_on_a_signal_and_resumes(
+    small_table: Path, tmp_path: Path, number: signal.Signals, options: list[str], advice: bytes
+) -> None:
     folder = tmp_path / "rnn"
     command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "-o", str(folder)]
     command += [*TINY_OPTIONS.split(), "--epochs", "100000", "--patience", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, env=ENVIRONMENT)
     wait_for(folder / "training-state/checkpoint.safetensors")
     process.send_signal(number)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert b"the same command resumes" in messages
+    assert advice in messages
     update = int(messages.split(b"stopped after update ")[1].split(b";")[0])
     resumed = run(*command[3:], "--epochs", "1")
     assert resumed.returncode == 0
@@ -224,9 +266,17 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     folder.mkdir()
     output = folder / "table.gz"
     output.write_bytes(b"old")
-    # A shell that starts the tests in the background lets its children ignore SIGINT.
-    start = "import signal, sys; from phrasescore.cli import main; signal.signal(2, signal.default_int_handler); "
-    command = [sys.executable, "-c", start + "sys.exit(main())", "annotate", str(big), "-m", MODEL, "-o", str(output)]
+    command = [
+        sys.executable,
+        "-c",
+        WITH_SIGINT + "sys.exit(main())",
+        "annotate",
+        str(big),
+        "-m",
+        MODEL,
+        "-o",
+        str(output),
+    ]
     command += ["-q"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
     wait_for(folder / ".table.gz.tmp")
@@ -239,6 +289,46 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     done = run("annotate", mini_table, "-m", MODEL, "-o", output, "-q")
     assert done.returncode == 0
     assert {path.name for path in folder.iterdir()} == {"table.gz"}
+
+
+# A shell that starts the tests in the background lets its children ignore SIGINT.
+WITH_SIGINT = "import signal, sys; from phrasescore.cli import main; signal.signal(2, signal.default_int_handler); "
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", [f"annotate - -m {MODEL} -o", "train - -o", "lm train - -o"])
+def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, number: signal.Signals) -> None:
+    """Nothing stays of it."""
+    output = tmp_path / "out"
+    arguments = [sys.executable, "-c", WITH_SIGINT + "sys.exit(main())", *command.split(), str(output)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"the ||| le ||| 1\n")
+        process.stdin.flush()
+        wait_for(tmp_path / ".out.tmp" if command.startswith("annotate") else output / "training-state" / "lock")
+        time.sleep(0.5)
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_need_not_wait_for_input() -> None:
+    """Nothing can be written, and standard input has fallen silent."""
+    command = [sys.executable, "-m", "phrasescore", "annotate", "-", "-m", MODEL, "-q"]
+    with (
+        Path("/dev/full").open("wb") as full,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"the ||| le ||| 1\n" * 70_000)
+        process.stdin.flush()
+        assert process.wait(60) == 1
+        assert b"standard output: cannot be written" in process.stderr.read()
 
 
 @pytest.mark.parametrize("command", [f"annotate TABLE -m {MODEL} -q", "check TABLE -q"])
@@ -303,6 +393,13 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
     assert "is not the vocabulary the network was trained with" in error_of(run(*arguments))
     (folder / "config.json").write_text("{")
     assert "is not JSON" in error_of(run(*arguments))
+
+
+def test_faulty_lines_are_told_of_whether_they_are_kept_or_not() -> None:
+    table = b"the ||| le ||| 1\nbroken\n"
+    options: list[str | Path] = ["--on-error", "keep", "--only-sources-in", MINI / "test.en"]
+    done = run("annotate", "-", "-m", MODEL, *options, stdin=table)
+    assert b"1 faulty lines, 0 of them kept; the first: standard input, line 2: has 1 field" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["annotate", "score"])

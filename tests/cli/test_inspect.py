@@ -8,11 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from phrasescore.cli import main
+from phrasescore.model_folder import load_model, save_description, save_weights
+from phrasescore.nn.encoder_decoder import EncoderDecoder
 from tests.cli.test_cli import ENVIRONMENT, MODEL
 from tests.conftest import MINI
 
@@ -95,6 +98,20 @@ def test_targets_by_beam_search_have_their_scores(
     (tmp_path / "pairs").write_text("".join(f"{PHRASE}\t{' '.join(line.split()[1:-2:2])}\n" for line in lines))
     assert main(["score", str(tmp_path / "pairs"), "-m", MODEL, "--precision", "fp32"]) == 0
     assert scores == pytest.approx(list(map(float, capsys.readouterr().out.split())), abs=6e-3)
+
+
+def test_gates_that_are_not_there_are_told_of_before_the_reading(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    model, folder = load_model(Path(MODEL)), tmp_path / "model"
+    folder.mkdir()
+    vocabularies = model.source_vocabulary, model.target_vocabulary
+    network = EncoderDecoder(replace(model.network.config, encoder_unit="rnn"), *map(len, vocabularies))
+    save_description(folder, network.config, model.direction, *vocabularies, {})
+    save_weights(folder, network)
+    arguments = ["inspect", "-m", str(folder), "--table", str(tmp_path / "nowhere.gz"), PHRASE]
+    assert main([*arguments, "--gates", str(tmp_path / "gates.png")]) == 1
+    assert "--gates: the units of this network have no reset and update gates" in capsys.readouterr().err
 
 
 def test_the_table_that_the_network_learnt_from(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

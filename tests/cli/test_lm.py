@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import math
@@ -59,6 +60,22 @@ def test_scores_and_their_summary(folder: Path, capsys: pytest.CaptureFixture[st
     assert raw["perplexity of the back-off model"] == summary["perplexity of the back-off model"]
 
 
+def test_a_text_may_be_scored_in_parts(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--interpolate", "auto", "--weight-text")
+    found = []
+    for size in (10_000, 7):
+        monkeypatch.setattr("phrasescore.cli.lm.score._SENTENCES_AT_ONCE", size)
+        scores = score(capsys, *arguments, MINI / "dev.fr", "--report", tmp_path / "report.json").split()
+        report = json.loads((tmp_path / "report.json").read_bytes())
+        found.append(([float(text) for text in scores], report["perplexity"], report["text"]))
+    (whole, perplexities, text), (parts, others, same) = found
+    assert parts == pytest.approx(whole, abs=1e-4)
+    assert others == pytest.approx(perplexities, rel=1e-5)
+    assert same == text
+
+
 def test_interpolation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The weight found on one text is near the best on another of its kind."""
     arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--summary", "--interpolate")
@@ -91,8 +108,11 @@ def test_the_report_has_what_the_perplexities_rest_on(
 
 
 def test_a_report_without_a_backoff_model(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scores = score(capsys, MINI / "test.fr", "-m", folder, "--report", tmp_path / "report.json").splitlines()
+    text = tmp_path / "test.fr.gz"
+    text.write_bytes(gzip.compress(TEXT))
+    scores = score(capsys, text, "-m", folder, "--report", tmp_path / "report.json").splitlines()
     report = json.loads((tmp_path / "report.json").read_bytes())
+    assert report["text"]["sha256"] == hashlib.sha256(text.read_bytes()).hexdigest()
     assert len(scores) == report["text"]["sentences"]
     assert (report["backoff"], report["weight"], report["is_distribution"]) == (None, None, False)
     assert report["perplexity"]["backoff"] is report["perplexity"]["interpolation"] is None
@@ -142,6 +162,12 @@ def test_wrong_usage_is_exit_code_2(arguments: str, message: str, capsys: pytest
         main(["lm", *arguments.split()])
     assert end.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_nothing_is_held_out_beside_a_validation_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--validation", str(MINI / "dev.fr"), "--held-out", "0.1"]
+    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), *options]) == 2
+    assert "--held-out: does nothing with --validation, in whose place sentences are held" in capsys.readouterr().err
 
 
 def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -195,6 +195,10 @@ def test_errors_are_one_sentence(translate: Run, options: list[str], message: st
         (["--temperature", "0.5"], "--temperature: is for drawing translations; give --sample too"),
         (["--sample", "--beam", "3"], "--beam: is for searching, and --sample draws"),
         (["--sample", "--coverage", "0.2"], "--coverage: is for searching, and --sample draws"),
+        (["--seed", "1"], "--seed: is for drawing translations; give --sample too"),
+        (["--temperature", "1"], "--temperature: is for drawing translations; give --sample too"),
+        (["--sample", "--beam", "5"], "--beam: is for searching, and --sample draws"),
+        (["--beam", "1", "--length-penalty", "wu", "--alpha", "0.9"], "--length-penalty: chooses among several"),
         (["--alpha", "0.9"], "--alpha: is the exponent of another length penalty; give --length-penalty wu"),
         (["--coverage", "0.2", "--beam", "1"], "--coverage: chooses among several translations, and --beam 1 finds"),
         (["--forbid-unknown", "--replace-unknown"], "--replace-unknown: finds no <unk> with --forbid-unknown"),
@@ -221,13 +225,22 @@ def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: lis
         (["--source", "A", "--target", "A", "--optimiser", "adamm"], "there is no optimiser `adamm`; did you mean", 1),
         (["--source", "A", "--target", "A", "--teacher-forcing", "1.5"], "give at most 1", 2),
         (["TABLE", "--min-count", "2"], "--min-count: is for parallel text", 2),
+        (["TABLE", "--config", "T"], "[sentences] is for parallel text; leave it out or give --source", 1),
     ],
 )
 def test_errors_of_training_on_sentences(translate: Run, options: list[str], message: str, code: int) -> None:
     (translate.folder / "A").write_text("a b\nc d\ne f\n")
     (translate.folder / "B").write_text("a b\nc d\n")
-    options = [str(translate.folder / option) if option in "AB" else option for option in options]
+    (translate.folder / "T").write_text("[sentences]\nmin_count = 2\n")
+    options = [str(translate.folder / option) if option in "ABT" else option for option in options]
     assert message in translate.error("train", *options, "-o", translate.folder / "model", *OPTIONS, code=code)
+
+
+@pytest.mark.parametrize("option", ["--held-out", "--held-out-limit"])
+def test_nothing_is_held_out_beside_sentences_to_validate_with(translate: Run, option: str) -> None:
+    texts = ["--source", "A", "--target", "A", "--validation-source", "A", "--validation-target", "A"]
+    message = f"{option}: does nothing with --validation-source, in whose place sentences are held out"
+    assert message in translate.error("train", *texts, option, "1", "-o", translate.folder / "model", code=2)
 
 
 def test_a_terminal_is_answered_line_by_line(copier: Path) -> None:

@@ -13,7 +13,7 @@ from tests.lm.conftest import ARPA
 def test_perplexity_is_kenlm_s() -> None:
     line = (MINI / "test.fr").read_text().splitlines()[0]
     [scores] = BackoffModel(ARPA, []).word_log_probs([[word.encode() for word in line.split(" ")]])
-    assert perplexity(scores) == pytest.approx(kenlm.Model(str(ARPA)).perplexity(line), rel=1e-5)
+    assert perplexity(-scores.mean()) == pytest.approx(kenlm.Model(str(ARPA)).perplexity(line), rel=1e-5)
 
 
 def test_interpolation() -> None:
@@ -28,7 +28,7 @@ def test_the_weight_is_the_best_one() -> None:
     first, second = np.log(rng.uniform(0.001, 1, (2, 500)))
     weight = best_weight(first, second)
     grid = np.linspace(0.01, 0.99, 981)
-    found = [perplexity(interpolate(first, second, w)) for w in grid]
+    found = [perplexity(-interpolate(first, second, w).mean()) for w in grid]
     assert weight == pytest.approx(grid[int(np.argmin(found))], abs=0.002)
 
 
@@ -36,3 +36,7 @@ def test_a_model_that_never_wins_gets_no_weight() -> None:
     good = np.log(np.full(50, 0.5))
     assert best_weight(good - 3, good) < 1e-4
     assert best_weight(good, good - 3) > 1 - 1e-4
+
+
+def test_a_perplexity_beyond_all_numbers_is_infinite() -> None:
+    assert perplexity(750.0) == np.inf

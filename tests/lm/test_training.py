@@ -118,6 +118,10 @@ def test_the_shortlist(tmp_path: Path, cpu: Device) -> None:
     text = tmp_path / "text"
     text.write_bytes(b"a a a b b c\na c c\n\n")
     _, facts = prepare(text, tmp_path / "run", replace(settings, text=replace(settings.text, held_out=0.0)), cpu)
+    described = json.loads((tmp_path / "run/config.json").read_bytes())
+    assert described["text"]["min_count"] == 3
+    assert described["training"]["text"] == str(text)
+    assert len(described["training"]["digests"]["text"]) == 64
     assert (tmp_path / "run/vocab.txt").read_text() == "<unk>\n<eos>\na\nc\n"
     assert facts == {"lines": 3, "words": 9, "coverage": 7 / 9}
 
@@ -128,8 +132,13 @@ def test_other_texts_and_settings_do_not_resume(tmp_path: Path, cpu: Device) -> 
         prepare(TEXT, tmp_path / "run", replace(SETTINGS, model=replace(SETTINGS.model, order=3)), cpu)
     with pytest.raises(UserError, match=r"another (text|shortlist)"):
         prepare(OTHER, tmp_path / "run", SETTINGS, cpu)
-    with pytest.raises(UserError, match="another held_out_sentences"):
+    with pytest.raises(UserError, match="other validation data"):
         prepare(TEXT, tmp_path / "run", SETTINGS, cpu, OTHER)
+    trainer, _ = prepare(TEXT, tmp_path / "other", SETTINGS, cpu, OTHER)
+    trainer.watcher = Watcher(should_stop=lambda: True)
+    trainer.train()
+    with pytest.raises(UserError, match="other validation data"):
+        prepare(TEXT, tmp_path / "other", SETTINGS, cpu, MINI / "test.fr")
     (tmp_path / "empty").write_bytes(b"\n\n")
     with pytest.raises(UserError, match="has no words"):
         prepare(tmp_path / "empty", tmp_path / "new", SETTINGS, cpu)

@@ -6,7 +6,7 @@ from phrasescore.errors import UserError
 from phrasescore.nn.config import ModelConfig, read_model_config
 
 
-def test_networks_of_the_first_version_are_read() -> None:
+def test_networks_without_named_units_are_read() -> None:
     found = read_model_config({"hidden": 7, "encoder_reset": "after", "decoder_reset": "before"}, "config.json")
     assert found == ModelConfig(hidden=7, encoder_unit="gru-appendix", decoder_unit="gru-paper")
     assert read_model_config({"encoder_reset": "before", "decoder_reset": "after"}, "config.json") == ModelConfig()

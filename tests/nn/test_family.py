@@ -17,6 +17,7 @@ from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases
+from phrasescore.training.presets import PRESETS
 from phrasescore.vocabulary import END
 from tests import family_reference
 from tests.conftest import TINY
@@ -126,6 +127,15 @@ def apart() -> tuple[PairBatch, list[int]]:
     order = sorted(range(len(TARGETS)), key=lambda pair: -len(TARGETS[pair]))
     sources, targets = ([lists[pair] for pair in order] for lists in (SOURCES, TARGETS))
     return PairBatch.apart(Phrases.from_lists(sources), Phrases.from_lists(targets)), order
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.usefixtures("double_precision")
+def test_every_preset_equals_the_equations(preset: str) -> None:
+    """In small, for the equations are computed slowly."""
+    config = replace(ModelConfig(**PRESETS[preset]["model"]), hidden=6, embedding=5, maxout=4)
+    network = random_network(config).eval()
+    assert np.abs(scores(network, shared()) - expected_scores(network)).max() < 1e-9
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -50,6 +50,27 @@ def test_gradients_are_those_of_the_log_softmax(scale: float) -> None:
         assert torch.allclose(ours, theirs, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("gap", [*range(60, 101, 5), 88, 89])
+def test_gradients_of_improbable_words_are_finite(gap: int, dtype: torch.dtype | None) -> None:
+    """Where Z still fits into 32 bits, but not its products with weights beyond 1."""
+    found = WordSoftmax(3, 1, bias=True)
+    found.product_dtype = dtype
+    gradients = []
+    for log_prob in (found.log_prob, lambda s, n, y: log_probs(found, s)[n, y]):
+        with torch.no_grad():
+            found.words.weight.copy_(torch.tensor([[5.0], [5.0], [-3.0]]))
+            found.words.bias.copy_(torch.tensor([0.0, float(gap), 0.0]))
+        found.zero_grad()
+        s = torch.ones(1, 1).requires_grad_()
+        log_prob(s, torch.tensor([0]), torch.tensor([0])).sum().backward()  # type: ignore[no-untyped-call]
+        gradients.append([s.grad, found.words.weight.grad, found.words.bias.grad])
+    for ours, theirs in zip(*gradients, strict=True):
+        assert ours is not None
+        assert theirs is not None
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
 @pytest.mark.parametrize("scale", [1.0, 60.0])
 def test_the_norm_and_its_gradient(scale: float) -> None:
     """Also of nodes that predict nothing."""

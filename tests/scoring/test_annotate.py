@@ -121,6 +121,19 @@ def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     assert "line 2" in counts.first_fault
 
 
+def test_faulty_lines_are_filtered_by_their_source_too(tmp_path: Path) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    path.write_bytes(
+        b"dog ||| chien ||| 0.5\nthe ||| x ||| one\nthe ||| le ||| 0.5\nbroken\ndog ||| y ||| one\nthe ||| z ||| 1 2\n"
+    )
+    reader = TableReader(path, keep_faulty=True)
+    counts = annotate(reader, output, SCORER, PLAIN, frozenset({b"the"}))
+    lines = output.read_bytes().splitlines()
+    assert [line.split(b" ||| ")[1] for line in lines] == [b"x", b"le", b"z"]
+    assert (lines[0], lines[2]) == (b"the ||| x ||| one 1", b"the ||| z ||| 1 2 1")
+    assert (counts.faulty_lines, counts.faulty_lines_kept, counts.lines_filtered_out) == (4, 2, 3)
+
+
 @pytest.mark.parametrize("line", [b"a|b ||| c ||| 0.1", b"[X][X] a [X] ||| b ||| 0.1"])
 def test_tables_of_another_kind_are_refused_even_so(tmp_path: Path, line: bytes) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
@@ -151,17 +164,21 @@ def test_links_stay_links_and_devices_are_not_replaced(small_table: Path, tmp_pa
     assert pipe.is_fifo()
 
 
-@pytest.mark.parametrize("content", [b"", b"the ||| le ||| 1"])
-def test_tables_of_no_line_and_of_one(tmp_path: Path, content: bytes) -> None:
+def test_tables_of_no_line_and_of_one(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
-    path.write_bytes(content)
+    path.write_bytes(b"the ||| le ||| 1")
     counts = annotate(TableReader(path), output, SCORER, PLAIN)
-    assert counts.lines_written == len(output.read_bytes().splitlines()) == bool(content)
+    assert counts.lines_written == len(output.read_bytes().splitlines()) == 1
+    path.write_bytes(b"")
+    with pytest.raises(UserError, match="table: has no line"):
+        annotate(TableReader(path), output, SCORER, PLAIN)
+    assert len(output.read_bytes().splitlines()) == 1
 
 
 @given(
     st.lists(
         st.tuples(st.sampled_from([b"the dog", b"a", b"\xc2\xa0"]), st.binary(max_size=5), st.integers(0, 1)),
+        min_size=1,
         max_size=20,
     )
 )

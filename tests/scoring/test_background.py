@@ -42,6 +42,25 @@ def test_closing_stops_the_thread_and_closes_the_source() -> None:
     assert threading.active_count() == before
 
 
+def test_closing_does_not_wait_for_input_that_does_not_come() -> None:
+    go_on, ended = threading.Event(), threading.Event()
+
+    def silent() -> Iterator[int]:
+        try:
+            yield 1
+            go_on.wait()
+            yield 2
+        finally:
+            ended.set()
+
+    items = read_ahead(silent())
+    assert next(items) == 1
+    items.close()
+    assert not ended.is_set()
+    go_on.set()
+    assert ended.wait(10)
+
+
 def test_what_is_handed_over_is_written_in_order() -> None:
     written: list[int] = []
     with write_behind(written.append) as hand_over:

@@ -51,6 +51,13 @@ def test_what_moses_would_refuse(tmp_path: Path, line: bytes, problem: str) -> N
     assert problem in problems[0]
 
 
+def test_a_wrong_number_of_scores_is_a_problem_of_every_line(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a ||| b ||| 0.5 1\n" * 3)
+    report = check_table(tmp_path / "table", columns=7)
+    assert list(report.problems.values()) == [3]
+    assert list(report.first_lines.values()) == [1]
+
+
 def test_what_is_legal_is_no_problem(tmp_path: Path) -> None:
     lines = (
         b"a ||| b ||| 2.718 0 ||| 0-0 ||| 1 1 1 ||| f 0.5 ||| {{Counts 1 2}}",

@@ -117,6 +117,17 @@ def test_the_measured_loss_chooses_the_weights(
     assert len(lowest) == 2
 
 
+def test_a_loss_beyond_any_perplexity_is_a_bad_one(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    """e^710 is no double."""
+    trainer, _ = prepare_sentences(texts[0], tmp_path / "run", settings(), CPU, texts[1])
+    with torch.no_grad():
+        trainer.task.network.softmax.words.bias[0] = 5000
+    trainer.train()
+    first = json.loads((tmp_path / "run" / METRICS).read_text().splitlines()[0], parse_constant=pytest.fail)
+    assert first["validation"]["teacher_forced_per_word"] > 710
+    assert first["validation"]["teacher_forced_perplexity"] is None
+
+
 def test_sentences_are_held_out_if_there_are_no_others(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
@@ -127,7 +138,7 @@ def test_sentences_are_held_out_if_there_are_no_others(
     last = metrics(tmp_path / "run")[-1]
     assert last["validation"] is None
     assert last["held_out"]["teacher_forced_perplexity"] > 1
-    assert json.loads((tmp_path / "run/config.json").read_text())["training"]["min_count"] == 2
+    assert json.loads((tmp_path / "run/config.json").read_text())["sentences"]["min_count"] == 2
 
 
 def test_the_loss_is_the_mean_of_the_words(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
@@ -153,6 +164,8 @@ def test_other_text_or_plugins_do_not_resume(
         train(texts, tmp_path / "run", settings(sentences=SentenceConfig(min_count=2, max_words=50)))
     with pytest.raises(UserError, match="holds a run with other sentences; give the same"):
         train((texts[1], texts[1]), tmp_path / "run", settings())
-    monkeypatch.setattr("phrasescore.training.run.loaded_plugins", lambda: {"my.py": "0123"})
+    with pytest.raises(UserError, match="holds a run with other validation data; give the same"):
+        train((texts[0], texts[0]), tmp_path / "run", settings())
+    monkeypatch.setattr("phrasescore.training.run_folder.loaded_plugins", lambda: {"my.py": "0123"})
     with pytest.raises(UserError, match="holds a run with other plugins"):
         train(texts, tmp_path / "run", settings())

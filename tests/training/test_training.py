@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +23,7 @@ from phrasescore.model_folder import METRICS, WEIGHTS, load_model
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
+from phrasescore.training import loop
 from phrasescore.training.checkpoint import Progress
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.evaluation import PairLoss
@@ -27,6 +31,7 @@ from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser, rate_factor
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
+from phrasescore.training.run_folder import is_interrupted
 from tests.conftest import MINI
 
 CPU = choose_device("cpu", "fp32")
@@ -87,6 +92,53 @@ def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: P
     assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
     assert not list((tmp_path / "killed").rglob("*.ids"))
+
+
+class KilledError(Exception):
+    """Stands for a kill, which no handler sees."""
+
+
+def killing(*arguments: object) -> None:
+    raise KilledError
+
+
+def test_the_state_is_saved_between_evaluations(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = replace(tiny_settings.training, evaluate_every=0)
+    settings = replace(tiny_settings, training=training)
+    train(small_table, tmp_path / "whole", settings)
+    trainer, _ = prepare(small_table, tmp_path / "killed", settings, CPU)
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "_SAVE_SECONDS", 0.0)
+        patched.setattr(trainer, "_evaluate_and_save", killing)
+        with pytest.raises(KilledError):
+            trainer.train()
+    resumed = prepare(small_table, tmp_path / "killed", settings, CPU)[0]
+    assert resumed.progress.update == trainer.task.batches_per_pass - 1
+    resumed.train()
+    assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("place", ["save_weights", "save_checkpoint"])
+def test_a_kill_does_not_part_the_weights_from_what_is_known_of_them(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Between the two files that the evaluation after update 20 writes; a stop shows what is there."""
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == 15)
+    trainer.train()
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    with monkeypatch.context() as patched:
+        patched.setattr(loop if place == "save_weights" else trainer, place, killing)
+        with pytest.raises(KilledError):
+            trainer.train()
+    assert trainer.progress.best_update == 20
+    resumed, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    assert resumed.progress.best_update == (20 if place == "save_weights" else 10)
+    train(small_table, tmp_path / "other", tiny_settings, stop_after=resumed.progress.best_update)
+    assert (tmp_path / "run" / WEIGHTS).read_bytes() == (tmp_path / "other" / WEIGHTS).read_bytes()
 
 
 def test_other_settings_or_data_do_not_resume(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
@@ -160,17 +212,97 @@ def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
     assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())
 
 
-def test_two_runs_do_not_share_a_folder(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_two_runs_do_not_share_a_folder(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, restart: bool
+) -> None:
+    """Who comes second finds out before anything of the first one's is touched."""
     first, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
-    second, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    other = replace(tiny_settings, data=DataConfig(source_vocabulary=5))
 
     def start_second() -> bool:
+        if first.progress.update < 12:
+            return False
+        before = contents(tmp_path / "run")
         with pytest.raises(UserError, match="another run is training"):
-            second.train()
+            prepare(small_table, tmp_path / "run", other, CPU, restart=restart)
+        assert contents(tmp_path / "run") == before
         return True
 
     first.watcher = Watcher(should_stop=start_second)
-    assert first.train().update == 1
+    assert first.train().update == 12
+    assert prepare(small_table, tmp_path / "run", tiny_settings, CPU)[0].progress.update == 12
+
+
+def test_a_trainer_that_nobody_holds_gives_the_folder_back(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    gc.collect()
+    assert train(small_table, tmp_path / "run", tiny_settings).progress.finished
+
+
+def test_who_asks_learns_whether_a_training_was_interrupted(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    folder = tmp_path / "run"
+    assert not is_interrupted(folder)
+    train(small_table, folder, tiny_settings, stop_after=15)
+    assert is_interrupted(folder)
+    train(small_table, folder, tiny_settings)
+    assert not is_interrupted(folder)
+    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
+    trainer, _ = prepare(small_table, folder, longer, CPU)
+    seen: list[bool] = []
+    trainer.watcher = Watcher(should_stop=lambda: not seen.append(is_interrupted(folder)))  # type: ignore[func-returns-value]
+    trainer.train()
+    assert seen == [True]
+    train(small_table, folder, longer)
+    shutil.rmtree(folder / "training-state")
+    assert not is_interrupted(folder)
+
+
+def test_the_folder_says_how_and_on_what_it_was_trained(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def described(settings: Settings) -> dict[str, Any]:
+        trainer, data = prepare(small_table.name, Path("run"), settings, CPU, Path(small_table.name))
+        trainer.watcher = Watcher(should_stop=lambda: True)
+        trainer.train()
+        found: dict[str, Any] = json.loads(Path("run/config.json").read_bytes())
+        assert found["training"]["digests"]["table"] == data.digest
+        return found
+
+    found = described(tiny_settings)
+    assert found["data"] == json.loads(json.dumps(asdict(tiny_settings.data)))
+    assert found["training"]["table"] == found["training"]["validation"] == str(small_table)
+    assert found["training"]["digests"]["validation"] is not None
+    assert (found["training"]["epochs"], found["training"]["device"]) == (2, "cpu fp32")
+    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
+    assert described(longer)["training"]["epochs"] == 3
+
+
+def test_another_validation_table_does_not_resume(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """The lowest loss so far would be that on other pairs."""
+    folder = tmp_path / "run"
+
+    def resume(validation: Path | None) -> Trainer[PhrasePairTask]:
+        trainer, _ = prepare(small_table, folder, tiny_settings, CPU, validation)
+        trainer.watcher = Watcher(should_stop=lambda: True)
+        trainer.train()
+        return trainer
+
+    resume(small_table)
+    for other in (MINI / "phrase-table.gz", None):
+        with pytest.raises(UserError, match="holds a run with other validation data; give the same"):
+            resume(other)
+    assert resume(small_table).progress.update == 2
 
 
 def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
@@ -184,6 +316,24 @@ def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: P
     trainer, read = prepare(small_table, tmp_path / "b", replace(tiny_settings, model=model, data=data), CPU)
     assert read.source_vocabulary.words == read.target_vocabulary.words
     assert trainer.network.decoder.embedding is trainer.network.encoder.embedding  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_feeding": True}, "input feeding gives h~"),
+        ({"attention": "dot", "directions": "both"}, "attention `dot` compares states"),
+        ({"share_units": True}, "shared units must be the same"),
+        ({"encoder_unit": "gruu"}, "there is no unit `gruu`; did you mean"),
+    ],
+)
+def test_forms_that_do_not_go_together_are_told_of_before_the_reading(
+    tmp_path: Path, tiny_settings: Settings, changes: dict[str, Any], message: str
+) -> None:
+    settings = replace(tiny_settings, model=replace(tiny_settings.model, **changes))
+    with pytest.raises(UserError, match=message):
+        prepare(tmp_path / "nowhere.gz", tmp_path / "run", settings, CPU)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_faulty_table_does_not_cost_the_old_model(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
@@ -252,6 +402,24 @@ def test_adadelta_is_the_paper_s() -> None:
         square_d = 0.95 * square_d + 0.05 * d * d
         w -= d
         assert layer.weight.item() == pytest.approx(w, rel=1e-5)
+
+
+def test_no_clipping_leaves_the_gradient(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    found = []
+    for clip in (0.0, 1e9):
+        settings = replace(tiny_settings, training=replace(tiny_settings.training, clip=clip))
+        train(small_table, tmp_path / str(clip), settings, stop_after=3)
+        found.append((tmp_path / str(clip) / WEIGHTS).read_bytes())
+    assert found[0] == found[1]
+
+
+def test_weights_by_count_need_no_counts_of_the_validation_table(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    (tmp_path / "other").write_bytes(b"the ||| le ||| 1\n")
+    settings = replace(tiny_settings, data=DataConfig(weight_by_count=True))
+    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=tmp_path / "other")
+    assert trainer.task.validation_loss() is not None
 
 
 def toy_table(path: Path, reverse: bool) -> Path:

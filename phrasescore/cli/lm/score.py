@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from phrasescore import __version__
 from phrasescore.cli.options import add_device_options, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines, require_writable, sha256_of, write_json
+from phrasescore.files import display_name, read_lines, require_writable, sha256_of, sha256_of_input, write_json
 from phrasescore.lm.perplexity import Scores, best_weight, interpolate, perplexity
 from phrasescore.words import split_words
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from phrasescore.lm.scorer import NeuralLmScorer
 
 _AUTO = "auto"
+_SENTENCES_AT_ONCE = 10_000
 REPORT_SCHEMA = 1
 
 
@@ -83,13 +85,44 @@ def _weight(text: str) -> float | str:
 
 @dataclass(frozen=True)
 class _Scored:
-    """A text and what the models give to its words."""
+    """Some sentences and what the models give to their words."""
 
     sentences: list[list[bytes]]
-    digest: str
-    """SHA-256 of the text."""
     network: list[Scores]
     backoff: list[Scores]
+    """Nothing without a back-off model."""
+
+    def final(self, weight: float | None) -> list[Scores]:
+        """Return the scores of the words: the network's, or with its weight those of both models."""
+        if weight is None:
+            return self.network
+        return [interpolate(first, second, weight) for first, second in zip(self.network, self.backoff, strict=True)]
+
+
+@dataclass
+class _Totals:
+    """What is counted of a text, and ln p of it by each model."""
+
+    sentences: int = 0
+    words: int = 0
+    """Ends of sentences among them."""
+    outside_shortlist: int = 0
+    unknown_to_backoff: int = 0
+    network: float = 0.0
+    backoff: float = 0.0
+    final: float = 0.0
+
+    def add(self, scorer: NeuralLmScorer, scored: _Scored, final: list[Scores]) -> None:
+        """Count some sentences, with their final scores."""
+        words = [word for sentence in scored.sentences for word in sentence]
+        self.sentences += len(scored.sentences)
+        self.words += len(words) + len(scored.sentences)
+        self.outside_shortlist += sum(scorer.word_id(word) >= scorer.shortlist for word in words)
+        if scorer.backoff is not None:
+            self.unknown_to_backoff += sum(not scorer.backoff.knows(word) for word in words)
+            self.backoff += float(np.concatenate(scored.backoff).sum())
+        self.network += float(np.concatenate(scored.network).sum())
+        self.final += float(np.concatenate(final).sum())
 
 
 @dataclass(frozen=True)
@@ -120,18 +153,17 @@ def run(args: argparse.Namespace) -> int:
     device = choose_device(args.device, args.precision)
     scorer = NeuralLmScorer.load(args.model, device, args.backoff, args.unnormalised)
     weight = _learn_weight(scorer, args.weight_text) if args.interpolate == _AUTO else args.interpolate
-    scored = _score_text(scorer, args.text)
-    final = scored.network
-    if weight is not None:
-        pairs = zip(scored.network, scored.backoff, strict=True)
-        final = [interpolate(first, second, weight) for first, second in pairs]
-    summary = _summarise(scorer, scored, None if weight is None else final)
+    totals = _Totals()
+    for scored in _score_text(scorer, args.text):
+        final = scored.final(weight)
+        totals.add(scorer, scored, final)
+        if not args.summary:
+            sys.stdout.writelines(f"{scores.sum():.9g}\n" for scores in final)
+    summary = _summarise(scorer, totals, weight)
     if args.report:
-        write_json(args.report, _make_report(args, scorer, scored, summary, weight))
+        write_json(args.report, _make_report(args, scorer, summary, weight))
     if args.summary:
         print(_as_text(scorer, summary, weight), end="")
-    else:
-        sys.stdout.writelines(f"{scores.sum():.9g}\n" for scores in final)
     return 0
 
 
@@ -149,34 +181,36 @@ def _is_same_file(first: str | Path, second: Path) -> bool:
 
 
 def _learn_weight(scorer: NeuralLmScorer, text: Path) -> float:
-    scored = _score_text(scorer, text)
-    return best_weight(np.concatenate(scored.network), np.concatenate(scored.backoff))
+    scored = list(_score_text(scorer, text))
+    network, backoff = (
+        [one for some in scored for one in some.network],
+        [one for some in scored for one in some.backoff],
+    )
+    return best_weight(np.concatenate(network), np.concatenate(backoff))
 
 
-def _score_text(scorer: NeuralLmScorer, path: str | Path) -> _Scored:
-    digest, sentences = hashlib.sha256(), []
-    for line in read_lines(path):
-        digest.update(line + b"\n")
-        sentences.append(split_words(line))
-    if not sentences:
+def _score_text(scorer: NeuralLmScorer, path: str | Path) -> Iterator[_Scored]:
+    """Yield a text with its scores, some sentences at a time, so that it may be of any length."""
+    sentences = map(split_words, read_lines(path))
+    some = list(islice(sentences, _SENTENCES_AT_ONCE))
+    if not some:
         raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
-    network = scorer.word_log_probs(sentences)
-    model = scorer.backoff
-    backoff = [] if model is None else model.word_log_probs(sentences)
-    return _Scored(sentences, digest.hexdigest(), network, backoff)
+    while some:
+        network = scorer.word_log_probs(some)
+        yield _Scored(some, network, [] if scorer.backoff is None else scorer.backoff.word_log_probs(some))
+        some = list(islice(sentences, _SENTENCES_AT_ONCE))
 
 
-def _summarise(scorer: NeuralLmScorer, scored: _Scored, interpolated: list[Scores] | None) -> _Summary:
-    words = [word for sentence in scored.sentences for word in sentence]
-    model = scorer.backoff
+def _summarise(scorer: NeuralLmScorer, totals: _Totals, weight: float | None) -> _Summary:
+    has_backoff = scorer.backoff is not None
     return _Summary(
-        sentences=len(scored.sentences),
-        words=len(words) + len(scored.sentences),
-        outside_shortlist=sum(scorer.word_id(word) >= scorer.shortlist for word in words),
-        unknown_to_backoff=None if model is None else sum(not model.knows(word) for word in words),
-        network=perplexity(np.concatenate(scored.network)),
-        backoff=None if model is None else perplexity(np.concatenate(scored.backoff)),
-        interpolation=None if interpolated is None else perplexity(np.concatenate(interpolated)),
+        sentences=totals.sentences,
+        words=totals.words,
+        outside_shortlist=totals.outside_shortlist,
+        unknown_to_backoff=totals.unknown_to_backoff if has_backoff else None,
+        network=perplexity(-totals.network / totals.words),
+        backoff=perplexity(-totals.backoff / totals.words) if has_backoff else None,
+        interpolation=None if weight is None else perplexity(-totals.final / totals.words),
     )
 
 
@@ -201,9 +235,9 @@ def _as_text(scorer: NeuralLmScorer, summary: _Summary, weight: float | None) ->
 
 
 def _make_report(
-    args: argparse.Namespace, scorer: NeuralLmScorer, scored: _Scored, summary: _Summary, weight: float | None
+    args: argparse.Namespace, scorer: NeuralLmScorer, summary: _Summary, weight: float | None
 ) -> dict[str, Any]:
-    """Return the perplexities and what they rest on."""
+    """Return the perplexities and what they rest on; digests are those of files as they lie there."""
     import torch
 
     return {
@@ -213,14 +247,15 @@ def _make_report(
         "unnormalised": scorer.unnormalised,
         "text": {
             "path": str(args.text),
-            "sha256": scored.digest,
+            "sha256": sha256_of_input(args.text),
             "sentences": summary.sentences,
             "words": summary.words,
             "outside_shortlist": summary.outside_shortlist,
             "unknown_to_backoff": summary.unknown_to_backoff,
         },
         "weight": weight,
-        "weight_text": args.weight_text and {"path": str(args.weight_text), "sha256": sha256_of(args.weight_text)},
+        "weight_text": args.weight_text
+        and {"path": str(args.weight_text), "sha256": sha256_of_input(args.weight_text)},
         "perplexity": {
             "network": summary.network,
             "backoff": summary.backoff,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from phrasescore.cli.console import Reporter, stop_on_signals
 from phrasescore.cli.options import add_device_options, add_quiet_option, add_section_options, path_or_standard_stream
-from phrasescore.cli.training import add_training_options, read_settings, run_trainer
+from phrasescore.cli.training import add_training_options, check_nothing_is_held_out, read_settings, run_trainer
 from phrasescore.configuration import Section
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
@@ -53,6 +53,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
+    if args.validation is not None:
+        check_nothing_is_held_out(args, "--validation")
     values = read_settings(args, _SECTIONS, PRESETS[args.preset])
     reporter = Reporter(quiet=args.quiet)
     from phrasescore.device import choose_device, keep_freed_memory
@@ -63,10 +65,11 @@ def run(args: argparse.Namespace) -> int:
         NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
     )
     device = choose_device(args.device, args.precision)
-    trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
-    reporter.say(
-        f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; losses "
-        "are nats per word, ends of sentences included"
-    )
     with stop_on_signals() as stop:
-        return run_trainer(trainer, reporter, stop)
+        with stop.urgently():
+            trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
+        reporter.say(
+            f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
+            "losses are nats per word, ends of sentences included"
+        )
+        return run_trainer(trainer, reporter, stop, restarted=args.restart)
