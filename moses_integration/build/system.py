@@ -5,7 +5,8 @@
       preparation.json  (truecase.en truecase.fr)  build.json
       corpus/  train.en train.fr train.align    the prepared text that all was made from
       (validation/  phrase-table.gz and what belongs to it: phrase pairs of other sentences, for `phrasescore train`)
-      (building/    what a build that failed was about, if its message names a file of it; the next one removes it)
+      (.building/   what a build that goes on, was killed, or failed with a message that names a file of it has made so
+                  far; the next one removes it)
 
 Every file is in Moses' own format, so what one toolkit builds the other can tune and decode.
 """
@@ -41,15 +42,18 @@ from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
 from phrasescore.errors import UserError, naming
-from phrasescore.files import read_bytes, write_atomically, write_json
+from phrasescore.files import read_bytes, try_to_lock, write_atomically, write_json
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
 VALIDATION = "validation"
-_BUILDING = "building"
+_BUILDING = ".building"
+_LOCK = "lock"
 INI = "moses.ini"
 PREPARATION = "preparation.json"
 REPORT = "build.json"
+_OF_SYSTEM = {CORPUS: ("train.*", f"{VALIDATION}.*"), VALIDATION: (PHRASE_TABLE, REORDERING_TABLE, "lex.*")}
+"""What a system has in its folders, and the next one in its place need not have."""
 
 # Weights and layout are those of train-model.perl, step 9.
 _REORDERING = (
@@ -133,12 +137,12 @@ def build_system(
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
-    An earlier system in the folder stays as it was until the new one is complete.
+    An earlier system in the folder stays as it was until the new one is complete; nothing else there is touched.
 
     Args:
         source: raw or prepared text, a sentence a line.
         target: its translation, line by line.
-        folder: the system folder, made if it is not there.
+        folder: the system folder, made if it is not there; else it is empty or has an earlier system.
         settings: how.
         build_tables: the toolkit's way from aligned text to tables.
         alignment: a ready word alignment, in Pharaoh format, of these very lines; then no line is dropped.
@@ -146,31 +150,71 @@ def build_system(
         say: told of each step.
 
     Raises:
-        UserError: the text cannot be used, or a step fails.
+        UserError: the text cannot be used, a step fails, the folder has files that no build wrote, or another build
+            is at work in it.
+    """
+    _require_own(folder)
+    for path in (source, target, alignment, *(validation or ())):
+        if path is not None and path.resolve().is_relative_to((folder / _BUILDING).resolve()):
+            raise UserError(f"{path}: lies where an interrupted build left off, which is removed; move it elsewhere")
+    with _building(folder) as new:
+        _build(source, target, new, settings, build_tables, alignment, validation, say)
+        _replace_system(folder, new)
+    return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
+
+
+def _require_own(folder: Path) -> None:
+    """Check that a folder is new, empty, or that of an earlier or interrupted build.
+
+    Raises:
+        UserError: it is not; its files may be the user's own.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give the name of a folder")
-    with _building(folder) as new:
-        _build(source, target, new, settings, build_tables, alignment, validation, say)
-    _replace_system(folder, new)
-    return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
+    if not folder.exists() or not any(folder.iterdir()) or (folder / _BUILDING).is_dir() or _has_report(folder):
+        return
+    raise UserError(f"{folder}: has files but no system that `build` made; give a new or empty folder")
+
+
+def _has_report(folder: Path) -> bool:
+    """Whether a folder has our build.json; other programs use this name, too."""
+    try:
+        report = json.loads((folder / REPORT).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(report, dict) and {"version", "settings", "text"} <= report.keys()
 
 
 @contextmanager
 def _building(folder: Path) -> Iterator[Path]:
-    """Yield a new folder inside of a system folder; one that is left over is kept if the message names a file in it."""
+    """Yield a folder for a new system inside of a system folder, and remove it in the end.
+
+    It is kept if the message of a failure names a file in it, or if the process is killed. What it holds then and its
+    existence tell the next build that the system folder is one.
+
+    Raises:
+        UserError: another build is at work in it.
+    """
     is_new, new = not folder.exists(), folder / _BUILDING
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    try:
-        yield new
-    except BaseException as error:
-        if not any(path.is_file() and str(path) in str(error) for path in new.rglob("*")):
-            shutil.rmtree(new, ignore_errors=True)
-            if is_new:
-                with suppress(OSError):
-                    folder.rmdir()
-        raise
+    new.mkdir(parents=True, exist_ok=True)
+    with (new / _LOCK).open("wb") as lock:
+        if not try_to_lock(lock):
+            raise UserError(f"{folder}: another build is at work in it; wait for it or give another folder")
+        for path in new.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != _LOCK:
+                path.unlink()
+        try:
+            yield new
+        except BaseException as error:
+            if not any(path.is_file() and str(path) in str(error) for path in new.rglob("*")):
+                shutil.rmtree(new, ignore_errors=True)
+                if is_new:
+                    with suppress(OSError):
+                        folder.rmdir()
+            raise
+        shutil.rmtree(new)
 
 
 def _build(
@@ -238,11 +282,17 @@ def _language_model_of(text: TextSettings) -> str:
 def _replace_system(folder: Path, new: Path) -> None:
     """Let the files of a new system take the place of an earlier one's; only a complete system has a moses.ini."""
     (folder / INI).unlink(missing_ok=True)
-    for name in (CORPUS, VALIDATION):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for path in list(new.iterdir()):
-        path.replace(folder / path.name)
-    new.rmdir()
+    for name, patterns in _OF_SYSTEM.items():
+        for path in [path for pattern in patterns for path in (folder / name).glob(pattern)]:
+            path.unlink()
+        with suppress(OSError):
+            (folder / name).rmdir()
+    # The report first: by it the next build knows the folder, if this one is killed now.
+    (new / REPORT).replace(folder / REPORT)
+    for path in [path for path in new.rglob("*") if path.is_file() and path != new / _LOCK]:
+        place = folder / path.relative_to(new)
+        place.parent.mkdir(exist_ok=True)
+        path.replace(place)
 
 
 def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni:

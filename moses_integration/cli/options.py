@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from moses_integration.toolkit import Toolkit
     from moses_integration.tuning.tune import Tuning
 
+_WORK_MARK = ".phrasescore-work"
+"""A file in the folder of --work: what else is there is ours."""
+
 
 def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
     """Add --toolkit and --processes."""
@@ -125,11 +128,20 @@ def work_folder(given: Path | None) -> Iterator[Path]:
     """Yield the folder for what a run leaves behind: the one given, or one that is deleted afterwards.
 
     It is kept when a step of Moses fails, for the message names a log in it.
+
+    Raises:
+        UserError: the one given has files that no earlier run left; what this run writes or removes could be theirs.
     """
     from moses_integration.installed_moses import StepFailure
 
     if given is not None:
+        if given.exists() and not given.is_dir():
+            raise UserError(f"{given}: is a file; give the name of a folder")
+        mark = given / _WORK_MARK
+        if given.exists() and any(given.iterdir()) and not mark.exists():
+            raise UserError(f"{given}: has files that no earlier run with --work left; give a new or empty folder")
         given.mkdir(parents=True, exist_ok=True)
+        mark.touch()
         yield given
         return
     folder = Path(mkdtemp(prefix="phrasescore."))

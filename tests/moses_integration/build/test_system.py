@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,7 +160,7 @@ def test_a_build_that_fails_leaves_the_old_system_as_it_was(system: Path, tmp_pa
         with pytest.raises(UserError, match=message):
             build(folder, settings=other, alignment=tmp_path / alignment)
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-        assert not (folder / "building").exists()
+        assert not (folder / ".building").exists()
         with pytest.raises(UserError, match=message):
             build(tmp_path / "new", alignment=tmp_path / alignment)
         assert not (tmp_path / "new").exists()
@@ -183,7 +185,7 @@ def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
     texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
     with pytest.raises(UserError, match="the step failed"):
         build_system(*texts, TOKENISED, fail, MINI / "train.align")
-    assert (tmp_path / "system/building/model.log").read_text() == "why"
+    assert (tmp_path / "system/.building/model.log").read_text() == "why"
 
 
 def test_a_file_is_no_place_for_a_system(tmp_path: Path) -> None:
@@ -193,10 +195,72 @@ def test_a_file_is_no_place_for_a_system(tmp_path: Path) -> None:
     assert (tmp_path / "train.en").read_text() == "a\n"
 
 
+@pytest.mark.parametrize("name", ["corpus/train.en", "validation/dev.en", "building/notes", "build.json"])
+def test_files_that_no_build_wrote_are_not_touched(tmp_path: Path, name: str) -> None:
+    """Nor is another program's build.json taken for ours."""
+    mine = tmp_path / "mine" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text('{"version": 1}')
+    with pytest.raises(UserError, match=r"mine: has files but no system that `build` made; give a new or empty folder"):
+        build(tmp_path / "mine")
+    assert [path for path in (tmp_path / "mine").rglob("*") if path.is_file()] == [mine]
+    assert mine.read_text() == '{"version": 1}'
+
+
+def test_what_lies_beside_a_system_stays(system: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(system, tmp_path / "system")
+    names = ("corpus/dev.en", "validation/notes", "moses.tuned.ini")
+    (folder / "validation").mkdir()
+    for name in names:
+        (folder / name).write_text(name)
+    build(folder)
+    assert [(folder / name).read_text() for name in names] == [*names]
+
+
+def test_text_in_what_an_interrupted_build_left_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "system/.building/corpus/train.en"
+    text.parent.mkdir(parents=True)
+    shutil.copy(MINI / "train.en", text)
+    with pytest.raises(UserError, match=r"train\.en: lies where an interrupted build left off, .*; move it elsewhere"):
+        build_system(text, MINI / "train.fr", tmp_path / "system", TOKENISED, EmbeddedToolkit(1).build_tables)
+    assert text.read_bytes() == (MINI / "train.en").read_bytes()
+
+
+@pytest.mark.parametrize("before", ["nothing", "an empty folder", "a system"])
+def test_a_build_that_was_killed_can_be_repeated(system: Path, tmp_path: Path, before: str) -> None:
+    folder = tmp_path / "system"
+    if before == "an empty folder":
+        folder.mkdir()
+    if before == "a system":
+        shutil.copytree(system, folder)
+    # Killed while it worked, then while it put the new system into its place.
+    for place in ("EmbeddedToolkit.build_tables", "moses_integration.build.system.write_initial_ini"):
+        code = (
+            "import os\nfrom tests.moses_integration.build import test_system\n"
+            "from tests.moses_integration.build.test_system import *\nimport moses_integration.build.system\n"
+            f"{place} = lambda *given: os._exit(9)\nbuild(Path({str(folder)!r}))"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    build(folder)
+    assert {path.relative_to(folder) for path in folder.rglob("*")} == {
+        path.relative_to(system) for path in system.rglob("*")
+    }
+
+
+def test_two_builds_in_one_folder(tmp_path: Path) -> None:
+    def build_again(corpus: Corpus, folder: Path, longest: int) -> None:
+        build(tmp_path / "system")
+
+    texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
+    with pytest.raises(UserError, match="system: another build is at work in it; wait for it or give another folder"):
+        build_system(*texts, TOKENISED, build_again, MINI / "train.align")
+    assert not (tmp_path / "system").exists()
+
+
 def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> None:
     """Also of its parts that the new one lacks, and of what a failed build left. The text may be the old one's own."""
     folder = shutil.copytree(system, tmp_path / "system")
-    for name in ("validation/phrase-table.gz", "building/corpus/rest"):
+    for name in ("validation/phrase-table.gz", ".building/corpus/rest"):
         (folder / name).parent.mkdir(parents=True)
         (folder / name).touch()
     corpus = folder / "corpus"

@@ -85,7 +85,8 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
             [*TUNE, "--source", "x", "--reference", "y", "--report", "FOLDER/no/r"],
             "r: cannot be written, for FOLDER/no",
         ),
-        ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER/two"], "two: File exists"),
+        ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER/two"], "two: is a file; give the name of a"),
+        ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER"], "has files that no earlier run with --work"),
         (["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"], "2 more are to be added"),
         (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: line: has 1 field"),
         (
