@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from moses_integration.cli import ems_hook, main
 from phrasescore.cli import main as phrasescore
 from tests.conftest import DATA, MINI
-from tests.moses_integration.cli.running import CRASH_WORDS
+from tests.moses_integration.cli.running import CRASH_WORDS, command, environment
 
 MODEL = str(DATA / "stored-model")
 
@@ -55,6 +58,37 @@ def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Pa
     weights = (tmp_path / "rnn" / "weights.safetensors").stat().st_mtime_ns
     assert main(arguments) == 0
     assert (tmp_path / "rnn" / "weights.safetensors").stat().st_mtime_ns == weights
+
+
+def test_the_hook_goes_on_with_a_training_that_was_killed(
+    tmp_path: Path, counted: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model, updates = tmp_path / "rnn", 200
+    options = (
+        f"--max-updates {updates} --patience 0 --evaluate-every 1 --hidden 8 --embedding 4 --maxout 4 --output-rank 4"
+    )
+    arguments = ["ems-hook", "-m", str(model), "--train", options, str(counted), str(tmp_path / "out")]
+    process = subprocess.Popen(command(*arguments), env=environment())
+    while not (model / "weights.safetensors").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+
+    def last_update() -> int:
+        return int(json.loads((model / "metrics.jsonl").read_text().splitlines()[-1])["update"])
+
+    assert last_update() < updates
+    assert not (tmp_path / "out.gz").exists()
+    assert main(arguments) == 0
+    assert last_update() == updates
+    assert len(lines_of(tmp_path / "out.gz")) == 50
+    assert capfd.readouterr().err == ""
+
+
+def test_the_hook_uses_a_network_that_comes_without_its_training(tmp_path: Path, counted: Path) -> None:
+    assert main(["ems-hook", "-m", MODEL, "--train", "", str(counted), str(tmp_path / "out")]) == 0
+    assert len(lines_of(tmp_path / "out.gz")) == 50
 
 
 @pytest.mark.parametrize("problem", ["table", "constant", "truncated", "model", "options", "plugin", "stopped"])
