@@ -31,7 +31,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--train",
         metavar="OPTIONS",
         help="train the network in the folder on this table first, or go on where training was stopped, with these "
-        "options of `phrasescore train`, which may be empty",
+        "options of `phrasescore train`, which may be empty; a single one is given as --train=--weight-by-count, for "
+        "--train '--weight-by-count' looks like two options",
     )
     parser.add_argument(
         "--plugin",
@@ -55,9 +56,16 @@ def run(args: argparse.Namespace) -> int:
         # Wrong options of `phrasescore train`, or SIGTERM.
         code = end.code if isinstance(end.code, int) else 1
     if code:
-        # EMS does not look at it, but for these words (experiment.perl, check_if_crashed).
-        print(f"phrasescore-smt ems-hook: failed with exit code {code}", file=sys.stderr)
+        say_failed(code)
     return code
+
+
+def say_failed(code: int | str) -> None:
+    """Tell EMS that the step failed: it does not look at the exit code, but for these words.
+
+    (experiment.perl, check_if_crashed)
+    """
+    print(f"phrasescore-smt ems-hook: failed with exit code {code}", file=sys.stderr)
 
 
 def _annotate(args: argparse.Namespace) -> int:

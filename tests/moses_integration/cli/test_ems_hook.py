@@ -125,6 +125,30 @@ def test_a_hook_that_fails_says_so_to_the_experiment_manager(
     assert not (tmp_path / "out.gz").exists()
 
 
+@pytest.mark.parametrize("wrong", [["--train", "--weight-by-count"], ["--trane", "x"], []])
+def test_wrong_usage_is_told_of_too(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["ems-hook", *(["-m", MODEL] if wrong else []), *wrong, "in", "out"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err.endswith("\nphrasescore-smt ems-hook: failed with exit code 2\n")
+
+
+def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["ems-hook", "--help"])
+    assert end.value.code == 0
+    said = capsys.readouterr()
+    assert "--train=--weight-by-count" in said.out
+    assert said.err == ""
+
+
+def test_a_single_option_of_the_training(tmp_path: Path, counted: Path) -> None:
+    (tmp_path / "small.toml").write_text("[model]\nhidden = 8\n[training]\nmax_updates = 1\n")
+    arguments = ["ems-hook", "-m", str(tmp_path / "rnn"), f"--train=--config={tmp_path}/small.toml"]
+    assert main([*arguments, str(counted), str(tmp_path / "out")]) == 0
+    assert len(lines_of(tmp_path / "out.gz")) == 50
+
+
 def test_another_last_column_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, output = str(MINI / "phrase-table.gz"), tmp_path / "out.gz"
     assert phrasescore(["annotate", table, "-m", MODEL, "-o", str(output), "--replace-last", "2.718"]) == 1
