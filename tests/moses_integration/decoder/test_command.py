@@ -154,6 +154,23 @@ def test_an_n_best_list_beside_the_translations(text: Path, tmp_path: Path, capf
     assert (entries[-1].words, entries[-1].total) == (b"", b"0")
 
 
+@pytest.mark.moses
+@pytest.mark.parametrize("segmentation", [False, True])
+@pytest.mark.parametrize("alignment", [False, True])
+def test_an_empty_line_is_listed_as_by_a_real_moses(
+    moses_home: Path, segmentation: bool, alignment: bool, text: Path, tmp_path: Path, capfdbinary: Capture
+) -> None:
+    switches = ["-include-segmentation-in-n-best", "true"] if segmentation else []
+    switches += ["-print-alignment-info-in-n-best", "true"] if alignment else []
+    given = ["-f", INI, "-i", str(text), "-n-best-list", f"{tmp_path}/list", "1", "distinct", *switches]
+    moses = [str(moses_home / "bin/moses"), *given, "-v", "0"]
+    subprocess.run(moses, cwd=MINI, check=True, capture_output=True, timeout=100)
+    theirs = (tmp_path / "list").read_bytes().splitlines()
+    assert [entry.to_line()[:-1] for entry in read_nbest(tmp_path / "list")] == theirs
+    decoded(capfdbinary, *given[2:])
+    assert (tmp_path / "list").read_bytes().splitlines()[8] == theirs[8]
+
+
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
 def test_a_list_on_standard_output_takes_the_place_of_the_translations(
     name: str, text: Path, tmp_path: Path, capfdbinary: Capture

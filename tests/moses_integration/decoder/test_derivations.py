@@ -77,6 +77,10 @@ def test_empty_phrases_are_read_from_where_the_next_begins() -> None:
     ]
 
 
+def test_an_empty_sentence_has_no_phrases() -> None:
+    assert segments_of(parse_entry(b"1 |||  ||| D= 0 ||| 0 ||| ||| ")) == []
+
+
 @pytest.mark.parametrize("extra", [b"", b" ||| 0-0 1-1 ", b" ||| x=0"])
 def test_an_entry_without_segmentation(extra: bytes) -> None:
     with pytest.raises(UserError, match="sentence 3 has no segmentation"):
