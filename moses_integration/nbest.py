@@ -3,7 +3,8 @@
     ID ||| word word ... word  ||| Label0= v v Label1= v ||| total [||| segmentation] [||| alignment]
 
 Two blanks stand before the second separator, for every word is followed by one. So is every link of the alignment, but
-before every range of the segmentation there is one: without any, `|||` alone is what is left of it. Numbers have six significant digits.
+before every range of the segmentation there is one: without any, `|||` alone is what is left of it. Numbers have six
+significant digits.
 Writer in Moses: moses/Manager.cpp, moses/ScoreComponentCollection.cpp.
 """
 

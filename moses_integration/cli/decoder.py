@@ -28,7 +28,7 @@ from moses_integration.decoder.settings import (
 )
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
-from phrasescore.cli.console import run_command
+from phrasescore.cli.console import interrupt_on_sigterm, run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, open_output, read_lines
 
@@ -107,7 +107,7 @@ def _run(arguments: Sequence[str]) -> int:
             print(f"phrasescore-decoder: {passed_over}", file=sys.stderr)
     sentences = [words_of(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
-    with DecoderPool(ini, settings, sentences, processes) as pool:
+    with interrupt_on_sigterm(), DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)
     return 0
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -28,6 +30,26 @@ def test_a_stopped_pool_does_not_wait_for_its_tasks() -> None:
     with pytest.raises(KeyboardInterrupt):
         stop_in_the_middle()
     assert time.monotonic() - started < 50
+
+
+def test_workers_end_with_a_parent_that_is_killed() -> None:
+    code = (
+        "import time\nfrom moses_integration.processes import worker_pool\n"
+        "if __name__ == '__main__':\n"
+        "    with worker_pool(2) as pool:\n"
+        "        sleeping = [pool.submit(time.sleep, 100) for _ in range(2)]\n"
+        "        while not all(task.running() for task in sleeping): time.sleep(0.01)\n"
+        "        print('.', end='', flush=True)\n"
+        "        sleeping[0].result()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.read(1) == b"."
+        parent.kill()
+        started = time.monotonic()
+        # The workers have inherited it: the end comes when the last of them has ended.
+        assert parent.stdout.read() == b""
+        assert time.monotonic() - started < 50
 
 
 def test_workers_do_not_hear_an_interrupt() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -237,6 +238,25 @@ def test_several_processes_write_what_one_writes(text: Path, tmp_path: Path, cap
         out = decoded(capfdbinary, "-i", text, "-th", threads, "-n-best-list", tmp_path / "list", "5", "-t")
         outputs.append((out, (tmp_path / "list").read_bytes()))
     assert outputs[0] == outputs[1]
+
+
+def test_a_stopped_decoder_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)) * 50)
+    start = [sys.executable, "-c", "import sys; from moses_integration.cli.decoder import main; sys.exit(main())"]
+    switches = ["-f", INI, "-i", f"{tmp_path}/text", "-n-best-list", f"{tmp_path}/list", "50", "-th", "2"]
+    with subprocess.Popen([*start, *switches], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while not (tmp_path / ".list.tmp").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(1)
+        process.terminate()
+        # The workers have inherited both streams, and end too.
+        process.stdout.read()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 143
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
 def test_other_processes_report_what_is_wrong(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
