@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from typing import Any
+
+_SECONDS_TO_END = 5
 
 
 def available_cores() -> int:
@@ -55,6 +58,15 @@ def worker_pool(
             for worker in workers:
                 worker.terminate()
             raise
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a program that was started with `process_group=0`, and all that it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_SECONDS_TO_END)
 
 
 # In the worker processes

@@ -19,6 +19,7 @@ from typing import Literal
 
 from moses_integration.build.arpa import write_arpa
 from moses_integration.build.kneser_ney import estimate
+from moses_integration.processes import end_group
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, open_input, open_output
 
@@ -108,9 +109,14 @@ def _run_lmplz(
     ):
         checked_text.writelines(_read_blocks(text))
         checked_text.seek(0)
-        with subprocess.Popen(command, stdin=checked_text, stdout=subprocess.PIPE, stderr=log) as process:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=checked_text, stdout=pipe, stderr=log, process_group=0) as process:
             assert process.stdout is not None
-            shutil.copyfileobj(process.stdout, stream)
+            try:
+                shutil.copyfileobj(process.stdout, stream)
+            except BaseException:
+                end_group(process)
+                raise
         log.seek(0)
         messages = log.read()
         if process.returncode != 0:
