@@ -8,10 +8,13 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from typing import Any
+
+from phrasescore.errors import UserError
 
 _SECONDS_TO_END = 5
 
@@ -38,12 +41,15 @@ def _undisturbed() -> Iterator[None]:
 
 @contextmanager
 def worker_pool(
-    processes: int, initializer: Callable[..., object] | None = None, arguments: tuple[Any, ...] = ()
+    processes: int, killed: str, initializer: Callable[..., object] | None = None, arguments: tuple[Any, ...] = ()
 ) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of spawned processes that end at once, in the middle of their work, if an exception comes out.
 
     Left to itself a pool waits for the tasks that run, which may take minutes, even after Ctrl-C. They end, too, when
-    the parent is killed.
+    the parent is killed. `killed` is what to say if one of them is.
+
+    Raises:
+        UserError: one was killed, for which the system runs out of memory most often.
     """
     with ProcessPoolExecutor(processes, get_context("spawn"), _start, (initializer, arguments)) as pool:
         others = active_children()
@@ -54,6 +60,8 @@ def worker_pool(
         workers = [process for process in active_children() if process not in others]
         try:
             yield pool
+        except BrokenProcessPool as error:
+            raise UserError(killed) from error
         except BaseException:
             for worker in workers:
                 worker.terminate()

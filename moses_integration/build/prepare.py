@@ -160,7 +160,8 @@ def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
             yield from tokenise(task, language)
         return
     results: deque[Future[list[str]]] = deque()
-    with worker_pool(cores) as pool:
+    killed = "tokenising: a process was killed, most likely for want of memory; close other programs"
+    with worker_pool(cores, killed) as pool:
         for task in chain([first], tasks):
             results.append(pool.submit(tokenise, task, language))
             # Bounded, for texts longer than the memory.

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from moses_integration.processes import available_cores, worker_pool
+from phrasescore.errors import UserError
 
 
 def test_there_is_a_core() -> None:
@@ -18,7 +19,7 @@ def test_there_is_a_core() -> None:
 
 
 def stop_in_the_middle() -> None:
-    with worker_pool(2) as pool:
+    with worker_pool(2, "killed") as pool:
         sleeping = [pool.submit(time.sleep, 100) for _ in range(2)]
         while not all(task.running() for task in sleeping):
             time.sleep(0.01)
@@ -36,7 +37,7 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
     code = (
         "import time\nfrom moses_integration.processes import worker_pool\n"
         "if __name__ == '__main__':\n"
-        "    with worker_pool(2) as pool:\n"
+        "    with worker_pool(2, 'killed') as pool:\n"
         "        sleeping = [pool.submit(time.sleep, 100) for _ in range(2)]\n"
         "        while not all(task.running() for task in sleeping): time.sleep(0.01)\n"
         "        print('.', end='', flush=True)\n"
@@ -53,8 +54,16 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
 
 
 def test_workers_do_not_hear_an_interrupt() -> None:
-    with worker_pool(1) as pool:
+    with worker_pool(1, "killed") as pool:
         worker = pool.submit(os.getpid).result()
         os.kill(worker, signal.SIGINT)
         assert pool.submit(os.getpid).result() == worker
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_worker_that_is_killed_is_one_sentence() -> None:
+    with (
+        pytest.raises(UserError, match="work: a process was killed"),
+        worker_pool(2, "work: a process was killed") as p,
+    ):
+        p.submit(os._exit, 9).result()
