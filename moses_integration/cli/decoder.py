@@ -26,7 +26,7 @@ from moses_integration.decoder.settings import (
     pop_limit,
     read_settings,
 )
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, parse_number
 from phrasescore import __version__
 from phrasescore.cli.console import interrupt_on_sigterm, run_command
 from phrasescore.errors import UsageError, UserError
@@ -113,7 +113,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """Return the values of each switch by its long name (moses/Parameter.cpp).
+    """Return the values of each switch by its long name; of one given twice, the first ones (moses/Parameter.cpp).
 
     Raises:
         UsageError: a switch is unknown, or a value stands where a switch should.
@@ -139,7 +139,8 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
             name = _SHORT.get(name, name)
             if name not in known:
                 raise UsageError(f"{argument}: is no switch of this decoder; `phrasescore-decoder -h` lists them")
-            values = switches.setdefault(name, [])
+            values = []
+            switches.setdefault(name, values)
         elif values is None:
             raise UsageError(f"{argument}: stands where a switch is expected; give -f moses.ini first")
         else:
@@ -225,8 +226,9 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
     search = settings.search
     pops = search.pop_limit
     if "search-algorithm" in switches or "cube-pruning-pop-limit" in switches:
+        algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING) if "search-algorithm" in switches else None
         limit = _whole(switches, "cube-pruning-pop-limit", MOSES_POP_LIMIT)
-        pops = pop_limit(_whole(switches, "search-algorithm", CUBE_PRUNING), limit, "-search-algorithm")
+        pops = pop_limit(algorithm, limit, "-search-algorithm")
     try:
         search = replace(
             search,
@@ -252,7 +254,7 @@ def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, lis
             continue
         try:
             numbers = weights[label]
-            numbers.append(before[label][len(numbers)] if token == "x" else float(token))
+            numbers.append(before[label][len(numbers)] if token == "x" else parse_number(token))
         except (ValueError, LookupError) as error:
             raise UserError(
                 f"-weight-overwrite: `{token}` is no weight of `{label}`; give 'Label= number ...'"
@@ -274,7 +276,7 @@ def _refuse_sparse_weights(switches: dict[str, list[str]]) -> None:
 def _one(switches: dict[str, list[str]], name: str, default: str | None = None) -> str:
     values = switches.get(name, [])
     if values:
-        return values[-1]
+        return values[0]
     if default is None:
         raise UsageError(f"-{name}: is missing; `phrasescore-decoder -h` lists the switches")
     return default

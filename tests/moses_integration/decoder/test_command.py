@@ -66,6 +66,11 @@ def test_switches_and_values() -> None:
     }
 
 
+def test_of_repeated_switches_the_first_counts() -> None:
+    """As in Moses, which looks for each switch from the front; a part of the values is never put to another."""
+    assert parse_switches(["-s", "5", "-dl", "3", "-stack", "9", "10"]) == {"stack": ["5"], "distortion-limit": ["3"]}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -98,13 +103,16 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
         (["-weight-overwrite", "LM0= one"], "-weight-overwrite: `one` is no weight of `LM0`"),
         (["-weight-overwrite", "0.5"], "-weight-overwrite: `0.5` is no weight of ``"),
         (["-weight-overwrite", "LM0= 0.5 x"], "-weight-overwrite: `x` is no weight of `LM0`"),
+        (["-weight-overwrite", "LM0= nan"], "-weight-overwrite: `nan` is no weight of `LM0`"),
+        (["-weight-overwrite", "LM0= 1_0"], "-weight-overwrite: `1_0` is no weight of `LM0`"),
+        (["-search-algorithm", "1", "-cbp", "0"], "cube pruning with a pop limit of 0 translates nothing"),
         (["-weight-overwrite", "LM0= 0.5 1"], "-weight-overwrite: LM0 has 1 features but 2 weights"),
         (["-weight-overwrite", "LM9= 0.5"], "-weight-overwrite: the weights of `LM9` have no feature"),
         (["-f", "nowhere.ini"], "nowhere.ini: cannot be read"),
     ],
 )
 def test_one_sentence_and_exit_code_1(arguments: list[str], message: str, text: Path, capfdbinary: Capture) -> None:
-    require_one_sentence(capfdbinary, 1, message, "-f", INI, *arguments, "-i", text)
+    require_one_sentence(capfdbinary, 1, message, *arguments, "-f", INI, "-i", text)
 
 
 def test_without_arguments_it_shows_its_switches(capfdbinary: Capture) -> None:
