@@ -14,7 +14,7 @@ from pathlib import Path
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, declare_model
 from moses_integration.decoder.output import details, nbest_entry, translation_line
-from moses_integration.decoder.phrases import Words, words_of
+from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.search import OutOfRange
 from moses_integration.decoder.settings import (
@@ -30,7 +30,7 @@ from moses_integration.ini import MosesIni, parse_number
 from phrasescore import __version__
 from phrasescore.cli.console import interrupt_on_sigterm, run_command
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM, open_output, read_lines
+from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
 
 _SHORT = {
     "f": "config",
@@ -105,7 +105,10 @@ def _run(arguments: Sequence[str]) -> int:
         if verbose:
             passed_over = f"{ini.name}: [{section}] is passed over by this decoder; remove it, or use Moses"
             print(f"phrasescore-decoder: {passed_over}", file=sys.stderr)
-    sentences = [words_of(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
+    text = _one(switches, "input-file", STANDARD_STREAM)
+    lines = list(read_lines(text))
+    require_words(lines, display_name(text))
+    sentences = [words_of(line) for line in lines]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
     with interrupt_on_sigterm(), DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)

@@ -73,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import TuningSettings, check_dev_set
+    from phrasescore.errors import naming
     from phrasescore.files import read_lines, write_json
 
     require_writable(args.output, args.report)
@@ -92,7 +93,8 @@ def run(args: argparse.Namespace) -> int:
             # Here, where the names of the user's files are known.
             dev_references = read_references(references, args.reference)
             check_dev_set(list(read_lines(source)), dev_references, (args.source, args.reference[0]))
-        tunings = list(toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say))
+        with naming({source: args.source}):
+            tunings = list(toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say))
     best = max(tunings, key=lambda tuning: tuning.bleu)
     ini.set_weights(best.weights)
     ini.write(args.output)

@@ -22,6 +22,7 @@ def folder(tmp_path: Path) -> Path:
     """Files of all kinds of badness."""
     (tmp_path / "two").write_text("the letter .\nthe women .\n")
     (tmp_path / "three").write_text("a .\nb .\nc .\n")
+    (tmp_path / "bar").write_text("a .\nb|c .\n")
     (tmp_path / "empty").write_text("")
     (tmp_path / "blank").write_text("\n\n")
     (tmp_path / "sub").mkdir()
@@ -66,6 +67,8 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two", "FOLDER/three"], "three: has 3 lines where"),
         ([*TUNE, "--source", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty; give some hundred dev"),
+        ([*TUNE, "--source", "FOLDER/bar", "--reference", "FOLDER/two"], "FOLDER/bar: line 2: has a `|`, which"),
+        ([*DECODE, INI, "--source", "FOLDER/bar"], "FOLDER/bar: line 2: has a `|`, which separates the factors"),
         ([*DECODE, "FOLDER/nowhere.ini"], "nowhere.ini: cannot be read"),
         ([*DECODE, "FOLDER/sub"], "sub: cannot be read (Is a directory"),
         ([*DECODE, INI, "--source", "FOLDER/nowhere"], "nowhere: cannot be read"),

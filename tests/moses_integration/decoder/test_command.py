@@ -115,6 +115,13 @@ def test_one_sentence_and_exit_code_1(arguments: list[str], message: str, text: 
     require_one_sentence(capfdbinary, 1, message, *arguments, "-f", INI, "-i", text)
 
 
+@pytest.mark.parametrize("word", ["a|b", "|", "|||"])
+def test_factors_in_the_input_are_refused(word: str, tmp_path: Path, capfdbinary: Capture) -> None:
+    (tmp_path / "text").write_text(f"the letter\nthe {word} letter\n")
+    message = f"{tmp_path}/text: line 2: has a `|`, which separates the factors of a word; write it as `&#124;`"
+    require_one_sentence(capfdbinary, 1, message, "-f", INI, "-i", tmp_path / "text")
+
+
 def test_without_arguments_it_shows_its_switches(capfdbinary: Capture) -> None:
     code, out, _ = run(capfdbinary)
     assert code == 2
