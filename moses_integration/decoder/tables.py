@@ -7,7 +7,6 @@ sentences to translate. Numbers are parsed when a phrase is first looked up.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words,
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
 from phrasescore.table.entry import SEPARATOR, LineFault, check_phrases
-
-_ODD_BLANKS = re.compile(rb"\t|  |\A | \Z")
 
 
 def phrases_of(sentences: Iterable[Words], longest: int) -> set[bytes]:
@@ -114,20 +111,21 @@ class ReorderingTable:
 def _wanted_lines(path: Path, wanted: set[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield row, source phrase and the bytes after it, of the lines whose source phrase is wanted.
 
-    Moses splits phrases at blanks and tabs, however many. Few tables have others than single blanks, and many lines
-    have the source of the line before.
+    Moses splits phrases at blanks and tabs, however many. Few tables have others than single blanks; whether a phrase
+    has is asked once for the lines that follow one another with it.
     """
-    last = phrase = b""
     if not path.exists():
         raise UserError(f"{path}: is not there, but the ini names it; mend the line")
+    last = phrase = b""
     with open_input(path) as source:
         for row, line in enumerate(source.stream, 1):
-            found, separator, rest = line.partition(SEPARATOR)
+            field, separator, rest = line.partition(SEPARATOR)
             if not separator:
                 raise _fault(path, row, "has no ` ||| `")
-            if found != last:
-                last = found
-                phrase = b" ".join(words_of(found)) if _ODD_BLANKS.search(found) else found
+            if field != last:
+                last = field
+                # Python splits at more than that, which does no harm in a question.
+                phrase = field if b" ".join(field.split()) == field else b" ".join(words_of(field))
             if phrase in wanted:
                 yield row, phrase, rest.rstrip(b"\r\n")
 

@@ -247,6 +247,24 @@ def test_unknown_words(switches: list[str], expected: bytes, tmp_path: Path, cap
     assert (code, out, err) == (0, expected + b"\n", "")
 
 
+@pytest.mark.moses
+@pytest.mark.parametrize("last", ["zzz", "letter"])
+def test_scores_with_dropped_words_are_those_of_a_real_moses(
+    moses_home: Path, last: str, tmp_path: Path, capfdbinary: Capture
+) -> None:
+    (tmp_path / "text").write_text(f"the red child zzz {last}\n")
+    given = ["-f", INI, "-i", f"{tmp_path}/text", "-n-best-list", f"{tmp_path}/list", "5", "distinct", "-du"]
+    moses = [str(moses_home / "bin/moses"), *given, "-v", "0"]
+    subprocess.run(moses, cwd=MINI, check=True, capture_output=True, timeout=100)
+    theirs = {entry.words: entry for entry in read_nbest(tmp_path / "list")}
+    decoded(capfdbinary, *given[2:])
+    ours = {entry.words: entry for entry in read_nbest(tmp_path / "list")}
+    assert len(theirs.keys() & ours.keys()) >= 4
+    for words in theirs.keys() & ours.keys():
+        assert float(ours[words].total) == pytest.approx(float(theirs[words].total), abs=1e-4)
+        assert ours[words].features()["LM0"] == pytest.approx(theirs[words].features()["LM0"], abs=1e-4)
+
+
 def test_several_processes_write_what_one_writes(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     outputs = []
     for threads in ("1", "2"):
