@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -81,6 +81,17 @@ def finite(text: str) -> float:
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text} is no finite number")
     return number
+
+
+def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
+    """Refuse options that are given and would change nothing.
+
+    Raises:
+        UsageError: one is given.
+    """
+    for name in names:
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')}: changes nothing {reason}; leave it out")
 
 
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:

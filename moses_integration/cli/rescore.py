@@ -17,6 +17,7 @@ from moses_integration.cli.options import (
     add_text_options,
     natural,
     prepare_text,
+    refuse_idle,
     say_spread,
     work_folder,
 )
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from moses_integration.nbest import NbestEntry
 
 SCHEMA = 1
+_SEEDS, _RESTARTS = [1, 2, 3], 20
+_NO_LANGUAGE_MODEL = "without a scorer of the kind lm or lm-unnormalised"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -92,11 +95,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "of the ini's first KENLM feature, as in add-lm; with --weights the one of tuning)",
     )
     tuning = parser.add_argument_group("tuning")
+    tuning.add_argument("--seeds", type=natural, nargs="+", metavar="N", help="of the restarts (default: 1 2 3)")
     tuning.add_argument(
-        "--seeds", type=natural, nargs="+", default=[1, 2, 3], metavar="N", help="of the restarts (default: 1 2 3)"
-    )
-    tuning.add_argument(
-        "--restarts", type=natural, default=20, metavar="N", help="random starts of each seed (default: %(default)s)"
+        "--restarts", type=natural, metavar="N", help=f"random starts of each seed (default: {_RESTARTS})"
     )
     add_processes_option(parser)
     add_text_options(parser)
@@ -112,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
     twice = [label for label, count in Counter(choice.label for choice in args.scorers).items() if count > 1]
     if twice:
         raise UsageError(f"--scorer {twice[0]}=: is given twice; give each scorer a label of its own")
+    if args.weights:
+        refuse_idle(args, ["seeds", "restarts", "processes"], "with --weights, which are tuned")
     reporter = Reporter(quiet=args.quiet)
     from moses_integration.nbest import ListFault
 
@@ -140,7 +143,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         raise ListFault("is empty; check what the decoder reported")
     # Before the scorers' work, which takes long.
     start = _weights_of_list(args, ini, entries[0])
-    backoff = _backoff(args.scorers, args.backoff, ini)
+    backoff = _backoff(args, ini)
     scorers = _load(args, args.scorers, backoff)
     entries, seconds = _scored_list(entries, scorers, source, reporter)
     candidates = from_nbest(entries, references)
@@ -149,8 +152,9 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     reporter.say(f"dev BLEU {before:.2f} with the ini's weights; the best choice from the list has about {oracle:.2f}")
     started, processes = time.monotonic(), args.processes or available_cores()
     tunings = []
-    for seed in args.seeds:
-        tunings.append(tune_on_list(candidates, start, seed, restarts=args.restarts, processes=processes))
+    seeds, restarts = args.seeds or _SEEDS, _RESTARTS if args.restarts is None else args.restarts
+    for seed in seeds:
+        tunings.append(tune_on_list(candidates, start, seed, restarts=restarts, processes=processes))
         reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
     seconds["tuning"] = round(time.monotonic() - started, 1)
     best = max(tunings, key=lambda tuning: tuning.bleu)
@@ -160,7 +164,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         "version": __version__,
         **_rests_on(args, scorers, backoff),
         "list": {"path": str(args.nbest), "sentences": len(source), "entries": len(entries)},
-        "settings": {"seeds": args.seeds, "restarts": args.restarts},
+        "settings": {"seeds": seeds, "restarts": restarts},
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
         "seconds": seconds,
         "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
@@ -220,7 +224,9 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     own = {label: weights for label, weights in tuned.weights.items() if label not in tuned.digests}
     if entries:
         check_fit(entries[0].features(), own)
-    backoff = (args.backoff or tuned.backoff) if tuned.backoff else None
+    if tuned.backoff is None:
+        refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
+    backoff = args.backoff or tuned.backoff
     scorers = _load(args, choices, backoff)
     if backoff and sha256_of(backoff) != tuned.backoff_digest:
         raise UserError(
@@ -309,12 +315,14 @@ class _Tuned:
         return [replaced.get(one.label, one) for one in self.scorers]
 
 
-def _backoff(choices: Sequence[ScorerChoice], given: Path | None, ini: MosesIni) -> Path | None:
+def _backoff(args: argparse.Namespace, ini: MosesIni) -> Path | None:
     """Return the n-gram model of the language models: the one given, else the ini's; None where no scorer needs one."""
     from moses_integration.list_scorers import LANGUAGE_MODELS
 
-    if not any(choice.kind in LANGUAGE_MODELS for choice in choices):
+    if not any(choice.kind in LANGUAGE_MODELS for choice in args.scorers):
+        refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
         return None
+    given: Path | None = args.backoff
     return given or ini.language_model()
 
 

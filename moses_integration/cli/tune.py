@@ -58,7 +58,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--restarts", type=natural, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
     )
-    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep logs and lists here")
+    parser.add_argument(
+        "--work", type=Path, metavar="FOLDER", help="keep the prepared text here, and Moses' logs and lists"
+    )
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and hashes of all files as JSON"
     )

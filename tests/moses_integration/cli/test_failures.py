@@ -37,6 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 INI = str(MINI / "moses.ini")
 BUILD = ["build", "-o", "FOLDER/system", "--source-language", "en", "--target-language", "fr"]
+TEXTS = [*BUILD, "--source", "x", "--target", "y"]
 TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
 
@@ -116,6 +117,23 @@ def test_two_outputs_in_one_place_are_wrong_usage(folder: Path, capsys: pytest.C
     assert "standard output: is given for two outputs; give each a file of its own" in capsys.readouterr().err
     assert main(["decode", INI, "--nbest", f"{folder}/x", "3", "-o", f"{folder}/../{folder.name}/x"]) == 2
     assert f"{folder}/x: is given for two outputs; give each a file of its own" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "x", "--reference", "y", "--trials", "9"], "--trials: changes nothing without --baseline; leave"),
+        (["evaluate", "x", "--reference", "y", "--seed", "0"], "--seed: changes nothing without --baseline"),
+        ([*TEXTS, "--alignment", "a", "--aligner", "hmm"], "--aligner: changes nothing with --alignment, which is of"),
+        ([*TEXTS, "--alignment", "a", "--ratio", "3"], "--ratio: changes nothing with --alignment, which is of all"),
+        ([*TEXTS, "--aligner", "hmm", "--seed", "3"], "--seed: changes nothing with --aligner hmm, which draws no"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_moses_that_is_not_there(folder: Path) -> None:

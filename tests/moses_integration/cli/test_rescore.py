@@ -217,6 +217,23 @@ def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[
     assert "--scorer A=: is given twice; give each scorer a label of its own" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*DEV, "--weights", "x", "--seeds", "1"], "--seeds: changes nothing with --weights, which are tuned; leave"),
+        ([*DEV, "--weights", "x", "--restarts", "0"], "--restarts: changes nothing with --weights"),
+        ([*DEV, "--weights", "x", "--processes", "1"], "--processes: changes nothing with --weights"),
+        ([*DEV, "--weights", "TUNED", "--backoff", "lm"], "--backoff: changes nothing without a scorer of the kind lm"),
+        ([*TUNE, "--backoff", "lm"], "--backoff: changes nothing without a scorer of the kind lm or lm-unnormalised"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    rescore: Rescore, arguments: list[object], message: str, tuned: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rescore(*(tuned if one == "TUNED" else one for one in arguments), "-o", "x", "-q") == 2
+    assert message in capsys.readouterr().err
+
+
 def test_tuning_needs_an_ini(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
     assert rescore(*DEV, "--reference", "DATA/dev.fr", "-o", "x") == 2
     assert capsys.readouterr().err.endswith("that the list was decoded with; give --ini too\n")
