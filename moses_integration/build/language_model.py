@@ -165,8 +165,17 @@ def _read_blocks(path: Path) -> Iterator[bytes]:
 def _refuse_symbols(path: Path, block: bytes, lines_before: int) -> None:
     """Raise a UserError for the first reserved word; one may also be a part of other words."""
     for number, line in enumerate(block.split(b"\n"), lines_before + 1):
-        for symbol in {*line.split(b" ")} & {*_SYMBOLS}:
-            raise UserError(
-                f"{display_name(path)}: line {number}: `{symbol.decode()}` stands for something else in a language "
-                "model and cannot be a word; remove or escape it"
-            )
+        refuse_reserved(line, path, number)
+
+
+def refuse_reserved(line: bytes, path: Path, number: int) -> None:
+    """Check a sentence; `path` and `number` say where it stands.
+
+    Raises:
+        UserError: one of its words is reserved in a language model.
+    """
+    for symbol in {*line.split(b" ")} & {*_SYMBOLS}:
+        raise UserError(
+            f"{display_name(path)}: line {number}: `{symbol.decode()}` stands for something else in a language "
+            "model and cannot be a word; remove or escape it"
+        )

@@ -22,9 +22,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from moses_integration.build.aligned_corpus import refuse_misread
 from moses_integration.build.alignment import align
 from moses_integration.build.corpus import Corpus
-from moses_integration.build.language_model import build_language_model
+from moses_integration.build.language_model import build_language_model, refuse_reserved
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
 from moses_integration.build.prepare import (
@@ -325,17 +326,34 @@ def _prepare_corpus(
     for _ in read_pairs(source, target):
         pass
     if text.escape and not text.tokenise:
-        require_unescaped(source)
-        require_unescaped(target)
+        for path in (source, target):
+            require_unescaped(path, "give --escaped")
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))
         prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}")
+    _refuse_odd_words(whole, (source, target), None if keep_all else settings.cleaning)
     if keep_all:
         _require_same_words(source, corpus.source)
         _require_same_words(target, corpus.target)
         return {"kept": "all, for the alignment is given"}
     return _clean(whole, (source, target), corpus, settings.cleaning)
+
+
+def _refuse_odd_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: CleaningRules | None) -> None:
+    """Refuse words that no table or language model can have, before the long steps; messages name the raw texts.
+
+    Raises:
+        UserError: a pair that the rules let pass has one.
+    """
+    for number, pair in enumerate(read_pairs(whole[0], whole[1]), 1):
+        try:
+            for line, path in zip(pair, raw, strict=True):
+                refuse_misread(line, path, number)
+            refuse_reserved(pair[1], raw[1], number)
+        except UserError:
+            if rules is None or rules.broken_by(*pair) is None:
+                raise
 
 
 def _require_same_words(raw: Path, prepared: Path) -> None:
@@ -357,9 +375,13 @@ def _prepare_validation(
     raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings
 ) -> dict[str, Any]:
     """Prepare both sides as the training text was, then drop the pairs that would be unfit for training."""
+    if settings.text.escape and not settings.text.tokenise:
+        for path in raw:
+            require_unescaped(path, "give --escaped")
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
         system_text.prepare(side, path, prepared)
+    _refuse_odd_words(whole, raw, settings.cleaning)
     return _clean(whole, raw, corpus, settings.cleaning)
 
 
@@ -399,8 +421,14 @@ class SystemText:
         return None
 
     def prepare(self, side: str, raw: Path, prepared: Path) -> None:
-        """Prepare a dev or test text, line by line."""
+        """Prepare a dev or test text, line by line.
+
+        Raises:
+            UserError: the text is escaped already, or cannot be read.
+        """
         preparation = self.settings.of(side)
+        if preparation.escape and not preparation.tokenise:
+            require_unescaped(raw, "give text that is prepared with --prepared")
         truecaser = None
         if preparation.casing == "true":
             truecaser = Truecaser.load(self._folder / f"truecase.{preparation.language}")

@@ -96,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
         refuse_idle(args, ["seed"], f"with --aligner {args.aligner}, which draws no random numbers")
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
+    toolkit.check_folder(args.output)
     languages = (_language(args.source_language, args.source), _language(args.target_language, args.target))
     if languages[0] == languages[1]:
         raise UserError(

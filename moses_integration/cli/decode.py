@@ -87,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
         # Moses loses a last line that has no end.
         content = read_bytes(args.source)
         write_atomically(raw, content if content.endswith(b"\n") or not content else content + b"\n")
-        source = prepare_text(ini, "source", raw, folder / "input.prepared", args.prepared)
-        tokens = folder / "output.tokens"
-        with naming({source: Path(display_name(args.source))}):
+        prepared, tokens = folder / "input.prepared", folder / "output.tokens"
+        with naming(dict.fromkeys((prepared, raw), Path(display_name(args.source)))):
+            source = prepare_text(ini, "source", raw, prepared, args.prepared)
             toolkit.decode(ini, source, args.output if args.prepared else tokens, nbest, folder)
         if args.prepared:
             return 0

@@ -298,6 +298,42 @@ def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> No
         )
 
 
+@pytest.mark.parametrize(
+    ("language", "word", "message"),
+    [
+        ("en", "a|b", r"a\.en: line 2: Moses would misread the word `a\|b`; escape"),
+        ("fr", "[x]", r"a\.fr: line 2: Moses would misread the word `\[x\]`; escape"),
+        ("fr", "<unk>", r"a\.fr: line 2: `<unk>` stands for something else in a language model"),
+    ],
+)
+@pytest.mark.parametrize("part", ["training", "validation"])
+def test_words_that_cannot_be_are_refused_before_the_alignment(
+    language: str, word: str, message: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a line is dropped before, so that the prepared text has other numbers. A dropped line may have any."""
+    for name in ("a.en", "a.fr"):
+        bad = word if name.endswith(language) else "x"
+        (tmp_path / name).write_text(f"\nx {bad}\n" + (f"{word} " * 99) + "\n")
+    texts, good = (tmp_path / "a.en", tmp_path / "a.fr"), (MINI / "train.en", MINI / "train.fr")
+    monkeypatch.setattr("moses_integration.build.system.align", None)
+    monkeypatch.setattr("moses_integration.build.system.align_together", None)
+    tables, validation = EmbeddedToolkit(1).build_tables, texts if part == "validation" else good
+    with pytest.raises(UserError, match=message):
+        build_system(
+            *(texts if part == "training" else good), tmp_path / "system", TOKENISED, tables, validation=validation
+        )
+
+
+def test_other_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.fr").write_text("l&apos; enfant\n")
+    settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
+    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give text that is prepared with --prepared"):
+        SystemText(tmp_path, settings.text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared")
+    texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "train.en", tmp_path / "a.fr")
+    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --escaped, or write `'`"):
+        build_system(*texts, tmp_path / "system", settings, EmbeddedToolkit(1).build_tables, validation=others)
+
+
 # Text
 
 

@@ -145,6 +145,16 @@ def test_moses_that_is_not_there(folder: Path) -> None:
     assert f"{folder}/bin/moses: is not there or not executable" in sentence_of(done.returncode, done.stderr)
 
 
+def test_a_folder_that_moses_cannot_use_is_refused_at_once(folder: Path) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin/moses").write_text("#!/bin/sh\n")
+    (folder / "bin/moses").chmod(0o755)
+    texts = ("--source", "nowhere.en", "--target", "nowhere.fr", "-o", folder / "my system")
+    done = run("build", *texts, "--toolkit", "moses", more={"MOSES_HOME": str(folder)})
+    sentence = sentence_of(done.returncode, done.stderr)
+    assert f"{folder}/my system: Moses' scripts cannot use a folder with ` ` in its path" in sentence
+
+
 def test_a_failed_step_of_moses_keeps_its_log(folder: Path) -> None:
     """The message names it; without --work it lies in a temporary folder."""
     (folder / "bin").mkdir()
