@@ -207,6 +207,15 @@ class MosesIni:
                 raise self._fault(row, f"a weight of {label[:-1]} is no number", "mend the line") from error
         return weights
 
+    def weights_of_features(self) -> dict[str, list[float]]:
+        """Return the weights of all features by label; those of a feature without a line are 1, as in Moses.
+
+        Raises:
+            UserError: a weight is no number, or a feature line is malformed.
+        """
+        given = self.weights()
+        return {one.label: given.get(one.label, [_DEFAULT_WEIGHT] * one.width) for one in self.features()}
+
     def place(self, section: str, start: str = "") -> str:
         """Return file and line of the value of a section that counts, for messages; else the file alone.
 
@@ -295,7 +304,7 @@ class MosesIni:
                 feature.row, "tuneable-components= has a value for each column", "remove it, or add the column by hand"
             )
         self.check_label(feature)
-        weights = self.weights().get(label, [_DEFAULT_WEIGHT] * feature.width)
+        weights = self.weights_of_features()[label]
         if len(weights) != feature.width:
             raise self._fault(
                 feature.row,

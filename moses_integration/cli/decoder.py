@@ -249,7 +249,7 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
 
 def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, list[float]]:
     """Return the weights of `-weight-overwrite 'A= 1 x B= 3'`; x keeps the ini's weight."""
-    before, weights, label = ini.weights(), dict[str, list[float]](), ""
+    before, weights, label = ini.weights_of_features(), dict[str, list[float]](), ""
     for token in " ".join(switches.get("weight-overwrite", [])).split():
         if token.endswith("="):
             label = token[:-1]

@@ -352,7 +352,7 @@ def _weights_of_list(args: argparse.Namespace, ini: MosesIni, entry: NbestEntry)
     from moses_integration.rescoring import starting_weights
 
     try:
-        return starting_weights(entry, ini.weights(), [])
+        return starting_weights(entry, ini.weights_of_features(), [])
     except ListFault as fault:
         problem = fault.reason.split(";")[0]
         raise UserError(

@@ -197,9 +197,7 @@ def test_faults_are_one_sentence(
     (tmp_path / "nan.json").write_text(json.dumps(weights))
     weights["weights"]["LM0"] = 3
     (tmp_path / "types.json").write_text(json.dumps(weights))
-    ini = MosesIni.read(MINI / "moses.ini")
-    ini.lines = [line for line in ini.lines if not line.startswith("LM0=")]
-    ini.write(tmp_path / "none.ini")
+    MosesIni.read(MINI / "moses.ini").without_feature("LM0").write(tmp_path / "none.ini")
     write_nbest(
         tmp_path / "bare", (type(e)(e.sentence, e.words, e.scores, e.total) for e in read_nbest(data / "nbest"))
     )
@@ -210,6 +208,21 @@ def test_faults_are_one_sentence(
     code = rescore("-o", tmp_path / "out", *given, "-q")
     assert message.replace("FOLDER", str(tmp_path)) in sentence_of(code, capsys.readouterr().err.encode())
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_a_feature_without_a_line_of_weights_weighs_1(
+    rescore: Rescore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As both decoders take it."""
+    told = []
+    for weight in (["LM0= 1\n"], []):
+        ini = MosesIni.read(MINI / "moses.ini")
+        ini.lines = [new for line in ini.lines for new in (weight if line.startswith("LM0=") else [line])]
+        ini.write(tmp_path / "moses.ini")
+        assert rescore(*TUNE, "--ini", tmp_path / "moses.ini", "-o", tmp_path / "weights.json", *QUICK) == 0
+        told.append(capsys.readouterr().err)
+    assert told[0] == told[1]
+    assert "LM0=" not in (tmp_path / "moses.ini").read_text()
 
 
 def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
