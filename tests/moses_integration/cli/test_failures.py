@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from moses_integration.cli import main
+from moses_integration.embedded_toolkit import EmbeddedToolkit
+from moses_integration.ini import MosesIni
+from moses_integration.tuning.tune import Tuning
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import command, environment, run, sentence_of
 
@@ -200,6 +205,24 @@ def test_a_stopped_tuning_leaves_nothing(
     assert lines == ([b"phrasescore-smt tune: stopped"] if number == signal.SIGINT else [])
     assert list((tmp_path / "tmp").iterdir()) == []
     assert {path.name for path in tmp_path.iterdir()} == {"tmp", *(text.name for text in small_dev)}
+
+
+def test_what_earlier_seeds_found_outlasts_a_later_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, small_dev: tuple[Path, Path], no_moses: None
+) -> None:
+    def tune(*given: object) -> Iterator[Tuning]:
+        yield Tuning(4, {"LM0": [0.25]}, 30.0)
+        yield Tuning(5, {"LM0": [0.75]}, 20.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EmbeddedToolkit, "tune", tune)
+    texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1])]
+    outputs = ["-o", f"{folder}/tuned.ini", "--report", f"{folder}/report.json"]
+    assert main(["tune", INI, "--prepared", *texts, *outputs, "--seeds", "4", "5", "6"]) == 130
+    assert MosesIni.read(folder / "tuned.ini").weights()["LM0"] == [0.25]
+    report = json.loads((folder / "report.json").read_text())
+    assert [run["seed"] for run in report["runs"]] == [4, 5]
+    assert report["dev_bleu"]["mean"] == 25
 
 
 def test_a_closed_pipe_is_silent() -> None:
