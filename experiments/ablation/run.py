@@ -18,7 +18,8 @@ from experiments.data import DataFolder, prepare
 from experiments.decoding_time import time_decoding, time_rescoring
 from experiments.machine import machine
 from experiments.steps import Steps
-from moses_integration.build.system import PHRASE_TABLE, BuildSettings, SystemText, TextSettings, build_system
+from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
+from moses_integration.build.system_text import SystemText, TextSettings
 from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice, load_scorers

@@ -28,17 +28,11 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model, refuse_reserved
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
-from moses_integration.build.prepare import (
-    Casing,
-    Preparation,
-    prepare_file,
-    prepare_training_file,
-    require_unescaped,
-)
+from moses_integration.build.prepare import prepare_training_file, require_unescaped
 from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
 from moses_integration.build.reordering import REORDERING_TYPE
+from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
 from moses_integration.build.translation_tables import build_tables as build_embedded_tables
-from moses_integration.build.truecaser import Truecaser
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
@@ -51,7 +45,6 @@ VALIDATION = "validation"
 _BUILDING = ".building"
 _LOCK = "lock"
 INI = "moses.ini"
-PREPARATION = "preparation.json"
 REPORT = "build.json"
 _OF_SYSTEM = {CORPUS: ("train.*", f"{VALIDATION}.*"), VALIDATION: (PHRASE_TABLE, REORDERING_TABLE, "lex.*")}
 """What a system has in its folders, and the next one in its place need not have."""
@@ -91,22 +84,6 @@ LexicalReordering0= 0.3 0.3 0.3 0.3 0.3 0.3
 Distortion0= 0.3
 LM0= 0.5
 """
-
-
-@dataclass(frozen=True)
-class TextSettings:
-    """What the raw text is and how it is prepared."""
-
-    source_language: str
-    target_language: str
-    tokenise: bool = True
-    casing: Casing = "true"
-    escape: bool = True
-
-    def of(self, side: str) -> Preparation:
-        """Return the preparation of `source` or `target` text."""
-        language = self.source_language if side == "source" else self.target_language
-        return Preparation(language, self.tokenise, self.casing, self.escape)
 
 
 @dataclass(frozen=True)
@@ -392,48 +369,3 @@ def _clean(whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules:
     for path in whole:
         path.unlink()
     return asdict(report)
-
-
-class SystemText:
-    """How a system's text was prepared, so that dev and test text can be prepared alike."""
-
-    def __init__(self, folder: Path, settings: TextSettings) -> None:
-        self._folder, self.settings = folder, settings
-
-    @classmethod
-    def of(cls, ini: MosesIni) -> SystemText | None:
-        """Return what lies beside a file of the system or its moses.ini; None if `build_system` did not make any.
-
-        The annotated table and the tuned moses.ini may stand elsewhere; the other files are where they were built.
-
-        Raises:
-            UserError: the file is damaged.
-        """
-        files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
-        for folder in (*(file.parent for file in files), ini.folder):
-            path = folder / PREPARATION
-            if not path.exists():
-                continue
-            try:
-                return cls(folder, TextSettings(**json.loads(read_bytes(path))))
-            except (ValueError, TypeError) as error:
-                raise UserError(f"{path}: is damaged ({error}); build the system again") from error
-        return None
-
-    def prepare(self, side: str, raw: Path, prepared: Path) -> None:
-        """Prepare a dev or test text, line by line.
-
-        Raises:
-            UserError: the text is escaped already, or cannot be read.
-        """
-        preparation = self.settings.of(side)
-        if preparation.escape and not preparation.tokenise:
-            require_unescaped(raw, "give text that is prepared with --prepared")
-        truecaser = None
-        if preparation.casing == "true":
-            truecaser = Truecaser.load(self._folder / f"truecase.{preparation.language}")
-        prepare_file(raw, prepared, preparation, truecaser)
-
-    def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """Return translations as plain text."""
-        return self.settings.of("target").detokenise(lines)

@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.build.parallel_text import CleaningRules
     from moses_integration.build.prepare import Casing
-    from moses_integration.build.system import BuildSettings, TextSettings, build_system
+    from moses_integration.build.system import BuildSettings, build_system
+    from moses_integration.build.system_text import TextSettings
 
     if args.alignment and not args.validation:
         given = "with --alignment, which is of all lines, and without --validation"

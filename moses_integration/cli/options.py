@@ -173,7 +173,7 @@ def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepare
     Raises:
         UserError: how the system's text was prepared is not known, as where the ini was moved.
     """
-    from moses_integration.build.system import SystemText
+    from moses_integration.build.system_text import SystemText
 
     if is_prepared:
         return raw

@@ -21,6 +21,7 @@ from moses_integration.cli.options import (
     say_spread,
     work_folder,
 )
+from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_device_options, add_plugin_option, add_quiet_option, path_or_standard_stream
@@ -80,12 +81,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         dest="scorers",
         metavar="LABEL=KIND:PATH",
         help="a feature to add; may be given several times, and with --weights only where a folder was moved. PATH is "
-        "a model folder. KIND is phrases (sum of ln p(target | source) over the phrases of the derivation; the list "
-        "must have the segmentation), sentences (ln p of the whole sentences), each also with -per-word (divided by "
-        "the target words plus one); unknown (count of target words the network does not know; PATH may be a language "
-        "model), unknown-source, unknown-both; lm (ln p of the translation under a model of `phrasescore lm train`), "
-        "lm-unnormalised (for one trained with --self-normalise); or numbers (PATH is a file with a line for each "
-        "entry)",
+        "a model folder, or a file of numbers. KIND is "
+        + ", ".join(f"{kind} ({what})" for kind, what in KINDS.items()),
     )
     parser.add_argument(
         "--backoff",
@@ -208,7 +205,7 @@ def _rests_on(args: argparse.Namespace, scorers: Sequence[ListScorer], backoff: 
 
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
-    from moses_integration.build.system import SystemText
+    from moses_integration.build.system_text import SystemText
     from moses_integration.ini import MosesIni
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring import best_of, check_fit, rerank
@@ -276,7 +273,7 @@ class _Tuned:
 
     @classmethod
     def _parse(cls, report: Any) -> _Tuned:
-        from moses_integration.list_scorers import LANGUAGE_MODELS, ScorerChoice
+        from moses_integration.list_scorers import ScorerChoice
 
         scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
         weights = {label: [float(weight) for weight in of_label] for label, of_label in report["weights"].items()}
@@ -317,8 +314,6 @@ class _Tuned:
 
 def _backoff(args: argparse.Namespace, ini: MosesIni) -> Path | None:
     """Return the n-gram model of the language models: the one given, else the ini's; None where no scorer needs one."""
-    from moses_integration.list_scorers import LANGUAGE_MODELS
-
     if not any(choice.kind in LANGUAGE_MODELS for choice in args.scorers):
         refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
         return None

@@ -16,7 +16,8 @@ import pytest
 from moses_integration.build import alignment as word_aligner
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.system import BuildSettings as Settings
-from moses_integration.build.system import SystemText, TextSettings, build_system
+from moses_integration.build.system import build_system
+from moses_integration.build.system_text import SystemText, TextSettings
 from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.ini import MosesIni
 from moses_integration.installed_moses import Installation

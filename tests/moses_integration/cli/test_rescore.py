@@ -13,6 +13,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
+from moses_integration.scorer_kinds import KINDS
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines
 from tests.conftest import DATA, MINI
@@ -250,6 +251,13 @@ def test_options_without_effect_are_refused(
 def test_tuning_needs_an_ini(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
     assert rescore(*DEV, "--reference", "DATA/dev.fr", "-o", "x") == 2
     assert capsys.readouterr().err.endswith("that the list was decoded with; give --ini too\n")
+
+
+def test_the_help_has_every_kind_of_scorer(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        rescore("--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(f"{kind} (" in said.replace("- ", "-") for kind in KINDS)
 
 
 @pytest.mark.parametrize(
