@@ -14,11 +14,14 @@ Every file is in Moses' own format, so what one toolkit builds the other can tun
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as library_version
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +40,7 @@ from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
 from phrasescore.errors import UserError, naming
-from phrasescore.files import read_bytes, try_to_lock, write_atomically, write_json
+from phrasescore.files import read_bytes, sha256_of, try_to_lock, write_atomically, write_json
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
@@ -112,6 +115,7 @@ def build_system(
     alignment: Path | None = None,
     validation: tuple[Path, Path] | None = None,
     say: Callable[[str], None] = lambda text: None,
+    toolkit: str | None = None,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
@@ -126,6 +130,7 @@ def build_system(
         alignment: a ready word alignment, in Pharaoh format, of these very lines; then no line is dropped.
         validation: source and target of other sentences, whose phrase pairs a network is to be judged by.
         say: told of each step.
+        toolkit: name of what builds the tables, for the report.
 
     Raises:
         UserError: the text cannot be used, a step fails, the folder has files that no build wrote, or another build
@@ -136,7 +141,8 @@ def build_system(
         if path is not None and path.resolve().is_relative_to((folder / _BUILDING).resolve()):
             raise UserError(f"{path}: lies where an interrupted build left off, which is removed; move it elsewhere")
     with _building(folder) as new:
-        _build(source, target, new, settings, build_tables, alignment, validation, say)
+        report = _provenance(source, target, settings, alignment, validation, toolkit)
+        _build(source, target, new, settings, build_tables, alignment, validation, say, report)
         _replace_system(folder, new)
     return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
 
@@ -204,10 +210,11 @@ def _build(
     alignment: Path | None,
     validation: tuple[Path, Path] | None,
     say: Callable[[str], None],
+    report: dict[str, Any],
 ) -> None:
-    """Write all of a system but its moses.ini into a new folder; see `build_system`."""
+    """Write all of a system but its moses.ini into a new folder; see `build_system`. `report` is how it begins."""
     (new / CORPUS).mkdir()
-    report: dict[str, Any] = {"version": __version__, "settings": asdict(settings), "seconds": {}}
+    report["seconds"] = {}
     text = settings.text
 
     @contextmanager
@@ -250,6 +257,41 @@ def _build(
         say(f"language model: by {'our own estimator' if estimated.estimator == 'embedded' else estimated.estimator}")
     write_json(new / PREPARATION, asdict(text))
     write_json(new / REPORT, report)
+
+
+def _provenance(
+    source: Path,
+    target: Path,
+    settings: BuildSettings,
+    alignment: Path | None,
+    validation: tuple[Path, Path] | None,
+    toolkit: str | None,
+) -> dict[str, Any]:
+    """Return what a system is made of and by: inputs with their hashes, settings that are used, versions."""
+    inputs = {"source": source, "target": target, "alignment": alignment}
+    inputs |= dict(zip(("validation_source", "validation_target"), validation or (), strict=False))
+    used = asdict(settings)
+    if alignment is not None and validation is None:
+        del used["alignment_method"], used["cleaning"]
+    if used.get("alignment_method") != "eflomal":
+        del used["seed"]
+    libraries = ("numpy", "sacremoses") if settings.text.tokenise else ("numpy",)
+    return {
+        "version": __version__,
+        "versions": {"python": platform.python_version(), **{name: _installed(name) for name in libraries}},
+        "toolkit": toolkit,
+        "inputs": {
+            name: {"path": str(path), "sha256": sha256_of(path)} for name, path in inputs.items() if path is not None
+        },
+        "settings": used,
+    }
+
+
+def _installed(library: str) -> str | None:
+    """Return the version of a library, None where it is missing; the step that needs it says so."""
+    with suppress(PackageNotFoundError):
+        return library_version(library)
+    return None
 
 
 def _language_model_of(text: TextSettings) -> str:

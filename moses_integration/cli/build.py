@@ -123,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
             args.alignment,
             args.validation,
             reporter.say,
+            str(toolkit),
         )
     reporter.say(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
     return 0

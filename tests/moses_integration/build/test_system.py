@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -89,6 +90,24 @@ def test_the_report_says_how(system: Path) -> None:
     assert report["settings"]["order"] == 3
     assert report["tables"]["phrase_pairs"] == 19_385
     assert set(report["seconds"]) == {"text", "alignment", "tables", "language model"}
+
+
+def test_the_report_says_of_what(system: Path) -> None:
+    report = json.loads((system / "build.json").read_text())
+    names = {"source": "train.en", "target": "train.fr", "alignment": "train.align"}
+    assert report["inputs"] == {
+        key: {"path": str(MINI / name), "sha256": hashlib.sha256((MINI / name).read_bytes()).hexdigest()}
+        for key, name in names.items()
+    }
+    # The alignment is given, and so every line is kept.
+    assert set(report["settings"]) == {"text", "order", "longest_phrase"}
+    assert report["versions"].keys() == {"python", "numpy"}
+
+
+def test_the_report_is_that_of_the_same_build(system: Path, tmp_path: Path) -> None:
+    build(tmp_path / "again")
+    one, two = (json.loads((folder / "build.json").read_text()) for folder in (system, tmp_path / "again"))
+    assert one | {"seconds": 0} == two | {"seconds": 0}
 
 
 def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_moses: None) -> None:
