@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from moses_integration.list_scorers import ListScorer, ScorerChoice
     from moses_integration.nbest import NbestEntry
 
-SCHEMA = 1
 _SEEDS, _RESTARTS = [1, 2, 3], 20
 _NO_LANGUAGE_MODEL = "without a scorer of the kind lm or lm-unnormalised"
 
@@ -128,6 +124,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.nbest import ListFault, write_nbest
     from moses_integration.processes import available_cores
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
+    from moses_integration.tuned_weights import SCHEMA
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import write_json
 
@@ -209,9 +206,10 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.ini import MosesIni
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring import best_of, check_fit, rerank
+    from moses_integration.tuned_weights import TunedWeights
     from phrasescore.files import read_lines, sha256_of, write_lines
 
-    tuned = _Tuned.read(args.weights)
+    tuned = TunedWeights.read(args.weights)
     choices = tuned.choices(args.weights, args.scorers)
     ini = MosesIni.read(args.ini or tuned.ini)
     with work_folder(None) as folder:
@@ -246,70 +244,6 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     if args.nbest_output:
         write_nbest(args.nbest_output, ranked)
     write_lines(args.output, lines)
-
-
-@dataclass(frozen=True)
-class _Tuned:
-    """What a file of weights says."""
-
-    ini: Path
-    backoff: Path | None
-    """n-gram model of the language models, if there are any."""
-    backoff_digest: str | None
-    scorers: list[ScorerChoice]
-    digests: Mapping[str, str | None]
-    """By label."""
-    weights: dict[str, list[float]]
-
-    @classmethod
-    def read(cls, path: Path) -> _Tuned:
-        """Read a file that tuning wrote."""
-        from phrasescore.files import read_bytes
-
-        try:
-            return cls._parse(json.loads(read_bytes(path)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
-
-    @classmethod
-    def _parse(cls, report: Any) -> _Tuned:
-        from moses_integration.list_scorers import ScorerChoice
-
-        scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
-        weights = {label: [float(weight) for weight in of_label] for label, of_label in report["weights"].items()}
-        backoff = report["backoff"]
-        is_sound = (
-            report["schema"] == SCHEMA
-            and all(math.isfinite(weight) for of_label in weights.values() for weight in of_label)
-            and all(scorer.label in weights for scorer in scorers)
-            and bool(backoff) == any(scorer.kind in LANGUAGE_MODELS for scorer in scorers)
-        )
-        if not is_sound:
-            raise ValueError
-        return cls(
-            Path(report["ini"]),
-            Path(backoff["path"]) if backoff else None,
-            backoff and backoff["sha256"],
-            scorers,
-            {one["label"]: one["sha256"] for one in report["scorers"]},
-            weights,
-        )
-
-    def choices(self, path: Path, given: Sequence[ScorerChoice]) -> list[ScorerChoice]:
-        """Return the scorers, those that are given in the place of the saved ones of their label and kind."""
-        replaced = {choice.label: choice for choice in given}
-        for choice in given:
-            if (choice.label, choice.kind) not in {(one.label, one.kind) for one in self.scorers}:
-                raise UserError(
-                    f"--scorer {choice.label}={choice.kind}: {path} has no weight for it; leave it out or tune with it"
-                )
-        for one in self.scorers:
-            if one.kind == "numbers" and one.label not in replaced:
-                raise UserError(
-                    f"{path}: the numbers of {one.label} belong to the list it was tuned on; give --scorer "
-                    f"{one.label}=numbers:FILE with those of this list"
-                )
-        return [replaced.get(one.label, one) for one in self.scorers]
 
 
 def _backoff(args: argparse.Namespace, ini: MosesIni) -> Path | None:
