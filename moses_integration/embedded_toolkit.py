@@ -12,7 +12,7 @@ from moses_integration.build.translation_tables import TableCounts, build_tables
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
-from moses_integration.decoder.phrases import Words, words_of
+from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import ignored_sections, read_settings
 from moses_integration.ini import MosesIni
@@ -54,6 +54,9 @@ class EmbeddedToolkit:
     def __str__(self) -> str:
         return self.name
 
+    def check_folder(self, folder: Path) -> None:
+        """Let every name pass."""
+
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> TableCounts:
         """Make phrase and reordering table of an aligned corpus in a system folder."""
         return build_tables(corpus.source, corpus.target, corpus.alignment, folder, longest_phrase)
@@ -75,6 +78,7 @@ class EmbeddedToolkit:
         """Tune the weights with each seed when it is asked for."""
         sentences, dev_references = list(read_lines(source)), read_references(references)
         check_dev_set(sentences, dev_references, (source, references[0]))
+        require_words(sentences, source)
         with Tuner(ini, sentences, dev_references, settings, self._processes) as tuner:
             for seed in seeds:
 
@@ -88,7 +92,9 @@ class EmbeddedToolkit:
 
     def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
         """Translate prepared sentences."""
-        sentences = [words_of(line) for line in read_lines(source)]
+        lines = list(read_lines(source))
+        require_words(lines, source)
+        sentences = [words_of(line) for line in lines]
         with ExitStack() as stack:
             pool = stack.enter_context(DecoderPool(ini, read_settings(ini), sentences, self._processes))
             best = stack.enter_context(open_output(output))

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 Statistics = NDArray[np.int64]
 
+_TRIALS_AT_ONCE = 128
+"""A matrix of all trials and sentences would take gigabytes. A multiple of 32: the generator draws 32 bits at a time
+and forgets what is left of them at the end of a call, so that blocks draw what one call for all would."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -150,11 +154,15 @@ def _statistics(
 
 def _p_value(base_S10: Statistics, system_S10: Statistics, trials: int, seed: int) -> float:
     """Return the share of trials that exchange translations at random and give a difference as large."""
-    exchanged_TS = np.random.default_rng(seed).integers(2, size=(trials, len(base_S10)), dtype=bool)
-    totals_T10 = exchanged_TS @ base_S10 + ~exchanged_TS @ system_S10
     both_10 = base_S10.sum(axis=0) + system_S10.sum(axis=0)
     observed = _difference(base_S10.sum(axis=0), system_S10.sum(axis=0))
-    as_large = sum(_difference(totals_10, both_10 - totals_10) >= observed for totals_10 in totals_T10)
+    generator = np.random.default_rng(seed)
+    as_large = 0
+    for first in range(0, trials, _TRIALS_AT_ONCE):
+        shape = min(_TRIALS_AT_ONCE, trials - first), len(base_S10)
+        exchanged_TS = generator.integers(2, size=shape, dtype=bool)
+        totals_T10 = exchanged_TS @ base_S10 + ~exchanged_TS @ system_S10
+        as_large += sum(_difference(totals_10, both_10 - totals_10) >= observed for totals_10 in totals_T10)
     return (as_large + 1) / (trials + 1)
 
 

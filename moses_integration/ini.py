@@ -101,7 +101,7 @@ class MosesIni:
         return list(dict.fromkeys(header[1] for text in texts if (header := _HEADER.match(text))))
 
     def number(self, section: str, default: float) -> float:
-        """Return the one number of a section, or the default if the section is missing.
+        """Return the number of a section, of several the first, as in Moses; or the default if there is none.
 
         Raises:
             UserError: it is no number.
@@ -109,9 +109,9 @@ class MosesIni:
         rows = self._rows(section)
         if not rows:
             return default
-        row, value = rows[-1]
+        row, value = rows[0]
         try:
-            return _number(value)
+            return parse_number(value)
         except ValueError as error:
             raise self._fault(row, f"[{section}] is no number", "mend the line") from error
 
@@ -202,15 +202,27 @@ class MosesIni:
             if not label.endswith("=") or not numbers:
                 raise self._fault(row, f"`{value}` is not `Label= number ...`", "mend the line")
             try:
-                weights[label[:-1]] = [_number(number) for number in numbers]
+                weights[label[:-1]] = [parse_number(number) for number in numbers]
             except ValueError as error:
                 raise self._fault(row, f"a weight of {label[:-1]} is no number", "mend the line") from error
         return weights
 
+    def weights_of_features(self) -> dict[str, list[float]]:
+        """Return the weights of all features by label; those of a feature without a line are 1, as in Moses.
+
+        Raises:
+            UserError: a weight is no number, or a feature line is malformed.
+        """
+        given = self.weights()
+        return {one.label: given.get(one.label, [_DEFAULT_WEIGHT] * one.width) for one in self.features()}
+
     def place(self, section: str, start: str = "") -> str:
-        """Return file and line of the last value of a section that begins so, for messages; else the file alone."""
+        """Return file and line of the value of a section that counts, for messages; else the file alone.
+
+        It is the last one that begins with `start`, as of weights with their label, or the first one without that.
+        """
         rows = [row for row, value in self._rows(section) if value.startswith(start)]
-        return f"{self.name}: line {rows[-1] + 1}" if rows else self.name
+        return f"{self.name}: line {rows[-1 if start else 0] + 1}" if rows else self.name
 
     # Editing
 
@@ -292,7 +304,7 @@ class MosesIni:
                 feature.row, "tuneable-components= has a value for each column", "remove it, or add the column by hand"
             )
         self.check_label(feature)
-        weights = self.weights().get(label, [_DEFAULT_WEIGHT] * feature.width)
+        weights = self.weights_of_features()[label]
         if len(weights) != feature.width:
             raise self._fault(
                 feature.row,
@@ -408,8 +420,12 @@ def _words(text: str) -> list[str]:
     return [word for word in _BLANKS.split(text) if word]
 
 
-def _number(text: str) -> float:
-    """Parse a finite number; Python would take `1_0` for one, too."""
+def parse_number(text: str) -> float:
+    """Parse a finite number; Python would take `1_0` for one, too.
+
+    Raises:
+        ValueError: it is none.
+    """
     number = float(text)
     if "_" in text or not math.isfinite(number):
         raise ValueError(text)

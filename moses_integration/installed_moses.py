@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from moses_integration.processes import end_group
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
 
 _LINES_SHOWN = 3
-_SECONDS_TO_END = 5
 
 
 class StepFailure(UserError):
@@ -127,17 +125,8 @@ def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout:
         try:
             return process.wait()
         except BaseException:
-            _end(process)
+            end_group(process)
             raise
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_SECONDS_TO_END)
 
 
 def has_content(path: Path) -> bool:

@@ -23,6 +23,7 @@ from moses_integration.decoder.derivations import cover_once, segments_of
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.ini import LABEL
 from moses_integration.nbest import ListFault, NbestEntry
+from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.pairs import orient
@@ -42,21 +43,6 @@ Floats = NDArray[np.float64]
 Pair = tuple[bytes, bytes]
 """A source and a target text."""
 
-KINDS = {
-    "phrases": "sum of ln p(target phrase | source phrase) over the phrases of the derivation",
-    "phrases-per-word": "the same, each divided by the phrase's target words plus one",
-    "sentences": "ln p(target sentence | source sentence)",
-    "sentences-per-word": "the same, divided by the target words plus one",
-    "unknown": "count of target words that the network, or the language model, does not know",
-    "unknown-source": "count of source words that it does not know, the same for all translations of a sentence",
-    "unknown-both": "both counts together",
-    "lm": "ln p of the target sentence under a neural language model",
-    "lm-unnormalised": "the same by a self-normalised model that is taken at its word",
-    "numbers": "numbers from a file, a line for each entry of the list",
-}
-"""What a scorer can be, and what its feature is then."""
-LANGUAGE_MODELS = ("lm", "lm-unnormalised")
-"""The kinds that need a back-off model, for words outside the shortlist."""
 _UNKNOWN_SIDES: dict[str, UnknownSide] = {"unknown": "target", "unknown-source": "source", "unknown-both": "both"}
 
 

@@ -41,6 +41,10 @@ class MosesToolkit:
     def __str__(self) -> str:
         return f"Moses in {self._moses.home}"
 
+    def check_folder(self, folder: Path) -> None:
+        """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
+        _check_path(folder)
+
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> None:
         """Run steps 4 to 7 of train-model.perl: lexical tables, extraction, phrase scores, reordering table."""
         _check_path(folder)

@@ -2,7 +2,9 @@
 
     ID ||| word word ... word  ||| Label0= v v Label1= v ||| total [||| segmentation] [||| alignment]
 
-Two blanks stand before the second separator, for every word is followed by one. Numbers have six significant digits.
+Two blanks stand before the second separator, for every word is followed by one. So is every link of the alignment, but
+before every range of the segmentation there is one: without any, `|||` alone is what is left of it. Numbers have six
+significant digits.
 Writer in Moses: moses/Manager.cpp, moses/ScoreComponentCollection.cpp.
 """
 
@@ -16,6 +18,8 @@ from pathlib import Path
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
 from phrasescore.table.entry import SEPARATOR, quote
+
+_BAR = b" |||"
 
 
 class ListFault(UserError):
@@ -45,7 +49,7 @@ class NbestEntry:
     total: bytes
     """Weighted sum of the scores, UnknownWordPenalty included."""
     extras: tuple[bytes, ...] = ()
-    """Fields after the total: segmentation, alignment."""
+    """Fields after the total: segmentation, alignment. An empty alignment is a blank."""
 
     def features(self) -> dict[str, list[float]]:
         """Return the feature values (natural logs where they are probabilities) by label, in the file's order.
@@ -79,7 +83,8 @@ class NbestEntry:
             self.scores,
             self.total,
         )
-        return SEPARATOR.join((head, *self.extras)) + b"\n"
+        extras = [_BAR + (b" " + extra if extra.strip(b" ") else extra) for extra in self.extras]
+        return b"".join((head, *extras, b"\n"))
 
 
 def format_features(features: Mapping[str, Sequence[float]]) -> bytes:
@@ -97,10 +102,12 @@ def parse_entry(line: bytes) -> NbestEntry:
     Raises:
         ValueError: it is not a line of an n-best list.
     """
-    fields = line.split(SEPARATOR)
+    fields = line.split(SEPARATOR, 3)
     if len(fields) < 4:
         raise ValueError("has fewer than four fields")
-    sentence, words, scores, total, *extras = fields
+    sentence, words, scores, rest = fields
+    total, *extras = rest.split(_BAR)
+    extras = [extra.removeprefix(b" ") if extra.strip(b" ") else extra for extra in extras]
     if not sentence.isdigit():
         raise ValueError(f"`{quote(sentence)}` is no sentence number")
     _parse_number(total)

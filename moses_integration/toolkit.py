@@ -31,6 +31,14 @@ class Toolkit(Protocol):
 
     name: str
 
+    def check_folder(self, folder: Path) -> None:
+        """Check that the toolkit can work in a folder of this name.
+
+        Raises:
+            UserError: it cannot.
+        """
+        ...
+
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> object:
         """Make phrase and reordering table of an aligned corpus in a system folder; return a report or None."""
         ...

@@ -20,7 +20,8 @@ from experiments.machine import machine
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, write_page
 from experiments.steps import Steps
-from moses_integration.build.system import PHRASE_TABLE, BuildSettings, SystemText, TextSettings, build_system
+from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
+from moses_integration.build.system_text import SystemText, TextSettings
 from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice, load_scorers

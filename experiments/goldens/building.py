@@ -15,7 +15,8 @@ from experiments.goldens.finding import Finding
 from moses_integration.build.language_model import build_language_model
 from moses_integration.build.phrase_scores import PHRASE_TABLE
 from moses_integration.build.reordering import REORDERING_TABLE
-from moses_integration.build.system import REPORT, BuildSettings, TextSettings, build_system
+from moses_integration.build.system import REPORT, BuildSettings, build_system
+from moses_integration.build.system_text import TextSettings
 from moses_integration.build.translation_tables import build_tables
 from moses_integration.embedded_toolkit import EmbeddedToolkit
 from phrasescore.files import read_bytes, read_lines

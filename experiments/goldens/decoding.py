@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.goldens.finding import Finding
-from moses_integration.decoder.derivations import rescore, segments_of
+from moses_integration.decoder.derivations import score_derivations, segments_of
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import translation_line
@@ -97,7 +97,7 @@ def check_rescoring(shared: Path) -> list[Finding]:
         sentences = source_sentences(shared)[:FIRST]
         model = load_model(ini, sentences, read_settings(ini).search.longest_phrase)
         for number, entries in moses_lists(shared):
-            derivations = rescore(model, sentences[number], [segments_of(entry) for entry in entries])
+            derivations = score_derivations(model, sentences[number], [segments_of(entry) for entry in entries])
             for entry, derivation in zip(entries, derivations, strict=True):
                 features = entry.features()
                 theirs_NF.append([*(value for values in features.values() for value in values), float(entry.total)])

@@ -14,7 +14,7 @@ from experiments.machine import machine
 from experiments.options import share
 from experiments.provenance import describe_file
 from experiments.qualitative.prune import LOG_PROBS, add_judge_options, describe_judge, judge_of, parse_with_judge
-from moses_integration.build.system import SystemText
+from moses_integration.build.system_text import SystemText
 from moses_integration.cli.options import add_processes_option, add_text_options, finite, prepare_text
 from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.evaluation import compare

@@ -72,6 +72,21 @@ class AlignedCorpus:
         return len(self.source.offsets) - 1
 
 
+def refuse_misread(line: bytes, path: Path, number: int) -> None:
+    """Check a sentence; `path` and `number` say where it stands.
+
+    Raises:
+        UserError: Moses would misread one of its words.
+    """
+    if not _MISREAD.search(line):
+        return
+    word = next(word for word in split_words(line) if _MISREAD.search(word))
+    raise UserError(
+        f"{path}: line {number}: Moses would misread the word `{quote(word)}`; escape `|`, `[` and `]` as `&#124;`, "
+        "`&#91;` and `&#93;`, and remove tabs and control characters"
+    )
+
+
 class _Numbering(dict[bytes, int]):
     """Words by the order in which they were first asked for."""
 
@@ -97,12 +112,7 @@ class _TextBuilder:
             UserError: Moses would misread one of its words.
         """
         words = split_words(line)
-        if _MISREAD.search(line):
-            word = next(word for word in words if _MISREAD.search(word))
-            raise UserError(
-                f"{self.path}: line {len(self._lengths) + 1}: Moses would misread the word `{quote(word)}`; "
-                "escape `|`, `[` and `]` as `&#124;`, `&#91;` and `&#93;`, and remove tabs and control characters"
-            )
+        refuse_misread(line, self.path, len(self._lengths) + 1)
         self._numbers.extend(map(self._numbering.__getitem__, words))
         self._lengths.append(len(words))
         if words:

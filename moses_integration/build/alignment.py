@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -119,15 +118,11 @@ def align(
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words here and in {target}; give a parallel corpus")
     threads = max(1, available_cores() // 2) if method == "eflomal" else 1
-    with worker_pool(2, _set_threads, (threads,)) as pool:
+    killed = f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"
+    with worker_pool(2, killed, _set_threads, (threads,)) as pool:
         direct = pool.submit(_train, source, target, method, iterations, seed)
         inverse = pool.submit(_train, target, source, method, iterations, seed)
-        try:
-            (sources, passes), (targets, _) = direct.result(), inverse.result()
-        except BrokenProcessPool as error:
-            raise UserError(
-                f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"
-            ) from error
+        (sources, passes), (targets, _) = direct.result(), inverse.result()
     links = unlinked = 0
     with open_output(output) as stream:
         for pair in _joined(lengths, sources, targets):

@@ -19,6 +19,7 @@ from typing import Literal
 
 from moses_integration.build.arpa import write_arpa
 from moses_integration.build.kneser_ney import estimate
+from moses_integration.processes import end_group
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, open_input, open_output
 
@@ -108,9 +109,14 @@ def _run_lmplz(
     ):
         checked_text.writelines(_read_blocks(text))
         checked_text.seek(0)
-        with subprocess.Popen(command, stdin=checked_text, stdout=subprocess.PIPE, stderr=log) as process:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=checked_text, stdout=pipe, stderr=log, process_group=0) as process:
             assert process.stdout is not None
-            shutil.copyfileobj(process.stdout, stream)
+            try:
+                shutil.copyfileobj(process.stdout, stream)
+            except BaseException:
+                end_group(process)
+                raise
         log.seek(0)
         messages = log.read()
         if process.returncode != 0:
@@ -159,8 +165,17 @@ def _read_blocks(path: Path) -> Iterator[bytes]:
 def _refuse_symbols(path: Path, block: bytes, lines_before: int) -> None:
     """Raise a UserError for the first reserved word; one may also be a part of other words."""
     for number, line in enumerate(block.split(b"\n"), lines_before + 1):
-        for symbol in {*line.split(b" ")} & {*_SYMBOLS}:
-            raise UserError(
-                f"{display_name(path)}: line {number}: `{symbol.decode()}` stands for something else in a language "
-                "model and cannot be a word; remove or escape it"
-            )
+        refuse_reserved(line, path, number)
+
+
+def refuse_reserved(line: bytes, path: Path, number: int) -> None:
+    """Check a sentence; `path` and `number` say where it stands.
+
+    Raises:
+        UserError: one of its words is reserved in a language model.
+    """
+    for symbol in {*line.split(b" ")} & {*_SYMBOLS}:
+        raise UserError(
+            f"{display_name(path)}: line {number}: `{symbol.decode()}` stands for something else in a language "
+            "model and cannot be a word; remove or escape it"
+        )

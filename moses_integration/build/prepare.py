@@ -117,8 +117,10 @@ def prepare_training_file(raw: Path, output: Path, preparation: Preparation, mod
     return truecaser
 
 
-def require_unescaped(path: Path) -> None:
+def require_unescaped(path: Path, remedy: str) -> None:
     """Check that a text whose special characters are to be escaped has no escapes yet: `&apos;` would get another one.
+
+    `remedy` is what to do about it.
 
     Raises:
         UserError: it has, or it cannot be read.
@@ -127,7 +129,7 @@ def require_unescaped(path: Path) -> None:
         found = _ESCAPE.search(_decode(line))
         if found:
             raise UserError(
-                f"{path}: line {number}: has `{found[0]}`, as text that is escaped for Moses; give --escaped, or write "
+                f"{path}: line {number}: has `{found[0]}`, as text that is escaped for Moses; {remedy}, or write "
                 f"`{unescape(found[0])}` if only some lines are"
             )
 
@@ -160,7 +162,8 @@ def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
             yield from tokenise(task, language)
         return
     results: deque[Future[list[str]]] = deque()
-    with worker_pool(cores) as pool:
+    killed = "tokenising: a process was killed, most likely for want of memory; close other programs"
+    with worker_pool(cores, killed) as pool:
         for task in chain([first], tasks):
             results.append(pool.submit(tokenise, task, language))
             # Bounded, for texts longer than the memory.

@@ -5,7 +5,8 @@
       preparation.json  (truecase.en truecase.fr)  build.json
       corpus/  train.en train.fr train.align    the prepared text that all was made from
       (validation/  phrase-table.gz and what belongs to it: phrase pairs of other sentences, for `phrasescore train`)
-      (building/    what a build that failed was about, if its message names a file of it; the next one removes it)
+      (.building/   what a build that goes on, was killed, or failed with a message that names a file of it has made so
+                  far; the next one removes it)
 
 Every file is in Moses' own format, so what one toolkit builds the other can tune and decode.
 """
@@ -13,43 +14,43 @@ Every file is in Moses' own format, so what one toolkit builds the other can tun
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as library_version
 from pathlib import Path
 from typing import Any
 
+from moses_integration.build.aligned_corpus import refuse_misread
 from moses_integration.build.alignment import align
 from moses_integration.build.corpus import Corpus
-from moses_integration.build.language_model import build_language_model
+from moses_integration.build.language_model import build_language_model, refuse_reserved
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
-from moses_integration.build.prepare import (
-    Casing,
-    Preparation,
-    prepare_file,
-    prepare_training_file,
-    require_unescaped,
-)
+from moses_integration.build.prepare import prepare_training_file, require_unescaped
 from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
 from moses_integration.build.reordering import REORDERING_TYPE
+from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
 from moses_integration.build.translation_tables import build_tables as build_embedded_tables
-from moses_integration.build.truecaser import Truecaser
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
 from phrasescore.errors import UserError, naming
-from phrasescore.files import read_bytes, write_atomically, write_json
+from phrasescore.files import read_bytes, sha256_of, try_to_lock, write_atomically, write_json
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
 VALIDATION = "validation"
-_BUILDING = "building"
+_BUILDING = ".building"
+_LOCK = "lock"
 INI = "moses.ini"
-PREPARATION = "preparation.json"
 REPORT = "build.json"
+_OF_SYSTEM = {CORPUS: ("train.*", f"{VALIDATION}.*"), VALIDATION: (PHRASE_TABLE, REORDERING_TABLE, "lex.*")}
+"""What a system has in its folders, and the next one in its place need not have."""
 
 # Weights and layout are those of train-model.perl, step 9.
 _REORDERING = (
@@ -89,22 +90,6 @@ LM0= 0.5
 
 
 @dataclass(frozen=True)
-class TextSettings:
-    """What the raw text is and how it is prepared."""
-
-    source_language: str
-    target_language: str
-    tokenise: bool = True
-    casing: Casing = "true"
-    escape: bool = True
-
-    def of(self, side: str) -> Preparation:
-        """Return the preparation of `source` or `target` text."""
-        language = self.source_language if side == "source" else self.target_language
-        return Preparation(language, self.tokenise, self.casing, self.escape)
-
-
-@dataclass(frozen=True)
 class BuildSettings:
     """How a system is built."""
 
@@ -130,47 +115,90 @@ def build_system(
     alignment: Path | None = None,
     validation: tuple[Path, Path] | None = None,
     say: Callable[[str], None] = lambda text: None,
+    toolkit: str | None = None,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
-    An earlier system in the folder stays as it was until the new one is complete.
+    An earlier system in the folder stays as it was until the new one is complete; nothing else there is touched.
 
     Args:
         source: raw or prepared text, a sentence a line.
         target: its translation, line by line.
-        folder: the system folder, made if it is not there.
+        folder: the system folder, made if it is not there; else it is empty or has an earlier system.
         settings: how.
         build_tables: the toolkit's way from aligned text to tables.
         alignment: a ready word alignment, in Pharaoh format, of these very lines; then no line is dropped.
         validation: source and target of other sentences, whose phrase pairs a network is to be judged by.
         say: told of each step.
+        toolkit: name of what builds the tables, for the report.
 
     Raises:
-        UserError: the text cannot be used, or a step fails.
+        UserError: the text cannot be used, a step fails, the folder has files that no build wrote, or another build
+            is at work in it.
+    """
+    _require_own(folder)
+    for path in (source, target, alignment, *(validation or ())):
+        if path is not None and path.resolve().is_relative_to((folder / _BUILDING).resolve()):
+            raise UserError(f"{path}: lies where an interrupted build left off, which is removed; move it elsewhere")
+    with _building(folder) as new:
+        report = _provenance(source, target, settings, alignment, validation, toolkit)
+        _build(source, target, new, settings, build_tables, alignment, validation, say, report)
+        _replace_system(folder, new)
+    return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
+
+
+def _require_own(folder: Path) -> None:
+    """Check that a folder is new, empty, or that of an earlier or interrupted build.
+
+    Raises:
+        UserError: it is not; its files may be the user's own.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give the name of a folder")
-    with _building(folder) as new:
-        _build(source, target, new, settings, build_tables, alignment, validation, say)
-    _replace_system(folder, new)
-    return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
+    if not folder.exists() or not any(folder.iterdir()) or (folder / _BUILDING).is_dir() or _has_report(folder):
+        return
+    raise UserError(f"{folder}: has files but no system that `build` made; give a new or empty folder")
+
+
+def _has_report(folder: Path) -> bool:
+    """Whether a folder has our build.json; other programs use this name, too."""
+    try:
+        report = json.loads((folder / REPORT).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(report, dict) and {"version", "settings", "text"} <= report.keys()
 
 
 @contextmanager
 def _building(folder: Path) -> Iterator[Path]:
-    """Yield a new folder inside of a system folder; one that is left over is kept if the message names a file in it."""
+    """Yield a folder for a new system inside of a system folder, and remove it in the end.
+
+    It is kept if the message of a failure names a file in it, or if the process is killed. What it holds then and its
+    existence tell the next build that the system folder is one.
+
+    Raises:
+        UserError: another build is at work in it.
+    """
     is_new, new = not folder.exists(), folder / _BUILDING
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    try:
-        yield new
-    except BaseException as error:
-        if not any(path.is_file() and str(path) in str(error) for path in new.rglob("*")):
-            shutil.rmtree(new, ignore_errors=True)
-            if is_new:
-                with suppress(OSError):
-                    folder.rmdir()
-        raise
+    new.mkdir(parents=True, exist_ok=True)
+    with (new / _LOCK).open("wb") as lock:
+        if not try_to_lock(lock):
+            raise UserError(f"{folder}: another build is at work in it; wait for it or give another folder")
+        for path in new.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != _LOCK:
+                path.unlink()
+        try:
+            yield new
+        except BaseException as error:
+            if not any(path.is_file() and str(path) in str(error) for path in new.rglob("*")):
+                shutil.rmtree(new, ignore_errors=True)
+                if is_new:
+                    with suppress(OSError):
+                        folder.rmdir()
+            raise
+        shutil.rmtree(new)
 
 
 def _build(
@@ -182,10 +210,11 @@ def _build(
     alignment: Path | None,
     validation: tuple[Path, Path] | None,
     say: Callable[[str], None],
+    report: dict[str, Any],
 ) -> None:
-    """Write all of a system but its moses.ini into a new folder; see `build_system`."""
+    """Write all of a system but its moses.ini into a new folder; see `build_system`. `report` is how it begins."""
     (new / CORPUS).mkdir()
-    report: dict[str, Any] = {"version": __version__, "settings": asdict(settings), "seconds": {}}
+    report["seconds"] = {}
     text = settings.text
 
     @contextmanager
@@ -230,6 +259,41 @@ def _build(
     write_json(new / REPORT, report)
 
 
+def _provenance(
+    source: Path,
+    target: Path,
+    settings: BuildSettings,
+    alignment: Path | None,
+    validation: tuple[Path, Path] | None,
+    toolkit: str | None,
+) -> dict[str, Any]:
+    """Return what a system is made of and by: inputs with their hashes, settings that are used, versions."""
+    inputs = {"source": source, "target": target, "alignment": alignment}
+    inputs |= dict(zip(("validation_source", "validation_target"), validation or (), strict=False))
+    used = asdict(settings)
+    if alignment is not None and validation is None:
+        del used["alignment_method"], used["cleaning"]
+    if used.get("alignment_method") != "eflomal":
+        del used["seed"]
+    libraries = ("numpy", "sacremoses") if settings.text.tokenise else ("numpy",)
+    return {
+        "version": __version__,
+        "versions": {"python": platform.python_version(), **{name: _installed(name) for name in libraries}},
+        "toolkit": toolkit,
+        "inputs": {
+            name: {"path": str(path), "sha256": sha256_of(path)} for name, path in inputs.items() if path is not None
+        },
+        "settings": used,
+    }
+
+
+def _installed(library: str) -> str | None:
+    """Return the version of a library, None where it is missing; the step that needs it says so."""
+    with suppress(PackageNotFoundError):
+        return library_version(library)
+    return None
+
+
 def _language_model_of(text: TextSettings) -> str:
     """Return the name of the language model's file."""
     return f"lm.{text.target_language}.arpa"
@@ -238,11 +302,17 @@ def _language_model_of(text: TextSettings) -> str:
 def _replace_system(folder: Path, new: Path) -> None:
     """Let the files of a new system take the place of an earlier one's; only a complete system has a moses.ini."""
     (folder / INI).unlink(missing_ok=True)
-    for name in (CORPUS, VALIDATION):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for path in list(new.iterdir()):
-        path.replace(folder / path.name)
-    new.rmdir()
+    for name, patterns in _OF_SYSTEM.items():
+        for path in [path for pattern in patterns for path in (folder / name).glob(pattern)]:
+            path.unlink()
+        with suppress(OSError):
+            (folder / name).rmdir()
+    # The report first: by it the next build knows the folder, if this one is killed now.
+    (new / REPORT).replace(folder / REPORT)
+    for path in [path for path in new.rglob("*") if path.is_file() and path != new / _LOCK]:
+        place = folder / path.relative_to(new)
+        place.parent.mkdir(exist_ok=True)
+        path.replace(place)
 
 
 def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni:
@@ -275,17 +345,34 @@ def _prepare_corpus(
     for _ in read_pairs(source, target):
         pass
     if text.escape and not text.tokenise:
-        require_unescaped(source)
-        require_unescaped(target)
+        for path in (source, target):
+            require_unescaped(path, "give --escaped")
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))
         prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}")
+    _refuse_odd_words(whole, (source, target), None if keep_all else settings.cleaning)
     if keep_all:
         _require_same_words(source, corpus.source)
         _require_same_words(target, corpus.target)
         return {"kept": "all, for the alignment is given"}
     return _clean(whole, (source, target), corpus, settings.cleaning)
+
+
+def _refuse_odd_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: CleaningRules | None) -> None:
+    """Refuse words that no table or language model can have, before the long steps; messages name the raw texts.
+
+    Raises:
+        UserError: a pair that the rules let pass has one.
+    """
+    for number, pair in enumerate(read_pairs(whole[0], whole[1]), 1):
+        try:
+            for line, path in zip(pair, raw, strict=True):
+                refuse_misread(line, path, number)
+            refuse_reserved(pair[1], raw[1], number)
+        except UserError:
+            if rules is None or rules.broken_by(*pair) is None:
+                raise
 
 
 def _require_same_words(raw: Path, prepared: Path) -> None:
@@ -307,9 +394,13 @@ def _prepare_validation(
     raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings
 ) -> dict[str, Any]:
     """Prepare both sides as the training text was, then drop the pairs that would be unfit for training."""
+    if settings.text.escape and not settings.text.tokenise:
+        for path in raw:
+            require_unescaped(path, "give --escaped")
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
         system_text.prepare(side, path, prepared)
+    _refuse_odd_words(whole, raw, settings.cleaning)
     return _clean(whole, raw, corpus, settings.cleaning)
 
 
@@ -320,42 +411,3 @@ def _clean(whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules:
     for path in whole:
         path.unlink()
     return asdict(report)
-
-
-class SystemText:
-    """How a system's text was prepared, so that dev and test text can be prepared alike."""
-
-    def __init__(self, folder: Path, settings: TextSettings) -> None:
-        self._folder, self.settings = folder, settings
-
-    @classmethod
-    def of(cls, ini: MosesIni) -> SystemText | None:
-        """Return what lies beside a file of the system or its moses.ini; None if `build_system` did not make any.
-
-        The annotated table and the tuned moses.ini may stand elsewhere; the other files are where they were built.
-
-        Raises:
-            UserError: the file is damaged.
-        """
-        files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
-        for folder in (*(file.parent for file in files), ini.folder):
-            path = folder / PREPARATION
-            if not path.exists():
-                continue
-            try:
-                return cls(folder, TextSettings(**json.loads(read_bytes(path))))
-            except (ValueError, TypeError) as error:
-                raise UserError(f"{path}: is damaged ({error}); build the system again") from error
-        return None
-
-    def prepare(self, side: str, raw: Path, prepared: Path) -> None:
-        """Prepare a dev or test text, line by line."""
-        preparation = self.settings.of(side)
-        truecaser = None
-        if preparation.casing == "true":
-            truecaser = Truecaser.load(self._folder / f"truecase.{preparation.language}")
-        prepare_file(raw, prepared, preparation, truecaser)
-
-    def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """Return translations as plain text."""
-        return self.settings.of("target").detokenise(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from moses_integration.cli import add_column, add_lm, build, decode, ems_hook, evaluate, rescore, tune
@@ -21,5 +22,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
-    args = make_parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    try:
+        args = make_parser().parse_args(given)
+    except SystemExit as end:
+        if end.code and given[:1] == ["ems-hook"]:
+            ems_hook.say_failed(end.code)
+        raise
     return run_command(f"phrasescore-smt {args.command}", lambda: run_with_plugins(args))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import add_toolkit_option, natural, toolkit_of
+from moses_integration.cli.options import add_toolkit_option, natural, refuse_idle, toolkit_of
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError
@@ -14,6 +14,7 @@ from phrasescore.errors import UserError
 METHODS = ("ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal")
 ORDERS = range(2, 7)
 PHRASE_LENGTHS = range(1, 8)
+_ALIGNER = "eflomal"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,12 +43,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "translations with a capital (default: true; keep if tokenised)",
     )
     text.add_argument("--escaped", action="store_true", help="the text has Moses' escapes already, as &apos;")
-    text.add_argument(
-        "--longest-sentence", type=positive, default=80, metavar="N", help="drop longer ones (default: %(default)s)"
-    )
-    text.add_argument(
-        "--ratio", type=float, default=9.0, metavar="X", help="drop pairs of more unequal length (default: %(default)s)"
-    )
+    text.add_argument("--longest-sentence", type=positive, metavar="N", help="drop longer ones (default: 80)")
+    text.add_argument("--ratio", type=float, metavar="X", help="drop pairs of more unequal length (default: 9)")
     models = parser.add_argument_group("models")
     models.add_argument(
         "--alignment",
@@ -55,10 +52,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="a ready word alignment of all lines, 0-0 1-2 ..., whose words are those between blanks",
     )
-    models.add_argument(
-        "--aligner", choices=METHODS, default="eflomal", help="how to align words (default: %(default)s)"
-    )
-    models.add_argument("--seed", type=natural, default=1, metavar="N", help="of the aligner (default: %(default)s)")
+    models.add_argument("--aligner", choices=METHODS, help=f"how to align words (default: {_ALIGNER})")
+    models.add_argument("--seed", type=natural, metavar="N", help=f"of {_ALIGNER}; the others need none (default: 1)")
     models.add_argument(
         "--order",
         type=int,
@@ -92,10 +87,17 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.build.parallel_text import CleaningRules
     from moses_integration.build.prepare import Casing
-    from moses_integration.build.system import BuildSettings, TextSettings, build_system
+    from moses_integration.build.system import BuildSettings, build_system
+    from moses_integration.build.system_text import TextSettings
 
+    if args.alignment and not args.validation:
+        given = "with --alignment, which is of all lines, and without --validation"
+        refuse_idle(args, ["aligner", "seed", "longest_sentence", "ratio"], given)
+    if args.aligner not in (None, _ALIGNER):
+        refuse_idle(args, ["seed"], f"with --aligner {args.aligner}, which draws no random numbers")
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
+    toolkit.check_folder(args.output)
     languages = (_language(args.source_language, args.source), _language(args.target_language, args.target))
     if languages[0] == languages[1]:
         raise UserError(
@@ -105,11 +107,11 @@ def run(args: argparse.Namespace) -> int:
     casing: Casing = args.casing or ("keep" if args.tokenised else "true")
     settings = BuildSettings(
         TextSettings(*languages, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
-        alignment_method=args.aligner,
-        seed=args.seed,
+        alignment_method=args.aligner or _ALIGNER,
+        seed=1 if args.seed is None else args.seed,
         order=args.order,
         longest_phrase=args.longest_phrase,
-        cleaning=CleaningRules(longest=args.longest_sentence, ratio=args.ratio),
+        cleaning=CleaningRules(longest=args.longest_sentence or 80, ratio=9.0 if args.ratio is None else args.ratio),
     )
     with interrupt_on_sigterm():
         ini = build_system(
@@ -121,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
             args.alignment,
             args.validation,
             reporter.say,
+            str(toolkit),
         )
     reporter.say(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
     return 0

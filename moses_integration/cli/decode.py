@@ -72,9 +72,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.build.system import SystemText
+    from moses_integration.build.system_text import SystemText
     from moses_integration.toolkit import NbestRequest
-    from phrasescore.files import read_bytes, read_lines, write_atomically, write_lines
+    from phrasescore.errors import naming
+    from phrasescore.files import display_name, read_bytes, read_lines, write_atomically, write_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_writable(args.output, nbest.path if nbest else None)
@@ -86,12 +87,12 @@ def run(args: argparse.Namespace) -> int:
         # Moses loses a last line that has no end.
         content = read_bytes(args.source)
         write_atomically(raw, content if content.endswith(b"\n") or not content else content + b"\n")
-        source = prepare_text(ini, "source", raw, folder / "input.prepared", args.prepared)
+        prepared, tokens = folder / "input.prepared", folder / "output.tokens"
+        with naming(dict.fromkeys((prepared, raw), Path(display_name(args.source)))):
+            source = prepare_text(ini, "source", raw, prepared, args.prepared)
+            toolkit.decode(ini, source, args.output if args.prepared else tokens, nbest, folder)
         if args.prepared:
-            toolkit.decode(ini, source, args.output, nbest, folder)
             return 0
-        tokens = folder / "output.tokens"
-        toolkit.decode(ini, source, tokens, nbest, folder)
         text = SystemText.of(ini)
         assert text is not None, "the text was prepared"
         write_lines(args.output, text.detokenise(read_lines(tokens)))

@@ -14,7 +14,7 @@ from pathlib import Path
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, declare_model
 from moses_integration.decoder.output import details, nbest_entry, translation_line
-from moses_integration.decoder.phrases import Words, words_of
+from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.search import OutOfRange
 from moses_integration.decoder.settings import (
@@ -26,11 +26,11 @@ from moses_integration.decoder.settings import (
     pop_limit,
     read_settings,
 )
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, parse_number
 from phrasescore import __version__
-from phrasescore.cli.console import run_command
+from phrasescore.cli.console import interrupt_on_sigterm, run_command
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM, open_output, read_lines
+from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
 
 _SHORT = {
     "f": "config",
@@ -105,15 +105,18 @@ def _run(arguments: Sequence[str]) -> int:
         if verbose:
             passed_over = f"{ini.name}: [{section}] is passed over by this decoder; remove it, or use Moses"
             print(f"phrasescore-decoder: {passed_over}", file=sys.stderr)
-    sentences = [words_of(line) for line in read_lines(_one(switches, "input-file", STANDARD_STREAM))]
+    text = _one(switches, "input-file", STANDARD_STREAM)
+    lines = list(read_lines(text))
+    require_words(lines, display_name(text))
+    sentences = [words_of(line) for line in lines]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
-    with DecoderPool(ini, settings, sentences, processes) as pool:
+    with interrupt_on_sigterm(), DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)
     return 0
 
 
 def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """Return the values of each switch by its long name (moses/Parameter.cpp).
+    """Return the values of each switch by its long name; of one given twice, the first ones (moses/Parameter.cpp).
 
     Raises:
         UsageError: a switch is unknown, or a value stands where a switch should.
@@ -139,7 +142,8 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
             name = _SHORT.get(name, name)
             if name not in known:
                 raise UsageError(f"{argument}: is no switch of this decoder; `phrasescore-decoder -h` lists them")
-            values = switches.setdefault(name, [])
+            values = []
+            switches.setdefault(name, values)
         elif values is None:
             raise UsageError(f"{argument}: stands where a switch is expected; give -f moses.ini first")
         else:
@@ -225,8 +229,9 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
     search = settings.search
     pops = search.pop_limit
     if "search-algorithm" in switches or "cube-pruning-pop-limit" in switches:
+        algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING) if "search-algorithm" in switches else None
         limit = _whole(switches, "cube-pruning-pop-limit", MOSES_POP_LIMIT)
-        pops = pop_limit(_whole(switches, "search-algorithm", CUBE_PRUNING), limit, "-search-algorithm")
+        pops = pop_limit(algorithm, limit, "-search-algorithm")
     try:
         search = replace(
             search,
@@ -244,7 +249,7 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
 
 def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, list[float]]:
     """Return the weights of `-weight-overwrite 'A= 1 x B= 3'`; x keeps the ini's weight."""
-    before, weights, label = ini.weights(), dict[str, list[float]](), ""
+    before, weights, label = ini.weights_of_features(), dict[str, list[float]](), ""
     for token in " ".join(switches.get("weight-overwrite", [])).split():
         if token.endswith("="):
             label = token[:-1]
@@ -252,7 +257,7 @@ def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, lis
             continue
         try:
             numbers = weights[label]
-            numbers.append(before[label][len(numbers)] if token == "x" else float(token))
+            numbers.append(before[label][len(numbers)] if token == "x" else parse_number(token))
         except (ValueError, LookupError) as error:
             raise UserError(
                 f"-weight-overwrite: `{token}` is no weight of `{label}`; give 'Label= number ...'"
@@ -274,7 +279,7 @@ def _refuse_sparse_weights(switches: dict[str, list[str]]) -> None:
 def _one(switches: dict[str, list[str]], name: str, default: str | None = None) -> str:
     values = switches.get(name, [])
     if values:
-        return values[-1]
+        return values[0]
     if default is None:
         raise UsageError(f"-{name}: is missing; `phrasescore-decoder -h` lists the switches")
     return default

@@ -30,8 +30,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--train",
         metavar="OPTIONS",
-        help="if there is no network in the folder yet, train one on this table first, with these options of "
-        "`phrasescore train`, which may be empty",
+        help="train the network in the folder on this table first, or go on where training was stopped, with these "
+        "options of `phrasescore train`, which may be empty; a single one is given as --train=--weight-by-count, for "
+        "--train '--weight-by-count' looks like two options",
     )
     parser.add_argument(
         "--plugin",
@@ -55,20 +56,28 @@ def run(args: argparse.Namespace) -> int:
         # Wrong options of `phrasescore train`, or SIGTERM.
         code = end.code if isinstance(end.code, int) else 1
     if code:
-        # EMS does not look at it, but for these words (experiment.perl, check_if_crashed).
-        print(f"phrasescore-smt ems-hook: failed with exit code {code}", file=sys.stderr)
+        say_failed(code)
     return code
 
 
+def say_failed(code: int | str) -> None:
+    """Tell EMS that the step failed: it does not look at the exit code, but for these words.
+
+    (experiment.perl, check_if_crashed)
+    """
+    print(f"phrasescore-smt ems-hook: failed with exit code {code}", file=sys.stderr)
+
+
 def _annotate(args: argparse.Namespace) -> int:
-    """Train a network if there is none, and put its scores into the table; return the exit code."""
-    from phrasescore.model_folder import WEIGHTS
+    """Train the network if that is wanted and not done, and put its scores into the table; return the exit code."""
+    from phrasescore.model_folder import TRAINING_STATE, WEIGHTS
 
     table = f"{args.input}.gz"
     # Loaded by the commands, so that what fails in one of them ends below, where EMS is told.
     plugins = [word for path in args.plugin_files for word in ("--plugin", str(path))]
-    # A folder without weights may hold a training run that was stopped; the same command resumes it.
-    if args.train is not None and not (args.model / WEIGHTS).exists():
+    # A run that was stopped has weights, too. The same command resumes it, and leaves a run that is done as it is.
+    has_ready_network = (args.model / WEIGHTS).exists() and not (args.model / TRAINING_STATE).exists()
+    if args.train is not None and not has_ready_network:
         code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *shlex.split(args.train)])
         if code:
             return code

@@ -7,8 +7,10 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from moses_integration.cli.options import natural
+from moses_integration.cli.options import natural, refuse_idle
 from phrasescore.cli.options import positive
+
+_TRIALS, _SEED = 10_000, 1
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,12 +34,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="without regard to capitals: for a system of `build --casing lower`, which cannot restore them",
     )
-    parser.add_argument(
-        "--trials", type=positive, default=10_000, metavar="N", help="of the randomisation (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--seed", type=natural, default=1, metavar="N", help="of the randomisation (default: %(default)s)"
-    )
+    parser.add_argument("--trials", type=positive, metavar="N", help=f"of the randomisation (default: {_TRIALS})")
+    parser.add_argument("--seed", type=natural, metavar="N", help=f"of the randomisation (default: {_SEED})")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -48,12 +46,12 @@ def run(args: argparse.Namespace) -> int:
 
     references = list(args.reference)
     if args.baseline is None:
+        refuse_idle(args, ["trials", "seed"], "without --baseline")
         result = score(args.translations, references, args.tokenise, args.lowercase)
         print(json.dumps(asdict(result), indent=2) if args.json else f"BLEU {result.bleu:.2f}  {result.signature}")
         return 0
-    comparison = compare(
-        args.translations, args.baseline, references, args.tokenise, args.trials, args.seed, args.lowercase
-    )
+    trials, seed = args.trials or _TRIALS, _SEED if args.seed is None else args.seed
+    comparison = compare(args.translations, args.baseline, references, args.tokenise, trials, seed, args.lowercase)
     if args.json:
         print(json.dumps(asdict(comparison), indent=2))
     else:

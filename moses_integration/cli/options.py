@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
     from moses_integration.toolkit import Toolkit
     from moses_integration.tuning.tune import Tuning
+
+_WORK_MARK = ".phrasescore-work"
+"""A file in the folder of --work: what else is there is ours."""
 
 
 def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +83,17 @@ def finite(text: str) -> float:
     return number
 
 
+def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
+    """Refuse options that are given and would change nothing.
+
+    Raises:
+        UsageError: one is given.
+    """
+    for name in names:
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')}: changes nothing {reason}; leave it out")
+
+
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:
     """Return mean and standard deviation of the dev BLEU of some seeds; say them, and where BLEU is 0."""
     from moses_integration.tuning.tune import spread
@@ -125,11 +139,20 @@ def work_folder(given: Path | None) -> Iterator[Path]:
     """Yield the folder for what a run leaves behind: the one given, or one that is deleted afterwards.
 
     It is kept when a step of Moses fails, for the message names a log in it.
+
+    Raises:
+        UserError: the one given has files that no earlier run left; what this run writes or removes could be theirs.
     """
     from moses_integration.installed_moses import StepFailure
 
     if given is not None:
+        if given.exists() and not given.is_dir():
+            raise UserError(f"{given}: is a file; give the name of a folder")
+        mark = given / _WORK_MARK
+        if given.exists() and any(given.iterdir()) and not mark.exists():
+            raise UserError(f"{given}: has files that no earlier run with --work left; give a new or empty folder")
         given.mkdir(parents=True, exist_ok=True)
+        mark.touch()
         yield given
         return
     folder = Path(mkdtemp(prefix="phrasescore."))
@@ -150,7 +173,7 @@ def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepare
     Raises:
         UserError: how the system's text was prepared is not known, as where the ini was moved.
     """
-    from moses_integration.build.system import SystemText
+    from moses_integration.build.system_text import SystemText
 
     if is_prepared:
         return raw

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +14,11 @@ from moses_integration.cli.options import (
     add_text_options,
     natural,
     prepare_text,
+    refuse_idle,
     say_spread,
     work_folder,
 )
+from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_device_options, add_plugin_option, add_quiet_option, path_or_standard_stream
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from moses_integration.list_scorers import ListScorer, ScorerChoice
     from moses_integration.nbest import NbestEntry
 
-SCHEMA = 1
+_SEEDS, _RESTARTS = [1, 2, 3], 20
+_NO_LANGUAGE_MODEL = "without a scorer of the kind lm or lm-unnormalised"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -77,12 +77,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         dest="scorers",
         metavar="LABEL=KIND:PATH",
         help="a feature to add; may be given several times, and with --weights only where a folder was moved. PATH is "
-        "a model folder. KIND is phrases (sum of ln p(target | source) over the phrases of the derivation; the list "
-        "must have the segmentation), sentences (ln p of the whole sentences), each also with -per-word (divided by "
-        "the target words plus one); unknown (count of target words the network does not know; PATH may be a language "
-        "model), unknown-source, unknown-both; lm (ln p of the translation under a model of `phrasescore lm train`), "
-        "lm-unnormalised (for one trained with --self-normalise); or numbers (PATH is a file with a line for each "
-        "entry)",
+        "a model folder, or a file of numbers. KIND is "
+        + ", ".join(f"{kind} ({what})" for kind, what in KINDS.items()),
     )
     parser.add_argument(
         "--backoff",
@@ -92,11 +88,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "of the ini's first KENLM feature, as in add-lm; with --weights the one of tuning)",
     )
     tuning = parser.add_argument_group("tuning")
+    tuning.add_argument("--seeds", type=natural, nargs="+", metavar="N", help="of the restarts (default: 1 2 3)")
     tuning.add_argument(
-        "--seeds", type=natural, nargs="+", default=[1, 2, 3], metavar="N", help="of the restarts (default: 1 2 3)"
-    )
-    tuning.add_argument(
-        "--restarts", type=natural, default=20, metavar="N", help="random starts of each seed (default: %(default)s)"
+        "--restarts", type=natural, metavar="N", help=f"random starts of each seed (default: {_RESTARTS})"
     )
     add_processes_option(parser)
     add_text_options(parser)
@@ -112,6 +106,8 @@ def run(args: argparse.Namespace) -> int:
     twice = [label for label, count in Counter(choice.label for choice in args.scorers).items() if count > 1]
     if twice:
         raise UsageError(f"--scorer {twice[0]}=: is given twice; give each scorer a label of its own")
+    if args.weights:
+        refuse_idle(args, ["seeds", "restarts", "processes"], "with --weights, which are tuned")
     reporter = Reporter(quiet=args.quiet)
     from moses_integration.nbest import ListFault
 
@@ -128,6 +124,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.nbest import ListFault, write_nbest
     from moses_integration.processes import available_cores
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
+    from moses_integration.tuned_weights import SCHEMA
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import write_json
 
@@ -140,7 +137,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         raise ListFault("is empty; check what the decoder reported")
     # Before the scorers' work, which takes long.
     start = _weights_of_list(args, ini, entries[0])
-    backoff = _backoff(args.scorers, args.backoff, ini)
+    backoff = _backoff(args, ini)
     scorers = _load(args, args.scorers, backoff)
     entries, seconds = _scored_list(entries, scorers, source, reporter)
     candidates = from_nbest(entries, references)
@@ -149,8 +146,9 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     reporter.say(f"dev BLEU {before:.2f} with the ini's weights; the best choice from the list has about {oracle:.2f}")
     started, processes = time.monotonic(), args.processes or available_cores()
     tunings = []
-    for seed in args.seeds:
-        tunings.append(tune_on_list(candidates, start, seed, restarts=args.restarts, processes=processes))
+    seeds, restarts = args.seeds or _SEEDS, _RESTARTS if args.restarts is None else args.restarts
+    for seed in seeds:
+        tunings.append(tune_on_list(candidates, start, seed, restarts=restarts, processes=processes))
         reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
     seconds["tuning"] = round(time.monotonic() - started, 1)
     best = max(tunings, key=lambda tuning: tuning.bleu)
@@ -160,7 +158,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         "version": __version__,
         **_rests_on(args, scorers, backoff),
         "list": {"path": str(args.nbest), "sentences": len(source), "entries": len(entries)},
-        "settings": {"seeds": args.seeds, "restarts": args.restarts},
+        "settings": {"seeds": seeds, "restarts": restarts},
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
         "seconds": seconds,
         "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
@@ -204,13 +202,14 @@ def _rests_on(args: argparse.Namespace, scorers: Sequence[ListScorer], backoff: 
 
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
-    from moses_integration.build.system import SystemText
+    from moses_integration.build.system_text import SystemText
     from moses_integration.ini import MosesIni
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring import best_of, check_fit, rerank
+    from moses_integration.tuned_weights import TunedWeights
     from phrasescore.files import read_lines, sha256_of, write_lines
 
-    tuned = _Tuned.read(args.weights)
+    tuned = TunedWeights.read(args.weights)
     choices = tuned.choices(args.weights, args.scorers)
     ini = MosesIni.read(args.ini or tuned.ini)
     with work_folder(None) as folder:
@@ -220,7 +219,9 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     own = {label: weights for label, weights in tuned.weights.items() if label not in tuned.digests}
     if entries:
         check_fit(entries[0].features(), own)
-    backoff = (args.backoff or tuned.backoff) if tuned.backoff else None
+    if tuned.backoff is None:
+        refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
+    backoff = args.backoff or tuned.backoff
     scorers = _load(args, choices, backoff)
     if backoff and sha256_of(backoff) != tuned.backoff_digest:
         raise UserError(
@@ -245,76 +246,12 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     write_lines(args.output, lines)
 
 
-@dataclass(frozen=True)
-class _Tuned:
-    """What a file of weights says."""
-
-    ini: Path
-    backoff: Path | None
-    """n-gram model of the language models, if there are any."""
-    backoff_digest: str | None
-    scorers: list[ScorerChoice]
-    digests: Mapping[str, str | None]
-    """By label."""
-    weights: dict[str, list[float]]
-
-    @classmethod
-    def read(cls, path: Path) -> _Tuned:
-        """Read a file that tuning wrote."""
-        from phrasescore.files import read_bytes
-
-        try:
-            return cls._parse(json.loads(read_bytes(path)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
-
-    @classmethod
-    def _parse(cls, report: Any) -> _Tuned:
-        from moses_integration.list_scorers import LANGUAGE_MODELS, ScorerChoice
-
-        scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
-        weights = {label: [float(weight) for weight in of_label] for label, of_label in report["weights"].items()}
-        backoff = report["backoff"]
-        is_sound = (
-            report["schema"] == SCHEMA
-            and all(math.isfinite(weight) for of_label in weights.values() for weight in of_label)
-            and all(scorer.label in weights for scorer in scorers)
-            and bool(backoff) == any(scorer.kind in LANGUAGE_MODELS for scorer in scorers)
-        )
-        if not is_sound:
-            raise ValueError
-        return cls(
-            Path(report["ini"]),
-            Path(backoff["path"]) if backoff else None,
-            backoff and backoff["sha256"],
-            scorers,
-            {one["label"]: one["sha256"] for one in report["scorers"]},
-            weights,
-        )
-
-    def choices(self, path: Path, given: Sequence[ScorerChoice]) -> list[ScorerChoice]:
-        """Return the scorers, those that are given in the place of the saved ones of their label and kind."""
-        replaced = {choice.label: choice for choice in given}
-        for choice in given:
-            if (choice.label, choice.kind) not in {(one.label, one.kind) for one in self.scorers}:
-                raise UserError(
-                    f"--scorer {choice.label}={choice.kind}: {path} has no weight for it; leave it out or tune with it"
-                )
-        for one in self.scorers:
-            if one.kind == "numbers" and one.label not in replaced:
-                raise UserError(
-                    f"{path}: the numbers of {one.label} belong to the list it was tuned on; give --scorer "
-                    f"{one.label}=numbers:FILE with those of this list"
-                )
-        return [replaced.get(one.label, one) for one in self.scorers]
-
-
-def _backoff(choices: Sequence[ScorerChoice], given: Path | None, ini: MosesIni) -> Path | None:
+def _backoff(args: argparse.Namespace, ini: MosesIni) -> Path | None:
     """Return the n-gram model of the language models: the one given, else the ini's; None where no scorer needs one."""
-    from moses_integration.list_scorers import LANGUAGE_MODELS
-
-    if not any(choice.kind in LANGUAGE_MODELS for choice in choices):
+    if not any(choice.kind in LANGUAGE_MODELS for choice in args.scorers):
+        refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
         return None
+    given: Path | None = args.backoff
     return given or ini.language_model()
 
 
@@ -344,7 +281,7 @@ def _weights_of_list(args: argparse.Namespace, ini: MosesIni, entry: NbestEntry)
     from moses_integration.rescoring import starting_weights
 
     try:
-        return starting_weights(entry, ini.weights(), [])
+        return starting_weights(entry, ini.weights_of_features(), [])
     except ListFault as fault:
         problem = fault.reason.split(";")[0]
         raise UserError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +29,7 @@ from phrasescore.files import require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
+    from moses_integration.tuning.tune import Tuning
 
 REPORT_SCHEMA = 1
 
@@ -38,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "tune",
         help="tune the weights on a dev set",
         description="Minimum error rate training (Och 2003). One run proves little: give several seeds to see the "
-        "spread. The ini written has the weights of the run with the best dev BLEU.",
+        "spread. The ini has the weights of the run with the best dev BLEU; it is written after each seed.",
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="dev sentences")
@@ -58,7 +60,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--restarts", type=natural, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
     )
-    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep logs and lists here")
+    parser.add_argument(
+        "--work", type=Path, metavar="FOLDER", help="keep the prepared text here, and Moses' logs and lists"
+    )
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and hashes of all files as JSON"
     )
@@ -73,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import TuningSettings, check_dev_set
+    from phrasescore.errors import naming
     from phrasescore.files import read_lines, write_json
 
     require_writable(args.output, args.report)
@@ -80,7 +85,12 @@ def run(args: argparse.Namespace) -> int:
     toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, toolkit, reporter)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
-    rests_on = _rests_on(args, ini) if args.report else {}
+    report = {
+        "schema": REPORT_SCHEMA,
+        "toolkit": str(toolkit),
+        **(_rests_on(args, ini) if args.report else {}),
+        "settings": {**asdict(settings), "prepared": args.prepared},
+    }
     started = time.monotonic()
     with interrupt_on_sigterm(), work_folder(args.work) as folder:
         source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared)
@@ -92,24 +102,32 @@ def run(args: argparse.Namespace) -> int:
             # Here, where the names of the user's files are known.
             dev_references = read_references(references, args.reference)
             check_dev_set(list(read_lines(source)), dev_references, (args.source, args.reference[0]))
-        tunings = list(toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say))
-    best = max(tunings, key=lambda tuning: tuning.bleu)
-    ini.set_weights(best.weights)
-    ini.write(args.output)
-    mean, deviation = say_spread(tunings, reporter)
+        tunings: list[Tuning] = []
+        with naming({source: args.source}):
+            for tuning in toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say):
+                # After each seed, for the next one may be stopped.
+                tunings.append(tuning)
+                best = max(tunings, key=lambda tuning: tuning.bleu)
+                tuned = ini.copy()
+                tuned.set_weights(best.weights)
+                tuned.write(args.output)
+                if args.report:
+                    write_json(args.report, report | _result(tunings, time.monotonic() - started))
+    say_spread(tunings, reporter)
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
-    if args.report:
-        report = {
-            "schema": REPORT_SCHEMA,
-            "toolkit": str(toolkit),
-            **rests_on,
-            "settings": {**asdict(settings), "prepared": args.prepared},
-            "dev_bleu": {"mean": mean, "standard_deviation": deviation},
-            "seconds": round(time.monotonic() - started, 1),
-            "runs": [asdict(tuning) for tuning in tunings],
-        }
-        write_json(args.report, report)
     return 0
+
+
+def _result(tunings: Sequence[Tuning], seconds: float) -> dict[str, Any]:
+    """Return what the report says of the seeds so far."""
+    from moses_integration.tuning.tune import spread
+
+    mean, deviation = spread([tuning.bleu for tuning in tunings])
+    return {
+        "dev_bleu": {"mean": mean, "standard_deviation": deviation},
+        "seconds": round(seconds, 1),
+        "runs": [asdict(tuning) for tuning in tunings],
+    }
 
 
 def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:

@@ -50,8 +50,8 @@ class ContextFeature(Feature, Protocol):
 class LanguageModel:
     """An n-gram model read by KenLM, ARPA or binary (moses/LM/Ken.cpp). Values are natural logs.
 
-    The sum over a sentence is ln p of the sentence with `</s>`. Moses forgets `</s>` behind an empty last phrase, as a
-    dropped unknown word is.
+    The sum over a sentence is ln p of the sentence with `</s>`; but behind an empty last phrase, as a dropped unknown
+    word is, it lacks that of `</s>`, which Moses forgets there.
     """
 
     width, tuneable = 1, True
@@ -101,7 +101,11 @@ class LanguageModel:
         pairs, pair_N = np.unique(states_N * len(self._phrases) + phrases_N, return_inverse=True)
         found = [self._known.get(pair) or self._extend(pair) for pair in pairs.tolist()]
         if is_end:
-            found = [(score + self._end_score(state), state) for score, state in found]
+            phrases = [self._phrases[pair % len(self._phrases)] for pair in pairs.tolist()]
+            found = [
+                (score + self._end_score(state) if phrase else score, state)
+                for phrase, (score, state) in zip(phrases, found, strict=True)
+            ]
         scores = np.array([score for score, _ in found], np.float64)
         states = np.array([state for _, state in found], np.int64)
         return scores[pair_N][:, None] * LN_10, states[pair_N]

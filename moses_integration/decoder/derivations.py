@@ -54,7 +54,9 @@ def cover_once(segments: Sequence[Segment], length: int) -> bool:
     return sorted(covered) == list(range(length))
 
 
-def rescore(model: LogLinearModel, sentence: Words, derivations: Sequence[Sequence[Segment]]) -> list[Derivation]:
+def score_derivations(
+    model: LogLinearModel, sentence: Words, derivations: Sequence[Sequence[Segment]]
+) -> list[Derivation]:
     """Return derivations of one sentence, each given as its phrases in target order, with feature values and scores.
 
     Neither table limit nor distortion limit apply. Of several lines of the table that have the same words the one with
@@ -73,7 +75,7 @@ def rescore(model: LogLinearModel, sentence: Words, derivations: Sequence[Sequen
     # Every phrase pair is an option, the only one of its span.
     options = assemble_options(model, len(sentence), [(segment.start, segment.end) for segment in numbers], pairs)
     begin = [feature.begin(options.phrases) for feature in model.context_features]
-    rescored: dict[int, Derivation] = {}
+    scored: dict[int, Derivation] = {}
     by_length = sorted(range(len(derivations)), key=lambda d: len(derivations[d]))
     for _, group in groupby(by_length, key=lambda d: len(derivations[d])):
         members = list(group)
@@ -82,8 +84,8 @@ def rescore(model: LogLinearModel, sentence: Words, derivations: Sequence[Sequen
             members, option_DL.tolist(), _values(model, options, begin, option_DL), strict=True
         ):
             steps = tuple(Step(s.start, s.end, options.targets[o]) for s, o in zip(derivations[d], row_L, strict=True))
-            rescored[d] = Derivation(steps, float(values_F @ model.weights_F), values_F)
-    return [rescored[d] for d in range(len(derivations))]
+            scored[d] = Derivation(steps, float(values_F @ model.weights_F), values_F)
+    return [scored[d] for d in range(len(derivations))]
 
 
 def _values(model: LogLinearModel, options: Options, begin: Sequence[int], option_DL: Indices) -> Floats:

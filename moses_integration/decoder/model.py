@@ -121,7 +121,7 @@ class LogLinearModel:
         """Set the weights of some features; `origin` says where they come from, in messages.
 
         Raises:
-            UserError: a label is unknown, or has another number of weights than its feature.
+            UserError: a label is unknown, has another number of weights than its feature, or one that is not finite.
         """
         for label, numbers in weights.items():
             if label not in self.columns:
@@ -132,6 +132,8 @@ class LogLinearModel:
                 raise UserError(
                     f"{origin}: {label} has {width} features but {len(numbers)} weights; give as many of both"
                 )
+            if not np.isfinite(numbers).all():
+                raise UserError(f"{origin}: a weight of {label} is no finite number; give one")
             self.weights_F[columns] = numbers
         self._pruned = {}
 

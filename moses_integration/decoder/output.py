@@ -33,7 +33,7 @@ def nbest_entry(
     if segmentation:
         extras.append(b" ".join(_segments(derivation)))
     if alignment:
-        extras.append(b"".join(b"%d-%d " % link for link in _links(derivation)))
+        extras.append(b"".join(b"%d-%d " % link for link in _links(derivation)) or b" ")
     return NbestEntry(
         sentence,
         b" ".join(derivation.words),

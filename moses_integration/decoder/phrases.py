@@ -5,13 +5,14 @@ Shapes: T translations of one source phrase, K components of a feature.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phrasescore.errors import UserError
 from phrasescore.words import split_words
 
 Words = tuple[bytes, ...]
@@ -107,3 +108,17 @@ class TableScores:
 def words_of(phrase: bytes) -> Words:
     """Return the words of a phrase or a sentence, split at blanks and tabs, as Moses' decoder does."""
     return tuple(split_words(phrase.replace(b"\t", b" ")))
+
+
+def require_words(sentences: Iterable[bytes], name: object) -> None:
+    """Check that sentences have no `|`, with which Moses separates factors and fields; `name` is that of their file.
+
+    Raises:
+        UserError: one has.
+    """
+    for number, sentence in enumerate(sentences, 1):
+        if b"|" in sentence:
+            raise UserError(
+                f"{name}: line {number}: has a `|`, which separates the factors of a word; write it as `&#124;`, as "
+                "prepared text has it"
+            )

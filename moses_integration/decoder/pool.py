@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
@@ -20,7 +19,6 @@ from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.processes import available_cores, worker_pool
-from phrasescore.errors import UserError
 
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
@@ -79,7 +77,7 @@ class DecoderPool:
         """Yield the task's result for each sentence, in order.
 
         Raises:
-            UserError: the model cannot be loaded, or a process died.
+            UserError: the model cannot be loaded. That a process was killed is told when the pool is left.
         """
         chunks = [range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK)]
         if self._processes <= 1:
@@ -90,15 +88,11 @@ class DecoderPool:
                 yield from (self._here.run(task, number) for number in chunk)
             return
         if self._executor is None:
-            self._executor = self._stack.enter_context(worker_pool(self._processes, _start, self._arguments))
-        try:
-            futures = [self._executor.submit(_decode, task, dict(weights), chunk) for chunk in chunks]
-            for future in futures:
-                yield from future.result()
-        except BrokenProcessPool as error:
-            raise UserError(
-                "decoding: a process was killed, most likely for want of memory; use fewer processes"
-            ) from error
+            killed = "decoding: a process was killed, most likely for want of memory; use fewer processes"
+            self._executor = self._stack.enter_context(worker_pool(self._processes, killed, _start, self._arguments))
+        futures = [self._executor.submit(_decode, task, dict(weights), chunk) for chunk in chunks]
+        for future in futures:
+            yield from future.result()
 
     def __enter__(self) -> DecoderPool:
         return self

@@ -69,15 +69,15 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
             "use Moses"
         )
     default = SearchSettings()
-    limit = _whole(ini, "cube-pruning-pop-limit", MOSES_POP_LIMIT if ini.values("search-algorithm") else 0)
-    algorithm = _whole(ini, "search-algorithm", CUBE_PRUNING)
+    algorithm = _whole(ini, "search-algorithm", CUBE_PRUNING) if ini.values("search-algorithm") else None
+    limit = _whole(ini, "cube-pruning-pop-limit", default.pop_limit if algorithm is None else MOSES_POP_LIMIT)
     try:
         search = SearchSettings(
             stack=_whole(ini, "stack", default.stack),
             beam_threshold=ini.number("beam-threshold", default.beam_threshold),
             distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
             longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase),
-            pop_limit=pop_limit(algorithm, limit or default.pop_limit, ini.place("search-algorithm")),
+            pop_limit=pop_limit(algorithm, limit, ini.place("search-algorithm")),
         )
     except OutOfRange as fault:
         raise UserError(f"{ini.place(fault.name)}: [{fault.name}] {fault}") from fault
@@ -85,19 +85,28 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
 
 
 def is_on(values: Sequence[str]) -> bool:
-    """Return whether the values of a switch or of a section switch it on; without any it is (moses/Parameter.cpp)."""
-    return not values or values[-1].lower() in ("yes", "y", "true", "1")
+    """Return whether the values of a switch or of a section switch it on; without any it is (moses/Parameter.cpp).
+
+    As of all repeated values the first one counts (moses/Parameter.h).
+    """
+    return not values or values[0].lower() in ("yes", "y", "true", "1")
 
 
-def pop_limit(algorithm: int, limit: int, name: str) -> int:
+def pop_limit(algorithm: int | None, limit: int, name: str) -> int:
     """Return the pop limit that a search algorithm of Moses means here: normal search scores every candidate.
 
+    Where no algorithm is asked for, 0 stands for every candidate, too. Cube pruning would score none.
+
     Raises:
-        UserError: it is another algorithm.
+        UserError: it is another algorithm, or cube pruning without candidates.
     """
-    if algorithm not in (0, CUBE_PRUNING):
+    if algorithm not in (None, 0, CUBE_PRUNING):
         raise UserError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning); use Moses")
-    return limit if algorithm == CUBE_PRUNING else 0
+    if algorithm == CUBE_PRUNING and limit == 0:
+        raise UserError(
+            f"{name}: cube pruning with a pop limit of 0 translates nothing; give another limit, or search algorithm 0"
+        )
+    return 0 if algorithm == 0 else limit
 
 
 def _whole(ini: MosesIni, section: str, default: int) -> int:

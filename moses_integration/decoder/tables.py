@@ -13,7 +13,7 @@ from pathlib import Path
 from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words, words_of
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
-from phrasescore.table.entry import SEPARATOR
+from phrasescore.table.entry import SEPARATOR, LineFault, check_phrases
 
 
 def phrases_of(sentences: Iterable[Words], longest: int) -> set[bytes]:
@@ -44,12 +44,13 @@ class PhraseTable:
         """Return the translations of a phrase, in the table's order.
 
         Raises:
-            UserError: one of the lines is malformed, has another number of scores than the feature, or a score that is
-                no probability.
+            UserError: one of the lines is malformed, has factors or labels of a hierarchical rule, another number of
+                scores than the feature, or a score that is no probability.
         """
-        return [self._parse(row, rest) for row, rest in self._lines.get(b" ".join(source), ())]
+        phrase = b" ".join(source)
+        return [self._parse(row, phrase, rest) for row, rest in self._lines.get(phrase, ())]
 
-    def _parse(self, row: int, rest: bytes) -> TargetPhrase:
+    def _parse(self, row: int, source: bytes, rest: bytes) -> TargetPhrase:
         # The separator is three bars; blanks around it are split off with the words (LoaderStandard.cpp).
         fields = rest.split(b"|||")
         if len(fields) < 2:
@@ -58,8 +59,12 @@ class PhraseTable:
         if len(tokens) != self.width:
             raise _fault(self.path, row, f"has {len(tokens)} scores where moses.ini says num-features={self.width}")
         try:
+            words = words_of(fields[0])
+            check_phrases(source, b" ".join(words))
             alignment = _parse_alignment(fields[2]) if len(fields) > 2 else ()
-            return TargetPhrase(words_of(fields[0]), _floored_logs(tokens), alignment)
+            return TargetPhrase(words, _floored_logs(tokens), alignment)
+        except LineFault as fault:
+            raise _fault(self.path, row, f"{fault.field}: {fault.reason}") from fault
         except ValueError as error:
             raise _fault(self.path, row, str(error)) from error
 
@@ -104,14 +109,23 @@ class ReorderingTable:
 
 
 def _wanted_lines(path: Path, wanted: set[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield row, source phrase and the bytes after it, of the lines whose source phrase is wanted."""
+    """Yield row, source phrase and the bytes after it, of the lines whose source phrase is wanted.
+
+    Moses splits phrases at blanks and tabs, however many. Few tables have others than single blanks; whether a phrase
+    has is asked once for the lines that follow one another with it.
+    """
     if not path.exists():
         raise UserError(f"{path}: is not there, but the ini names it; mend the line")
+    last = phrase = b""
     with open_input(path) as source:
         for row, line in enumerate(source.stream, 1):
-            phrase, separator, rest = line.partition(SEPARATOR)
+            field, separator, rest = line.partition(SEPARATOR)
             if not separator:
                 raise _fault(path, row, "has no ` ||| `")
+            if field != last:
+                last = field
+                # Python splits at more than that, which does no harm in a question.
+                phrase = field if b" ".join(field.split()) == field else b" ".join(words_of(field))
             if phrase in wanted:
                 yield row, phrase, rest.rstrip(b"\r\n")
 

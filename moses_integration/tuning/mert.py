@@ -88,7 +88,7 @@ def optimise(
         processes: how many share the starts; each has its own copy of the lists.
 
     Raises:
-        UserError: there are no candidates, or the weights are not one finite number per feature.
+        UserError: there are no candidates, the weights are not one finite number per feature, or a process was killed.
     """
     feature_count = len(candidates.names)
     starts_NF = np.asarray(starts_NF, np.float64)
@@ -349,7 +349,8 @@ def _share(
     if processes <= 1:
         return climb(starts, seeds)
     shares = [slice(first, None, processes) for first in range(processes)]
-    with worker_pool(processes) as pool:
+    killed = "searching for weights: a process was killed, most likely for want of memory; use fewer processes"
+    with worker_pool(processes, killed) as pool:
         # Not `map`, which cancels what is left when it is interrupted: a pool cannot bear a cancelled task when its
         # processes end (python/cpython issue 107219, mended in 3.12), and says so on standard error.
         futures = [pool.submit(climb, starts[share], seeds[share]) for share in shares]

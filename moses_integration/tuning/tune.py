@@ -119,10 +119,12 @@ class Tuner:
         """Prepare tuning; the dev set is one that `check_dev_set` lets pass.
 
         Raises:
-            UserError: the model cannot be used.
+            UserError: the model cannot be used, or has nothing to tune.
         """
         self._settings, self._references, self._processes = settings, references, processes or available_cores()
         self._model = declare_model(ini)
+        if not self._model.tuneable_F.any():
+            raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
         start_F = self._model.weights_F[self._model.tuneable_F]
         # mert-moses.pl scales the first weights like all later ones; their size alone changes nothing but the beam.
         self._start_F = start_F / (np.abs(start_F).sum() or 1.0)

@@ -106,7 +106,7 @@ def parse_line(line: bytes) -> Entry:
     if b"\0" in line:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
     entry = cut_line(line)
-    _check_phrases(entry.source, entry.target)
+    check_phrases(entry.source, entry.target)
     _check_scores(entry.scores)
     return entry
 
@@ -122,7 +122,12 @@ def _too_few_fields(line: bytes) -> LineFault:
     )
 
 
-def _check_phrases(source: bytes, target: bytes) -> None:
+def check_phrases(source: bytes, target: bytes) -> None:
+    """Check that phrases are words alone, without factors or labels of a hierarchical rule.
+
+    Raises:
+        LineFault: they are not, or the source is empty.
+    """
     if not source.strip(b" "):
         raise LineFault("field 1 (source)", "is empty", "remove the line; Moses would skip it")
     if b"[" in source or b"[" in target:

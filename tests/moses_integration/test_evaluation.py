@@ -10,8 +10,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
+from moses_integration import evaluation
 from moses_integration.evaluation import compare, p_value_over_runs, score
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -80,6 +82,19 @@ def test_the_p_value_is_that_of_sacrebleu_where_no_trial_ties(tmp_path: Path) ->
     assert 0.01 < ours.p_value < 1
     assert ours.p_value == theirs[1]["BLEU"]["p_value"]
     assert "|ar:500|seed:3|" in ours.signature
+
+
+@pytest.mark.parametrize(("sentences", "trials"), [(37, 300), (100, 128), (3, 1000)])
+def test_trials_in_blocks_are_those_drawn_at_once(sentences: int, trials: int) -> None:
+    draw = np.random.default_rng(5)
+    base_S10, system_S10 = (draw.integers(1, 20, (sentences, 10)) for _ in range(2))
+    exchanged_TS = np.random.default_rng(7).integers(2, size=(trials, sentences), dtype=bool)
+    totals_T10 = exchanged_TS @ base_S10 + ~exchanged_TS @ system_S10
+    both_10, difference = base_S10.sum(axis=0) + system_S10.sum(axis=0), evaluation._difference
+    observed = difference(base_S10.sum(axis=0), system_S10.sum(axis=0))
+    as_large = sum(difference(totals_10, both_10 - totals_10) >= observed for totals_10 in totals_T10)
+    assert evaluation._p_value(base_S10, system_S10, trials, 7) == (as_large + 1) / (trials + 1)
+    assert 0 < as_large < trials
 
 
 def test_a_run_that_is_copied_is_no_evidence(tmp_path: Path) -> None:

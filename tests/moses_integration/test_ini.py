@@ -362,7 +362,7 @@ def test_one_of_several_tables_is_meant() -> None:
         ("[weight]\n\nA0= 1 x\n", "line 3: a weight of A0 is no number"),
         ("[weight]\nA0= nan\n", "line 2: a weight of A0 is no number"),
         ("[weight]\nA0= 1_0\n", "line 2: a weight of A0 is no number"),
-        ("[stack]\n200\nmany\n", r"line 3: [stack] is no number"),
+        ("[stack]\n\nmany\n200\n", r"line 3: [stack] is no number"),
         ("[stack]\ninf\n", r"line 2: [stack] is no number"),
     ],
 )

@@ -50,6 +50,24 @@ def test_an_empty_translation() -> None:
     assert entry.to_line() == line
 
 
+@pytest.mark.parametrize(
+    ("end", "extras"),
+    [
+        (b"", ()),
+        (b" |||", (b"",)),
+        (b" ||| ", (b" ",)),
+        (b" ||| ||| ", (b"", b" ")),
+        (b" ||| 0=0 ||| ", (b"0=0", b" ")),
+    ],
+    ids=["bare", "segmentation", "alignment", "both", "no links"],
+)
+def test_an_empty_line_as_a_real_moses_lists_it(end: bytes, extras: tuple[bytes, ...]) -> None:
+    line = b"1 |||  ||| Distortion0= 0 LM0= 0 WordPenalty0= 0 PhrasePenalty0= 0 ||| 0" + end + b"\n"
+    entry = parse_entry(line[:-1])
+    assert (entry.words, entry.total, entry.extras) == (b"", b"0", extras)
+    assert entry.to_line() == line
+
+
 def test_words_are_bytes() -> None:
     """A no-break space, a line separator, and bytes that are not UTF-8, are parts of words."""
     line = "0 ||| a\xa0b c\u2028d  ||| LM0= -2 ||| -1\n".encode().replace(b"c", b"\xff")

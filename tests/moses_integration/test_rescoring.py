@@ -17,7 +17,6 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import (
-    KINDS,
     LanguageModelScorer,
     ListScorer,
     Numbers,
@@ -39,6 +38,7 @@ from moses_integration.rescoring import (
     starting_weights,
     tune_on_list,
 )
+from moses_integration.scorer_kinds import KINDS
 from moses_integration.tuning.bleu import bleu_statistics, read_references, smoothed_bleu
 from moses_integration.tuning.candidates import from_nbest
 from phrasescore.cli import main as phrasescore

@@ -9,7 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
-from moses_integration.build.system import INI, PHRASE_TABLE, PREPARATION, REORDERING_TABLE
+from moses_integration.build.system import INI, PHRASE_TABLE, REORDERING_TABLE
+from moses_integration.build.system_text import PREPARATION
 from moses_integration.ini import MosesIni
 from phrasescore.cli.options import positive
 from phrasescore.files import open_input, open_output, read_bytes, write_atomically

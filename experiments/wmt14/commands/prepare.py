@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.wmt14.corpora import SOURCE, TARGET
 from moses_integration.build.parallel_text import clean
 from moses_integration.build.prepare import prepare_file
-from moses_integration.build.system import TextSettings
+from moses_integration.build.system_text import TextSettings
 
 SETTINGS = TextSettings(SOURCE, TARGET, casing="keep")
 """Tokenised and escaped, capitals kept: the paper tells of no lower-casing."""

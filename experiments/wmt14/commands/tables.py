@@ -8,7 +8,8 @@ from pathlib import Path
 
 from experiments.wmt14.commands.prepare import SETTINGS
 from moses_integration.build.corpus import Corpus
-from moses_integration.build.system import PREPARATION, write_initial_ini
+from moses_integration.build.system import write_initial_ini
+from moses_integration.build.system_text import PREPARATION
 from moses_integration.cli.options import add_toolkit_options, toolkit_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -37,6 +40,13 @@ sys.stderr.write('''=== 1/5 Counting and sorting n-grams ===
 No space left on device
 ''')
 sys.exit(3)
+"""
+
+SLEEPING = """\
+#!{python}
+import os, time
+open("{folder}/started", "w").write(str(os.getpid()))
+time.sleep(100)
 """
 
 
@@ -180,3 +190,22 @@ def test_the_two_estimators_agree(order: int, tmp_path: Path, moses_home: Path) 
             assert our_fields[1] == their_fields[1]
             for place in range(0, len(our_fields), 2):
                 assert float(our_fields[place]) == pytest.approx(float(their_fields[place]), abs=1e-5)
+
+
+def test_lmplz_ends_with_a_build_that_is_stopped(text: Path, empty_path: Path, tmp_path: Path) -> None:
+    install(empty_path, SLEEPING.replace("{folder}", str(tmp_path)))
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom phrasescore.cli.console import interrupt_on_sigterm\n"
+        "from moses_integration.build.language_model import build_language_model\n"
+        "with interrupt_on_sigterm(): build_language_model(*map(Path, sys.argv[1:]))"
+    )
+    started = tmp_path / "started"
+    process = subprocess.Popen([sys.executable, "-c", code, str(text), str(tmp_path / "lm.arpa")])
+    while not (started.exists() and started.read_text()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(50) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
+    assert not list(tmp_path.glob("*lm.arpa*"))

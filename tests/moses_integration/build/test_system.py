@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +17,8 @@ import pytest
 from moses_integration.build import alignment as word_aligner
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.system import BuildSettings as Settings
-from moses_integration.build.system import SystemText, TextSettings, build_system
+from moses_integration.build.system import build_system
+from moses_integration.build.system_text import SystemText, TextSettings
 from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.ini import MosesIni
 from moses_integration.installed_moses import Installation
@@ -88,6 +92,24 @@ def test_the_report_says_how(system: Path) -> None:
     assert set(report["seconds"]) == {"text", "alignment", "tables", "language model"}
 
 
+def test_the_report_says_of_what(system: Path) -> None:
+    report = json.loads((system / "build.json").read_text())
+    names = {"source": "train.en", "target": "train.fr", "alignment": "train.align"}
+    assert report["inputs"] == {
+        key: {"path": str(MINI / name), "sha256": hashlib.sha256((MINI / name).read_bytes()).hexdigest()}
+        for key, name in names.items()
+    }
+    # The alignment is given, and so every line is kept.
+    assert set(report["settings"]) == {"text", "order", "longest_phrase"}
+    assert report["versions"].keys() == {"python", "numpy"}
+
+
+def test_the_report_is_that_of_the_same_build(system: Path, tmp_path: Path) -> None:
+    build(tmp_path / "again")
+    one, two = (json.loads((folder / "build.json").read_text()) for folder in (system, tmp_path / "again"))
+    assert one | {"seconds": 0} == two | {"seconds": 0}
+
+
 def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_moses: None) -> None:
     for name, lines in (("a.en", "a b\nb a\n"), ("a.fr", "x y\ny x\n"), ("a.align", "0-0 1-1\n0-0 1-1\n")):
         (tmp_path / name).write_text(lines)
@@ -158,7 +180,7 @@ def test_a_build_that_fails_leaves_the_old_system_as_it_was(system: Path, tmp_pa
         with pytest.raises(UserError, match=message):
             build(folder, settings=other, alignment=tmp_path / alignment)
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-        assert not (folder / "building").exists()
+        assert not (folder / ".building").exists()
         with pytest.raises(UserError, match=message):
             build(tmp_path / "new", alignment=tmp_path / alignment)
         assert not (tmp_path / "new").exists()
@@ -183,7 +205,7 @@ def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
     texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
     with pytest.raises(UserError, match="the step failed"):
         build_system(*texts, TOKENISED, fail, MINI / "train.align")
-    assert (tmp_path / "system/building/model.log").read_text() == "why"
+    assert (tmp_path / "system/.building/model.log").read_text() == "why"
 
 
 def test_a_file_is_no_place_for_a_system(tmp_path: Path) -> None:
@@ -193,10 +215,72 @@ def test_a_file_is_no_place_for_a_system(tmp_path: Path) -> None:
     assert (tmp_path / "train.en").read_text() == "a\n"
 
 
+@pytest.mark.parametrize("name", ["corpus/train.en", "validation/dev.en", "building/notes", "build.json"])
+def test_files_that_no_build_wrote_are_not_touched(tmp_path: Path, name: str) -> None:
+    """Nor is another program's build.json taken for ours."""
+    mine = tmp_path / "mine" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text('{"version": 1}')
+    with pytest.raises(UserError, match=r"mine: has files but no system that `build` made; give a new or empty folder"):
+        build(tmp_path / "mine")
+    assert [path for path in (tmp_path / "mine").rglob("*") if path.is_file()] == [mine]
+    assert mine.read_text() == '{"version": 1}'
+
+
+def test_what_lies_beside_a_system_stays(system: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(system, tmp_path / "system")
+    names = ("corpus/dev.en", "validation/notes", "moses.tuned.ini")
+    (folder / "validation").mkdir()
+    for name in names:
+        (folder / name).write_text(name)
+    build(folder)
+    assert [(folder / name).read_text() for name in names] == [*names]
+
+
+def test_text_in_what_an_interrupted_build_left_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "system/.building/corpus/train.en"
+    text.parent.mkdir(parents=True)
+    shutil.copy(MINI / "train.en", text)
+    with pytest.raises(UserError, match=r"train\.en: lies where an interrupted build left off, .*; move it elsewhere"):
+        build_system(text, MINI / "train.fr", tmp_path / "system", TOKENISED, EmbeddedToolkit(1).build_tables)
+    assert text.read_bytes() == (MINI / "train.en").read_bytes()
+
+
+@pytest.mark.parametrize("before", ["nothing", "an empty folder", "a system"])
+def test_a_build_that_was_killed_can_be_repeated(system: Path, tmp_path: Path, before: str) -> None:
+    folder = tmp_path / "system"
+    if before == "an empty folder":
+        folder.mkdir()
+    if before == "a system":
+        shutil.copytree(system, folder)
+    # Killed while it worked, then while it put the new system into its place.
+    for place in ("EmbeddedToolkit.build_tables", "moses_integration.build.system.write_initial_ini"):
+        code = (
+            "import os\nfrom tests.moses_integration.build import test_system\n"
+            "from tests.moses_integration.build.test_system import *\nimport moses_integration.build.system\n"
+            f"{place} = lambda *given: os._exit(9)\nbuild(Path({str(folder)!r}))"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    build(folder)
+    assert {path.relative_to(folder) for path in folder.rglob("*")} == {
+        path.relative_to(system) for path in system.rglob("*")
+    }
+
+
+def test_two_builds_in_one_folder(tmp_path: Path) -> None:
+    def build_again(corpus: Corpus, folder: Path, longest: int) -> None:
+        build(tmp_path / "system")
+
+    texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
+    with pytest.raises(UserError, match="system: another build is at work in it; wait for it or give another folder"):
+        build_system(*texts, TOKENISED, build_again, MINI / "train.align")
+    assert not (tmp_path / "system").exists()
+
+
 def test_a_system_takes_the_place_of_another(system: Path, tmp_path: Path) -> None:
     """Also of its parts that the new one lacks, and of what a failed build left. The text may be the old one's own."""
     folder = shutil.copytree(system, tmp_path / "system")
-    for name in ("validation/phrase-table.gz", "building/corpus/rest"):
+    for name in ("validation/phrase-table.gz", ".building/corpus/rest"):
         (folder / name).parent.mkdir(parents=True)
         (folder / name).touch()
     corpus = folder / "corpus"
@@ -232,6 +316,42 @@ def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> No
         build_system(
             tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
         )
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "message"),
+    [
+        ("en", "a|b", r"a\.en: line 2: Moses would misread the word `a\|b`; escape"),
+        ("fr", "[x]", r"a\.fr: line 2: Moses would misread the word `\[x\]`; escape"),
+        ("fr", "<unk>", r"a\.fr: line 2: `<unk>` stands for something else in a language model"),
+    ],
+)
+@pytest.mark.parametrize("part", ["training", "validation"])
+def test_words_that_cannot_be_are_refused_before_the_alignment(
+    language: str, word: str, message: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a line is dropped before, so that the prepared text has other numbers. A dropped line may have any."""
+    for name in ("a.en", "a.fr"):
+        bad = word if name.endswith(language) else "x"
+        (tmp_path / name).write_text(f"\nx {bad}\n" + (f"{word} " * 99) + "\n")
+    texts, good = (tmp_path / "a.en", tmp_path / "a.fr"), (MINI / "train.en", MINI / "train.fr")
+    monkeypatch.setattr("moses_integration.build.system.align", None)
+    monkeypatch.setattr("moses_integration.build.system.align_together", None)
+    tables, validation = EmbeddedToolkit(1).build_tables, texts if part == "validation" else good
+    with pytest.raises(UserError, match=message):
+        build_system(
+            *(texts if part == "training" else good), tmp_path / "system", TOKENISED, tables, validation=validation
+        )
+
+
+def test_other_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.fr").write_text("l&apos; enfant\n")
+    settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
+    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give text that is prepared with --prepared"):
+        SystemText(tmp_path, settings.text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared")
+    texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "train.en", tmp_path / "a.fr")
+    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --escaped, or write `'`"):
+        build_system(*texts, tmp_path / "system", settings, EmbeddedToolkit(1).build_tables, validation=others)
 
 
 # Text

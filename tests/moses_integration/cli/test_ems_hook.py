@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from moses_integration.cli import ems_hook, main
 from phrasescore.cli import main as phrasescore
 from tests.conftest import DATA, MINI
-from tests.moses_integration.cli.running import CRASH_WORDS
+from tests.moses_integration.cli.running import CRASH_WORDS, command, environment
 
 MODEL = str(DATA / "stored-model")
 
@@ -57,6 +60,37 @@ def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Pa
     assert (tmp_path / "rnn" / "weights.safetensors").stat().st_mtime_ns == weights
 
 
+def test_the_hook_goes_on_with_a_training_that_was_killed(
+    tmp_path: Path, counted: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model, updates = tmp_path / "rnn", 200
+    options = (
+        f"--max-updates {updates} --patience 0 --evaluate-every 1 --hidden 8 --embedding 4 --maxout 4 --output-rank 4"
+    )
+    arguments = ["ems-hook", "-m", str(model), "--train", options, str(counted), str(tmp_path / "out")]
+    process = subprocess.Popen(command(*arguments), env=environment())
+    while not (model / "weights.safetensors").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+
+    def last_update() -> int:
+        return int(json.loads((model / "metrics.jsonl").read_text().splitlines()[-1])["update"])
+
+    assert last_update() < updates
+    assert not (tmp_path / "out.gz").exists()
+    assert main(arguments) == 0
+    assert last_update() == updates
+    assert len(lines_of(tmp_path / "out.gz")) == 50
+    assert capfd.readouterr().err == ""
+
+
+def test_the_hook_uses_a_network_that_comes_without_its_training(tmp_path: Path, counted: Path) -> None:
+    assert main(["ems-hook", "-m", MODEL, "--train", "", str(counted), str(tmp_path / "out")]) == 0
+    assert len(lines_of(tmp_path / "out.gz")) == 50
+
+
 @pytest.mark.parametrize("problem", ["table", "constant", "truncated", "model", "options", "plugin", "stopped"])
 def test_a_hook_that_fails_says_so_to_the_experiment_manager(
     tmp_path: Path,
@@ -89,6 +123,30 @@ def test_a_hook_that_fails_says_so_to_the_experiment_manager(
     assert [word for word in CRASH_WORDS if word in messages]
     assert messages.endswith(f"phrasescore-smt ems-hook: failed with exit code {code}\n".encode())
     assert not (tmp_path / "out.gz").exists()
+
+
+@pytest.mark.parametrize("wrong", [["--train", "--weight-by-count"], ["--trane", "x"], []])
+def test_wrong_usage_is_told_of_too(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["ems-hook", *(["-m", MODEL] if wrong else []), *wrong, "in", "out"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err.endswith("\nphrasescore-smt ems-hook: failed with exit code 2\n")
+
+
+def test_help_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["ems-hook", "--help"])
+    assert end.value.code == 0
+    said = capsys.readouterr()
+    assert "--train=--weight-by-count" in said.out
+    assert said.err == ""
+
+
+def test_a_single_option_of_the_training(tmp_path: Path, counted: Path) -> None:
+    (tmp_path / "small.toml").write_text("[model]\nhidden = 8\n[training]\nmax_updates = 1\n")
+    arguments = ["ems-hook", "-m", str(tmp_path / "rnn"), f"--train=--config={tmp_path}/small.toml"]
+    assert main([*arguments, str(counted), str(tmp_path / "out")]) == 0
+    assert len(lines_of(tmp_path / "out.gz")) == 50
 
 
 def test_another_last_column_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

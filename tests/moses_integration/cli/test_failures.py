@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from moses_integration.cli import main
+from moses_integration.embedded_toolkit import EmbeddedToolkit
+from moses_integration.ini import MosesIni
+from moses_integration.tuning.tune import Tuning
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import command, environment, run, sentence_of
 
@@ -22,6 +27,7 @@ def folder(tmp_path: Path) -> Path:
     """Files of all kinds of badness."""
     (tmp_path / "two").write_text("the letter .\nthe women .\n")
     (tmp_path / "three").write_text("a .\nb .\nc .\n")
+    (tmp_path / "bar").write_text("a .\nb|c .\n")
     (tmp_path / "empty").write_text("")
     (tmp_path / "blank").write_text("\n\n")
     (tmp_path / "sub").mkdir()
@@ -36,6 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 INI = str(MINI / "moses.ini")
 BUILD = ["build", "-o", "FOLDER/system", "--source-language", "en", "--target-language", "fr"]
+TEXTS = [*BUILD, "--source", "x", "--target", "y"]
 TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
 
@@ -66,6 +73,8 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two", "FOLDER/three"], "three: has 3 lines where"),
         ([*TUNE, "--source", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty; give some hundred dev"),
+        ([*TUNE, "--source", "FOLDER/bar", "--reference", "FOLDER/two"], "FOLDER/bar: line 2: has a `|`, which"),
+        ([*DECODE, INI, "--source", "FOLDER/bar"], "FOLDER/bar: line 2: has a `|`, which separates the factors"),
         ([*DECODE, "FOLDER/nowhere.ini"], "nowhere.ini: cannot be read"),
         ([*DECODE, "FOLDER/sub"], "sub: cannot be read (Is a directory"),
         ([*DECODE, INI, "--source", "FOLDER/nowhere"], "nowhere: cannot be read"),
@@ -85,7 +94,8 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
             [*TUNE, "--source", "x", "--reference", "y", "--report", "FOLDER/no/r"],
             "r: cannot be written, for FOLDER/no",
         ),
-        ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER/two"], "two: File exists"),
+        ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER/two"], "two: is a file; give the name of a"),
+        ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER"], "has files that no earlier run with --work"),
         (["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"], "2 more are to be added"),
         (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: line: has 1 field"),
         (
@@ -114,6 +124,23 @@ def test_two_outputs_in_one_place_are_wrong_usage(folder: Path, capsys: pytest.C
     assert f"{folder}/x: is given for two outputs; give each a file of its own" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "x", "--reference", "y", "--trials", "9"], "--trials: changes nothing without --baseline; leave"),
+        (["evaluate", "x", "--reference", "y", "--seed", "0"], "--seed: changes nothing without --baseline"),
+        ([*TEXTS, "--alignment", "a", "--aligner", "hmm"], "--aligner: changes nothing with --alignment, which is of"),
+        ([*TEXTS, "--alignment", "a", "--ratio", "3"], "--ratio: changes nothing with --alignment, which is of all"),
+        ([*TEXTS, "--aligner", "hmm", "--seed", "3"], "--seed: changes nothing with --aligner hmm, which draws no"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_moses_that_is_not_there(folder: Path) -> None:
     texts = ("--prepared", "--source", folder / "two")
     done = run("decode", INI, *texts, "--toolkit", "moses", more={"PATH": "/nowhere"})
@@ -121,6 +148,16 @@ def test_moses_that_is_not_there(folder: Path) -> None:
     assert "--toolkit moses: Moses was not found; set MOSES_HOME to its folder" in sentence
     done = run("decode", INI, *texts, more={"MOSES_HOME": str(folder)})
     assert f"{folder}/bin/moses: is not there or not executable" in sentence_of(done.returncode, done.stderr)
+
+
+def test_a_folder_that_moses_cannot_use_is_refused_at_once(folder: Path) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin/moses").write_text("#!/bin/sh\n")
+    (folder / "bin/moses").chmod(0o755)
+    texts = ("--source", "nowhere.en", "--target", "nowhere.fr", "-o", folder / "my system")
+    done = run("build", *texts, "--toolkit", "moses", more={"MOSES_HOME": str(folder)})
+    sentence = sentence_of(done.returncode, done.stderr)
+    assert f"{folder}/my system: Moses' scripts cannot use a folder with ` ` in its path" in sentence
 
 
 def test_a_failed_step_of_moses_keeps_its_log(folder: Path) -> None:
@@ -168,6 +205,24 @@ def test_a_stopped_tuning_leaves_nothing(
     assert lines == ([b"phrasescore-smt tune: stopped"] if number == signal.SIGINT else [])
     assert list((tmp_path / "tmp").iterdir()) == []
     assert {path.name for path in tmp_path.iterdir()} == {"tmp", *(text.name for text in small_dev)}
+
+
+def test_what_earlier_seeds_found_outlasts_a_later_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, small_dev: tuple[Path, Path], no_moses: None
+) -> None:
+    def tune(*given: object) -> Iterator[Tuning]:
+        yield Tuning(4, {"LM0": [0.25]}, 30.0)
+        yield Tuning(5, {"LM0": [0.75]}, 20.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EmbeddedToolkit, "tune", tune)
+    texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1])]
+    outputs = ["-o", f"{folder}/tuned.ini", "--report", f"{folder}/report.json"]
+    assert main(["tune", INI, "--prepared", *texts, *outputs, "--seeds", "4", "5", "6"]) == 130
+    assert MosesIni.read(folder / "tuned.ini").weights()["LM0"] == [0.25]
+    report = json.loads((folder / "report.json").read_text())
+    assert [run["seed"] for run in report["runs"]] == [4, 5]
+    assert report["dev_bleu"]["mean"] == 25
 
 
 def test_a_closed_pipe_is_silent() -> None:

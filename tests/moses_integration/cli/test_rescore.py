@@ -13,6 +13,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
+from moses_integration.scorer_kinds import KINDS
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines
 from tests.conftest import DATA, MINI
@@ -197,9 +198,7 @@ def test_faults_are_one_sentence(
     (tmp_path / "nan.json").write_text(json.dumps(weights))
     weights["weights"]["LM0"] = 3
     (tmp_path / "types.json").write_text(json.dumps(weights))
-    ini = MosesIni.read(MINI / "moses.ini")
-    ini.lines = [line for line in ini.lines if not line.startswith("LM0=")]
-    ini.write(tmp_path / "none.ini")
+    MosesIni.read(MINI / "moses.ini").without_feature("LM0").write(tmp_path / "none.ini")
     write_nbest(
         tmp_path / "bare", (type(e)(e.sentence, e.words, e.scores, e.total) for e in read_nbest(data / "nbest"))
     )
@@ -212,14 +211,53 @@ def test_faults_are_one_sentence(
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
+def test_a_feature_without_a_line_of_weights_weighs_1(
+    rescore: Rescore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As both decoders take it."""
+    told = []
+    for weight in (["LM0= 1\n"], []):
+        ini = MosesIni.read(MINI / "moses.ini")
+        ini.lines = [new for line in ini.lines for new in (weight if line.startswith("LM0=") else [line])]
+        ini.write(tmp_path / "moses.ini")
+        assert rescore(*TUNE, "--ini", tmp_path / "moses.ini", "-o", tmp_path / "weights.json", *QUICK) == 0
+        told.append(capsys.readouterr().err)
+    assert told[0] == told[1]
+    assert "LM0=" not in (tmp_path / "moses.ini").read_text()
+
+
 def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
     assert rescore(*TUNE, "-o", "x", "--scorer", "A=phrases:a", "--scorer", "A=phrases:b") == 2
     assert "--scorer A=: is given twice; give each scorer a label of its own" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*DEV, "--weights", "x", "--seeds", "1"], "--seeds: changes nothing with --weights, which are tuned; leave"),
+        ([*DEV, "--weights", "x", "--restarts", "0"], "--restarts: changes nothing with --weights"),
+        ([*DEV, "--weights", "x", "--processes", "1"], "--processes: changes nothing with --weights"),
+        ([*DEV, "--weights", "TUNED", "--backoff", "lm"], "--backoff: changes nothing without a scorer of the kind lm"),
+        ([*TUNE, "--backoff", "lm"], "--backoff: changes nothing without a scorer of the kind lm or lm-unnormalised"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    rescore: Rescore, arguments: list[object], message: str, tuned: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rescore(*(tuned if one == "TUNED" else one for one in arguments), "-o", "x", "-q") == 2
+    assert message in capsys.readouterr().err
+
+
 def test_tuning_needs_an_ini(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
     assert rescore(*DEV, "--reference", "DATA/dev.fr", "-o", "x") == 2
     assert capsys.readouterr().err.endswith("that the list was decoded with; give --ini too\n")
+
+
+def test_the_help_has_every_kind_of_scorer(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        rescore("--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(f"{kind} (" in said.replace("- ", "-") for kind in KINDS)
 
 
 @pytest.mark.parametrize(

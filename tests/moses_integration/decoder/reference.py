@@ -85,9 +85,9 @@ def future_score(system: SmallSystem, phrase: Phrase) -> float:
     score = -len(phrase.words) * weights["W"][0] + weights["P"][0]
     score += -100 * weights["U"][0] if phrase.scores is None else dot(weights["T"], phrase.scores)
     for number, path in enumerate(system.language_models):
-        score += weights[f"L{number}"][0] * log_probability(path, phrase.words, False)
+        score += weights[f"L{number}"][0] * log_probability(path, phrase.words, False, False)
     for number, (_, backoff) in enumerate(system.neural_models):
-        score += weights[f"N{number}"][0] * log_probability(backoff, phrase.words, False)
+        score += weights[f"N{number}"][0] * log_probability(backoff, phrase.words, False, False)
     return score
 
 
@@ -105,8 +105,8 @@ def values(system: SmallSystem, sentence: Words, derivation: Derivation) -> dict
     for number, reordering in enumerate(system.reorderings):
         found[f"R{number}"] = reordering_values(reordering, sentence, derivation)
     for number, path in enumerate(system.language_models):
-        # An empty sentence is not translated at all.
-        found[f"L{number}"] = [log_probability(path, words, True) if derivation else 0.0]
+        # Moses forgets the end of the sentence behind an empty phrase.
+        found[f"L{number}"] = [log_probability(path, words, True, bool(derivation and derivation[-1].words))]
     for number, model in enumerate(system.neural_models):
         found[f"N{number}"] = [load_neural(*model).sentence_log_probs([words])[0] if derivation else 0.0]
     return found
@@ -163,10 +163,10 @@ def dot(weights: list[float], numbers: list[float] | tuple[float, ...]) -> float
 
 
 @cache
-def log_probability(path: Path, words: Words, is_sentence: bool) -> float:
-    """Return KenLM's natural logarithm of a sentence, or of words that nothing is known to stand around."""
+def log_probability(path: Path, words: Words, has_begin: bool, has_end: bool) -> float:
+    """Return KenLM's natural logarithm of words at the begin and the end of a sentence, or anywhere in it."""
     text = b" ".join(words).decode()
-    return float(load(path).score(text, bos=is_sentence, eos=is_sentence)) * math.log(10)
+    return float(load(path).score(text, bos=has_begin, eos=has_end)) * math.log(10)
 
 
 @cache

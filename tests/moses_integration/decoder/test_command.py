@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -65,6 +66,11 @@ def test_switches_and_values() -> None:
     }
 
 
+def test_of_repeated_switches_the_first_counts() -> None:
+    """As in Moses, which looks for each switch from the front; a part of the values is never put to another."""
+    assert parse_switches(["-s", "5", "-dl", "3", "-stack", "9", "10"]) == {"stack": ["5"], "distortion-limit": ["3"]}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -97,13 +103,23 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
         (["-weight-overwrite", "LM0= one"], "-weight-overwrite: `one` is no weight of `LM0`"),
         (["-weight-overwrite", "0.5"], "-weight-overwrite: `0.5` is no weight of ``"),
         (["-weight-overwrite", "LM0= 0.5 x"], "-weight-overwrite: `x` is no weight of `LM0`"),
+        (["-weight-overwrite", "LM0= nan"], "-weight-overwrite: `nan` is no weight of `LM0`"),
+        (["-weight-overwrite", "LM0= 1_0"], "-weight-overwrite: `1_0` is no weight of `LM0`"),
+        (["-search-algorithm", "1", "-cbp", "0"], "cube pruning with a pop limit of 0 translates nothing"),
         (["-weight-overwrite", "LM0= 0.5 1"], "-weight-overwrite: LM0 has 1 features but 2 weights"),
         (["-weight-overwrite", "LM9= 0.5"], "-weight-overwrite: the weights of `LM9` have no feature"),
         (["-f", "nowhere.ini"], "nowhere.ini: cannot be read"),
     ],
 )
 def test_one_sentence_and_exit_code_1(arguments: list[str], message: str, text: Path, capfdbinary: Capture) -> None:
-    require_one_sentence(capfdbinary, 1, message, "-f", INI, *arguments, "-i", text)
+    require_one_sentence(capfdbinary, 1, message, *arguments, "-f", INI, "-i", text)
+
+
+@pytest.mark.parametrize("word", ["a|b", "|", "|||"])
+def test_factors_in_the_input_are_refused(word: str, tmp_path: Path, capfdbinary: Capture) -> None:
+    (tmp_path / "text").write_text(f"the letter\nthe {word} letter\n")
+    message = f"{tmp_path}/text: line 2: has a `|`, which separates the factors of a word; write it as `&#124;`"
+    require_one_sentence(capfdbinary, 1, message, "-f", INI, "-i", tmp_path / "text")
 
 
 def test_without_arguments_it_shows_its_switches(capfdbinary: Capture) -> None:
@@ -152,6 +168,23 @@ def test_an_n_best_list_beside_the_translations(text: Path, tmp_path: Path, capf
     # An empty sentence has one entry, whose values are zeros.
     assert not any(value for values in entries[-1].features().values() for value in values)
     assert (entries[-1].words, entries[-1].total) == (b"", b"0")
+
+
+@pytest.mark.moses
+@pytest.mark.parametrize("segmentation", [False, True])
+@pytest.mark.parametrize("alignment", [False, True])
+def test_an_empty_line_is_listed_as_by_a_real_moses(
+    moses_home: Path, segmentation: bool, alignment: bool, text: Path, tmp_path: Path, capfdbinary: Capture
+) -> None:
+    switches = ["-include-segmentation-in-n-best", "true"] if segmentation else []
+    switches += ["-print-alignment-info-in-n-best", "true"] if alignment else []
+    given = ["-f", INI, "-i", str(text), "-n-best-list", f"{tmp_path}/list", "1", "distinct", *switches]
+    moses = [str(moses_home / "bin/moses"), *given, "-v", "0"]
+    subprocess.run(moses, cwd=MINI, check=True, capture_output=True, timeout=100)
+    theirs = (tmp_path / "list").read_bytes().splitlines()
+    assert [entry.to_line()[:-1] for entry in read_nbest(tmp_path / "list")] == theirs
+    decoded(capfdbinary, *given[2:])
+    assert (tmp_path / "list").read_bytes().splitlines()[8] == theirs[8]
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
@@ -214,12 +247,49 @@ def test_unknown_words(switches: list[str], expected: bytes, tmp_path: Path, cap
     assert (code, out, err) == (0, expected + b"\n", "")
 
 
+@pytest.mark.moses
+@pytest.mark.parametrize("last", ["zzz", "letter"])
+def test_scores_with_dropped_words_are_those_of_a_real_moses(
+    moses_home: Path, last: str, tmp_path: Path, capfdbinary: Capture
+) -> None:
+    (tmp_path / "text").write_text(f"the red child zzz {last}\n")
+    given = ["-f", INI, "-i", f"{tmp_path}/text", "-n-best-list", f"{tmp_path}/list", "5", "distinct", "-du"]
+    moses = [str(moses_home / "bin/moses"), *given, "-v", "0"]
+    subprocess.run(moses, cwd=MINI, check=True, capture_output=True, timeout=100)
+    theirs = {entry.words: entry for entry in read_nbest(tmp_path / "list")}
+    decoded(capfdbinary, *given[2:])
+    ours = {entry.words: entry for entry in read_nbest(tmp_path / "list")}
+    assert len(theirs.keys() & ours.keys()) >= 4
+    for words in theirs.keys() & ours.keys():
+        assert float(ours[words].total) == pytest.approx(float(theirs[words].total), abs=1e-4)
+        assert ours[words].features()["LM0"] == pytest.approx(theirs[words].features()["LM0"], abs=1e-4)
+
+
 def test_several_processes_write_what_one_writes(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     outputs = []
     for threads in ("1", "2"):
         out = decoded(capfdbinary, "-i", text, "-th", threads, "-n-best-list", tmp_path / "list", "5", "-t")
         outputs.append((out, (tmp_path / "list").read_bytes()))
     assert outputs[0] == outputs[1]
+
+
+def test_a_stopped_decoder_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)) * 50)
+    start = [sys.executable, "-c", "import sys; from moses_integration.cli.decoder import main; sys.exit(main())"]
+    switches = ["-f", INI, "-i", f"{tmp_path}/text", "-n-best-list", f"{tmp_path}/list", "50", "-th", "2"]
+    with subprocess.Popen([*start, *switches], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while not (tmp_path / ".list.tmp").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(1)
+        process.terminate()
+        # The workers have inherited both streams, and end too.
+        process.stdout.read()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 143
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
 def test_other_processes_report_what_is_wrong(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:

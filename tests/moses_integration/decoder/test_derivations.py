@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.decoder.derivations import Segment, rescore, segments_of
+from moses_integration.decoder.derivations import Segment, score_derivations, segments_of
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import words_of
@@ -32,7 +32,7 @@ def test_the_search_s_own_list_comes_back() -> None:
     for number, sentence in enumerate(sentences):
         listed = Search(model, SearchSettings(), sentence).run(keep_arcs=True).n_best(30, distinct=False)
         entries = [nbest_entry(model, number, one, segmentation=True, alignment=False) for one in listed]
-        again = rescore(model, sentence, [segments_of(entry) for entry in entries])
+        again = score_derivations(model, sentence, [segments_of(entry) for entry in entries])
         assert [one.steps for one in again] == [one.steps for one in listed]
         np.testing.assert_allclose([one.values_F for one in again], [one.values_F for one in listed], atol=1e-5)
         np.testing.assert_allclose([one.score for one in again], [one.score for one in listed], atol=1e-5)
@@ -42,7 +42,7 @@ def test_limits_do_not_apply(tmp_path: Path) -> None:
     """The distortion limit of the system is 0, and the derivation goes from right to left: 2 + 2 + 2."""
     model = small_model(tmp_path, Line((b"a",), (b"A",), (0.5,)), Line((b"b",), (), (0.25,)))
     segments = [Segment(2, 2, (b"zz",)), Segment(1, 1, ()), Segment(0, 0, (b"A",))]
-    (derivation,) = rescore(model, (b"a", b"b", b"zz"), [segments])
+    (derivation,) = score_derivations(model, (b"a", b"b", b"zz"), [segments])
     assert derivation.words == (b"zz", b"A")
     assert derivation.values_F[model.columns["D"]] == [-6]
     assert derivation.score == pytest.approx(np.log(0.125) - 6 * 0.25 - 100)
@@ -50,19 +50,19 @@ def test_limits_do_not_apply(tmp_path: Path) -> None:
 
 def test_of_equal_lines_the_best_counts(tmp_path: Path) -> None:
     model = small_model(tmp_path, *(Line((b"a",), (b"A",), (p,)) for p in (0.1, 0.7, 0.3)))
-    assert rescore(model, (b"a",), [[Segment(0, 0, (b"A",))]])[0].score == pytest.approx(np.log(0.7))
+    assert score_derivations(model, (b"a",), [[Segment(0, 0, (b"A",))]])[0].score == pytest.approx(np.log(0.7))
 
 
 def test_derivations_keep_their_order(tmp_path: Path) -> None:
     lines = Line((b"a",), (b"A",), (0.5,)), Line((b"a", b"b"), (b"B",), (0.5,)), Line((b"b",), (b"C",), (0.5,))
     model = small_model(tmp_path, *lines)
     short, long = [Segment(0, 1, (b"B",))], [Segment(0, 0, (b"A",)), Segment(1, 1, (b"C",))]
-    found = rescore(model, (b"a", b"b"), [long, short, long])
+    found = score_derivations(model, (b"a", b"b"), [long, short, long])
     assert [one.words for one in found] == [(b"A", b"C"), (b"B",), (b"A", b"C")]
 
 
 def test_an_empty_sentence_has_one_derivation(tmp_path: Path) -> None:
-    (derivation,) = rescore(small_model(tmp_path), (), [[]])
+    (derivation,) = score_derivations(small_model(tmp_path), (), [[]])
     assert (derivation.steps, derivation.score) == ((), 0)
 
 
@@ -75,6 +75,10 @@ def test_empty_phrases_are_read_from_where_the_next_begins() -> None:
         Segment(2, 3, (b"C",)),
         Segment(6, 6, ()),
     ]
+
+
+def test_an_empty_sentence_has_no_phrases() -> None:
+    assert segments_of(parse_entry(b"1 |||  ||| D= 0 ||| 0 ||| ||| ")) == []
 
 
 @pytest.mark.parametrize("extra", [b"", b" ||| 0-0 1-1 ", b" ||| x=0"])
@@ -96,4 +100,4 @@ def test_an_entry_without_segmentation(extra: bytes) -> None:
 def test_derivations_that_do_not_exist(segments: list[Segment], message: str, tmp_path: Path) -> None:
     model = small_model(tmp_path, Line((b"a",), (b"A",), (0.5,)), Line((b"b",), (b"B",), (0.5,)))
     with pytest.raises(UserError, match=message):
-        rescore(model, (b"a", b"b"), [segments])
+        score_derivations(model, (b"a", b"b"), [segments])

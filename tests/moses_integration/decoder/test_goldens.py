@@ -10,7 +10,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from moses_integration.decoder.derivations import rescore, segments_of
+from moses_integration.decoder.derivations import score_derivations, segments_of
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, words_of
@@ -79,7 +79,7 @@ def test_the_features_and_totals_of_every_derivation(golden: Golden) -> None:
     model, _, sentences = load(golden.ini, golden.text)
     ours, theirs = [], []
     for number, entries in golden.entries():
-        derivations = rescore(model, sentences[number], [segments_of(entry) for entry in entries])
+        derivations = score_derivations(model, sentences[number], [segments_of(entry) for entry in entries])
         for entry, derivation in zip(entries, derivations, strict=True):
             copied = sum(step.target.scores is None for step in derivation.steps)
             features = {"UnknownWordPenalty0": [-100.0 * copied], **entry.features()}

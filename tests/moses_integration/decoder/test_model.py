@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -182,3 +183,10 @@ def test_what_no_context_can_change(language_models: list[Path], tmp_path: Path)
     assert found.estimate_TF[0, column] == pytest.approx(parts[1][0, 0])
     assert parts[1][0, 0] == pytest.approx(parts[1][1, 0])
     assert np.all(parts[0] <= 0)
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_refused(weight: float) -> None:
+    model = declare_model(MosesIni.read(MINI / "moses.ini"))
+    with pytest.raises(UserError, match="somewhere: a weight of LM0 is no finite number; give one"):
+        model.set_weights({"LM0": [weight]}, "somewhere")

@@ -43,6 +43,8 @@ def test_every_setting() -> None:
         ({"search_algorithm": "0", "cube_pruning_pop_limit": "300"}, 0),
         ({"search_algorithm": "1"}, 1000),
         ({"search_algorithm": "1", "cube_pruning_pop_limit": "300"}, 300),
+        ({"cube_pruning_pop_limit": "300"}, 300),
+        ({"cube_pruning_pop_limit": "0"}, 0),
     ],
 )
 def test_search_algorithms(sections: dict[str, str], limit: int) -> None:
@@ -52,7 +54,15 @@ def test_search_algorithms(sections: dict[str, str], limit: int) -> None:
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [([], True), (["1"], True), (["True"], True), (["yes"], True), (["0"], False), (["false"], False)],
+    [
+        ([], True),
+        (["1"], True),
+        (["True"], True),
+        (["yes"], True),
+        (["0"], False),
+        (["false"], False),
+        (["0", "1"], False),
+    ],
 )
 def test_switches(values: list[str], expected: bool) -> None:
     assert is_on(values) is expected
@@ -73,6 +83,7 @@ def test_switches(values: list[str], expected: bool) -> None:
         ({"beam_threshold": "1"}, r"line 2: \[beam-threshold\] 1 is not"),
         ({"beam_threshold": "-0.1"}, r"\[beam-threshold\] -0.1 is not"),
         ({"search_algorithm": "4"}, "line 2: search algorithm 4 is neither"),
+        ({"search_algorithm": "1", "cube_pruning_pop_limit": "0"}, "line 2: cube pruning with a pop limit of 0 tra"),
         ({"early_distortion_cost": ""}, r"\[early-distortion-cost\] changes the scores, .*, or use Moses"),
         ({"weight_add": "LM0= 1"}, r"\[weight-add\] changes the scores"),
     ],
@@ -80,6 +91,13 @@ def test_switches(values: list[str], expected: bool) -> None:
 def test_refused(sections: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_settings(ini_of(**sections))
+
+
+def test_of_several_numbers_the_first_counts() -> None:
+    """As in Moses, also for what messages name."""
+    assert read_settings(ini_of(stack="7\n100")).search.stack == 7
+    with pytest.raises(UserError, match=r"line 2: \[stack\] -1 is negative"):
+        read_settings(ini_of(stack="-1\n100"))
 
 
 def test_sections_that_are_told_of() -> None:

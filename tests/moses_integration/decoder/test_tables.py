@@ -43,6 +43,13 @@ def test_translations_keep_the_order_of_the_table(tmp_path: Path) -> None:
     assert table.lookup((b"c",)) == []
 
 
+def test_source_phrases_with_other_blanks(tmp_path: Path) -> None:
+    """Moses splits them at blanks and tabs, however many."""
+    text = b"".join(b"%s ||| %d ||| 1 1\n" % (s, n) for n, s in enumerate((b"a  b", b"a\tb", b" a b", b"a b ", b"a b")))
+    found = phrase_table(tmp_path, text).lookup((b"a", b"b"))
+    assert [target.words for target in found] == [(b"%d" % number,) for number in range(5)]
+
+
 def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
     table = phrase_table(tmp_path, gzip.compress(b"a ||| B ||| 1 1\n"))
     assert table.lookup((b"a",)) == [TargetPhrase((b"B",), (0, 0))]
@@ -59,6 +66,8 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
         (b"a ||| B ||| 0.5 0,5", "line 2: the score `0,5` is no probability"),
         (b"a ||| B", "line 2: has fewer than three fields"),
         (b"a ||| B ||| 1 1 ||| 0-", "line 2: the alignment has `0-` in the place of a link"),
+        (b"a ||| B|x ||| 1 1", r"line 2: field 2 \(target\): holds `\|`, which separates the factors of a fac"),
+        (b"a ||| B [laughter] ||| 1 1", r"line 2: field 2 \(target\): holds `\[laughter\]`, which Moses reads as a"),
         (b"a B 1 1", r"line 2: has no ` \|\|\| `"),
     ],
 )
@@ -74,7 +83,7 @@ def test_a_missing_table(kind: type[PhraseTable], tmp_path: Path) -> None:
 
 
 def test_reordering_rows(tmp_path: Path) -> None:
-    text = b"a ||| B C ||| 0.5 0\na |||  ||| 1 1\nb ||| B ||| 1 1\na ||| D |||  0.25\t1 \r\n"
+    text = b"\ta  ||| B C ||| 0.5 0\na |||  ||| 1 1\nb ||| B ||| 1 1\na ||| D |||  0.25\t1 \r\n"
     # Moses takes PATH.gz for PATH that is not there.
     (tmp_path / "table.gz").write_bytes(gzip.compress(text))
     table = ReorderingTable(tmp_path / "table", 2, True, {b"a"})

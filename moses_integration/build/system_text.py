@@ -1,0 +1,80 @@
+"""How the text of a system was prepared, so that dev and test text can be prepared alike.
+
+`preparation.json` beside the tables says it; the truecasers stand there, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_integration.build.prepare import Casing, Preparation, prepare_file, require_unescaped
+from moses_integration.build.truecaser import Truecaser
+from moses_integration.ini import MosesIni
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes
+
+PREPARATION = "preparation.json"
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """What the raw text is and how it is prepared."""
+
+    source_language: str
+    target_language: str
+    tokenise: bool = True
+    casing: Casing = "true"
+    escape: bool = True
+
+    def of(self, side: str) -> Preparation:
+        """Return the preparation of `source` or `target` text."""
+        language = self.source_language if side == "source" else self.target_language
+        return Preparation(language, self.tokenise, self.casing, self.escape)
+
+
+class SystemText:
+    """How a system's text was prepared, so that dev and test text can be prepared alike."""
+
+    def __init__(self, folder: Path, settings: TextSettings) -> None:
+        self._folder, self.settings = folder, settings
+
+    @classmethod
+    def of(cls, ini: MosesIni) -> SystemText | None:
+        """Return what lies beside a file of the system or its moses.ini; None if `build_system` did not make any.
+
+        The annotated table and the tuned moses.ini may stand elsewhere; the other files are where they were built.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
+        for folder in (*(file.parent for file in files), ini.folder):
+            path = folder / PREPARATION
+            if not path.exists():
+                continue
+            try:
+                return cls(folder, TextSettings(**json.loads(read_bytes(path))))
+            except (ValueError, TypeError) as error:
+                raise UserError(f"{path}: is damaged ({error}); build the system again") from error
+        return None
+
+    def prepare(self, side: str, raw: Path, prepared: Path) -> None:
+        """Prepare a dev or test text, line by line.
+
+        Raises:
+            UserError: the text is escaped already, or cannot be read.
+        """
+        preparation = self.settings.of(side)
+        if preparation.escape and not preparation.tokenise:
+            require_unescaped(raw, "give text that is prepared with --prepared")
+        truecaser = None
+        if preparation.casing == "true":
+            truecaser = Truecaser.load(self._folder / f"truecase.{preparation.language}")
+        prepare_file(raw, prepared, preparation, truecaser)
+
+    def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        """Return translations as plain text."""
+        return self.settings.of("target").detokenise(lines)
