@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,31 +83,12 @@ class Checkpoint:
         Raises:
             UserError: it is damaged.
         """
-        with _open(path) as stream:
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-            return cls(_progress_of(stream), json.loads(stream.metadata()["run"]), tensors)
-
-
-def read_progress(path: Path) -> Progress:
-    """Return where the run of a checkpoint stands, without its tensors.
-
-    Raises:
-        UserError: it is damaged.
-    """
-    with _open(path) as stream:
-        return _progress_of(stream)
-
-
-def _progress_of(stream: Any) -> Progress:
-    return Progress(**json.loads(stream.metadata()["progress"]))
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[Any]:
-    try:
-        with safe_open(path, "pt") as stream:
-            yield stream
-    except (SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise UserError(
-            f"{path}: is damaged, so training cannot go on from it; remove the file to start anew"
-        ) from error
+        try:
+            with safe_open(path, "pt") as stream:
+                tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+                metadata = {key: json.loads(value) for key, value in stream.metadata().items()}
+            return cls(Progress(**metadata["progress"]), metadata["run"], tensors)
+        except (SafetensorError, TypeError, KeyError, ValueError) as error:
+            raise UserError(
+                f"{path}: is damaged, so training cannot go on from it; remove the file to start anew"
+            ) from error

@@ -17,7 +17,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM, try_to_lock
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, network_kind
 from phrasescore.plugins import loaded_plugins
-from phrasescore.training.checkpoint import CHECKPOINT, read_progress
+from phrasescore.training.checkpoint import CHECKPOINT
 from phrasescore.training.config import BUDGET
 
 if TYPE_CHECKING:
@@ -122,15 +122,3 @@ def places(files: Mapping[str, str | Path | None]) -> dict[str, str | None]:
 
 def _place(path: str | Path) -> str:
     return STANDARD_STREAM if str(path) == STANDARD_STREAM else str(Path(path).resolve())
-
-
-def is_interrupted(folder: Path) -> bool:
-    """Whether the training in a model folder was begun and has not come to its end: stopped, killed, or still going on.
-
-    A folder without the state of a training holds none that could go on.
-
-    Raises:
-        UserError: the state is damaged.
-    """
-    path = folder / TRAINING_STATE / CHECKPOINT
-    return path.exists() and read_progress(path).finished is None

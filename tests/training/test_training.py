@@ -5,7 +5,6 @@ import json
 import math
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +30,6 @@ from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser, rate_factor
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
-from phrasescore.training.run_folder import is_interrupted
 from tests.conftest import MINI
 
 CPU = choose_device("cpu", "fp32")
@@ -244,26 +242,6 @@ def test_a_trainer_that_nobody_holds_gives_the_folder_back(
     prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     gc.collect()
     assert train(small_table, tmp_path / "run", tiny_settings).progress.finished
-
-
-def test_who_asks_learns_whether_a_training_was_interrupted(
-    small_table: Path, tmp_path: Path, tiny_settings: Settings
-) -> None:
-    folder = tmp_path / "run"
-    assert not is_interrupted(folder)
-    train(small_table, folder, tiny_settings, stop_after=15)
-    assert is_interrupted(folder)
-    train(small_table, folder, tiny_settings)
-    assert not is_interrupted(folder)
-    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
-    trainer, _ = prepare(small_table, folder, longer, CPU)
-    seen: list[bool] = []
-    trainer.watcher = Watcher(should_stop=lambda: not seen.append(is_interrupted(folder)))  # type: ignore[func-returns-value]
-    trainer.train()
-    assert seen == [True]
-    train(small_table, folder, longer)
-    shutil.rmtree(folder / "training-state")
-    assert not is_interrupted(folder)
 
 
 def test_the_folder_says_how_and_on_what_it_was_trained(
