@@ -36,7 +36,7 @@ class Progress:
     example_sum: int = 0
     second_sum: float = 0.0
     finished: str | None = None
-    """Why the run ended, None while it goes on. A resumed run asks again: its budget may be another."""
+    """Why the run ended, None while it goes on; not in the file, for a resumed run may have another budget."""
 
 
 @dataclass(frozen=True)

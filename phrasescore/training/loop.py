@@ -162,10 +162,6 @@ class Trainer(Generic[TaskT]):
             self._lock.release()
 
     def _train(self) -> Progress:
-        if self.progress.finished is not None and self._reason_to_end() is None:
-            # Who asks the folder is to know at once that its training goes on.
-            self.progress.finished = None
-            self.save_checkpoint()
         while self._reason_to_end() is None:
             for examples in islice(self.task.batches(self.progress.epoch), self.progress.batch, None):
                 self._timed_update(examples)
@@ -184,7 +180,6 @@ class Trainer(Generic[TaskT]):
         if self.progress.example_sum:
             self._evaluate_and_save()
         self.progress.finished = self._reason_to_end()
-        self.save_checkpoint()
         return self.progress
 
     def _is_due(self) -> bool:
