@@ -55,9 +55,9 @@ def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Pa
     arguments = ["ems-hook", "-m", str(tmp_path / "rnn"), "--train", options, str(counted), str(tmp_path / "out")]
     assert main(arguments) == 0
     assert len(lines_of(tmp_path / "out.gz")) == 50
-    weights = (tmp_path / "rnn" / "weights.safetensors").stat().st_mtime_ns
+    trained = [(tmp_path / "rnn" / name).read_bytes() for name in ("weights.safetensors", "metrics.jsonl")]
     assert main(arguments) == 0
-    assert (tmp_path / "rnn" / "weights.safetensors").stat().st_mtime_ns == weights
+    assert [(tmp_path / "rnn" / name).read_bytes() for name in ("weights.safetensors", "metrics.jsonl")] == trained
 
 
 def test_the_hook_goes_on_with_a_training_that_was_killed(
