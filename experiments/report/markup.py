@@ -62,11 +62,11 @@ def table(head: Iterable[Iterable[str]], body: Iterable[Iterable[str]], caption:
     return element("div", content, class_="scroll", tabindex="0", role="region", aria_label=caption or "table")
 
 
-def heading(content: str, *, columns: int = 1, rows: int = 1) -> Html:
-    """Return a heading over several columns, or as high as several rows, for the head of a table."""
+def heading(content: str, *, columns: int = 1, rows: int = 1, of_text: bool = False) -> Html:
+    """Return a heading over several columns, or as high as several rows, or of text, for the head of a table."""
     if columns > 1:
         return element("th", content, colspan=columns, scope="colgroup")
-    return element("th", content, rowspan=rows, scope="col")
+    return element("th", content, rowspan=rows, scope="col", class_="text" if of_text else None)
 
 
 def _cell(name: str, content: str, **attributes: str) -> Html:

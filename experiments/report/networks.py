@@ -45,7 +45,7 @@ def _table(found: dict[str, Json]) -> Html:
     names = ("network", "sizes", "parameters", "words known", "of the text", "passes", "minutes", "training loss")
     head: list[list[str]] = [
         [
-            *(heading(name, rows=2) for name in names),
+            *(heading(name, rows=2, of_text=name == "sizes") for name in names),
             heading("held-out loss", columns=2),
             heading("validation loss", columns=3),
         ],

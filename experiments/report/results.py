@@ -65,7 +65,7 @@ def _table(ablation: LoadedAblation) -> Html:
     groups += [heading("against the rows it extends", columns=3)] if extend else []
     head: list[list[str]] = [
         [*groups, heading("minutes", rows=2)],
-        ["gain", "p", *(["row", "gain", "p"] if extend else [])],
+        ["gain", "p", *([heading("row", of_text=True), "gain", "p"] if extend else [])],
     ]
     body = []
     for name, row in ablation.rows.items():
