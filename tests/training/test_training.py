@@ -24,7 +24,7 @@ from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.training import loop
 from phrasescore.training.checkpoint import Progress
-from phrasescore.training.config import TrainingConfig
+from phrasescore.training.config import Schedule, TrainingConfig
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser, rate_factor
@@ -382,13 +382,29 @@ def test_adadelta_is_the_paper_s() -> None:
         assert layer.weight.item() == pytest.approx(w, rel=1e-5)
 
 
-def test_no_clipping_leaves_the_gradient(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+def test_clipping_shortens_the_gradient_and_none_leaves_it(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
     found = []
-    for clip in (0.0, 1e9):
+    for clip in (0.0, 1e9, 1e-9):
         settings = replace(tiny_settings, training=replace(tiny_settings.training, clip=clip))
         train(small_table, tmp_path / str(clip), settings, stop_after=3)
         found.append((tmp_path / str(clip) / WEIGHTS).read_bytes())
-    assert found[0] == found[1]
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_the_learning_rate_follows_the_schedule(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, schedule: Schedule
+) -> None:
+    """The first evaluation is within the warm-up, the last at the end of the budget."""
+    config = replace(tiny_settings.training, schedule=schedule, warmup_updates=15)
+    updates = train(small_table, tmp_path / "run", replace(tiny_settings, training=config)).progress.update
+    rates = {record["update"]: record["learning_rate"] for record in metrics(tmp_path / "run")}
+    assert rates == {
+        update: pytest.approx(config.learning_rate * rate_factor(config, update - 1, (update - 1) / updates))
+        for update in (10, 20, 30, 34)
+    }
 
 
 def test_weights_by_count_need_no_counts_of_the_validation_table(
