@@ -19,6 +19,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import phrasescore
+from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
 from tests.conftest import DATA, MINI
 
 MODEL = str(DATA / "stored-model")
@@ -226,6 +227,19 @@ def test_a_configuration_file_and_the_command_line(small_table: Path, tmp_path: 
         run("train", small_table, "-o", tmp_path / "other", "--config", config)
     )
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path: Path, in_a_file: bool) -> None:
+    assert PRESETS[DEFAULT_PRESET]["training"]["max_minutes"]
+    budget = ["--max-updates", "2"]
+    if in_a_file:
+        (tmp_path / "budget.toml").write_text("[training]\nmax_updates = 2\n")
+        budget = ["--config", str(tmp_path / "budget.toml")]
+    done = run("train", small_table, "-o", tmp_path / "rnn", *TINY_OPTIONS.split(), *budget)
+    assert b"done after update 2: the budget is spent" in done.stderr
+    training = json.loads((tmp_path / "rnn/config.json").read_text())["training"]
+    assert [training[key] for key in ("max_updates", "epochs", "max_minutes")] == [2, None, None]
 
 
 def wait_for(path: Path) -> None:

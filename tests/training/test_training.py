@@ -159,6 +159,17 @@ def test_a_finished_run_has_nothing_left_to_do(small_table: Path, tmp_path: Path
     assert (tmp_path / "run" / METRICS).read_bytes() == before
 
 
+def test_a_budget_in_minutes_ends_the_run(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """An update takes more than a microsecond."""
+    config = replace(tiny_settings.training, epochs=None, max_minutes=2.0, max_updates=5)
+    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=config), CPU)
+    trainer.progress.seconds = 60.0
+    assert trainer.spent() == 0.5
+    trainer.progress.seconds = 120 - 1e-6
+    progress = trainer.train()
+    assert (progress.finished, progress.update) == ("the budget is spent", 1)
+
+
 def test_restart(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     train(small_table, tmp_path / "run", tiny_settings, stop_after=15)
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, restart=True)
