@@ -13,12 +13,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
+from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
@@ -425,6 +427,24 @@ def test_weights_by_count_need_no_counts_of_the_validation_table(
     settings = replace(tiny_settings, data=DataConfig(weight_by_count=True))
     trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=tmp_path / "other")
     assert trainer.task.validation_loss() is not None
+
+
+def test_counts_weight_the_loss(tmp_path: Path, tiny_settings: Settings) -> None:
+    """-sum w ln p / n, with ln p of each pair by itself."""
+    counts = range(1, 21)
+    lines = (f"{'a ' * count}b ||| c{' d' * count} ||| 1 ||| 0-0 ||| 20 20 {count}\n" for count in counts)
+    (tmp_path / "table").write_text("".join(lines))
+    settings = replace(tiny_settings, data=DataConfig(weight_by_count=True, held_out=0))
+    trainer, _ = prepare(tmp_path / "table", tmp_path / "run", settings, CPU)
+    (examples,) = trainer.task.batches(0)
+    with torch.inference_mode():
+        found = trainer.task.loss(examples).item()
+        pairs = [trainer.task.pairs.take(examples[[row]]) for row in range(20)]
+        log_probs = [trainer.network(PairBatch.apart(pair.source, pair.target)).sum().item() for pair in pairs]
+    weights = (examples + 1) / np.mean(counts)
+    weighted = -np.dot(weights, log_probs) / 20
+    assert found == pytest.approx(weighted, rel=1e-5)
+    assert found != pytest.approx(-sum(log_probs) / 20, rel=0.1)
 
 
 def toy_table(path: Path, reverse: bool) -> Path:
