@@ -177,6 +177,9 @@ def test_restart(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> 
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, restart=True)
     assert trainer.progress.update == 0
     trainer.train()
+    train(small_table, tmp_path / "fresh", tiny_settings)
+    assert (tmp_path / "run" / WEIGHTS).read_bytes() == (tmp_path / "fresh" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "run") == metrics(tmp_path / "fresh")
     assert [record["update"] for record in metrics(tmp_path / "run")] == [10, 20, 30, 34]
 
 
@@ -329,10 +332,11 @@ def test_forms_that_do_not_go_together_are_told_of_before_the_reading(
 
 def test_a_faulty_table_does_not_cost_the_old_model(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     train(small_table, tmp_path / "run", tiny_settings)
+    before = contents(tmp_path / "run")
     (tmp_path / "faulty").write_bytes(b"broken\n")
     with pytest.raises(UserError, match="line 1"):
         prepare(tmp_path / "faulty", tmp_path / "run", tiny_settings, CPU, restart=True)
-    assert weights(tmp_path / "run")
+    assert contents(tmp_path / "run") == before
 
 
 def test_the_best_weights_are_kept_and_patience_ends_the_run(
