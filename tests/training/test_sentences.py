@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu
 import torch
 
 from phrasescore.device import choose_device
@@ -22,7 +23,10 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
+from phrasescore.search.config import SearchConfig
+from phrasescore.search.translator import Translator
 from phrasescore.sentences import MeasuredLoss, ParallelText, SentenceConfig
+from phrasescore.training import bleu
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.run import Settings, prepare_sentences
@@ -97,6 +101,23 @@ def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, P
     assert found["free_running_perplexity"] == pytest.approx(math.exp(found["free_running_per_word"]))
     assert found["bleu"] is None
     assert found["free_running_per_word"] != found["teacher_forced_per_word"]
+
+
+def test_bleu_is_that_of_greedy_translations(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network is half trained, so that some of its translations are right."""
+    monkeypatch.setattr(bleu, "_BATCH", 8)
+    model = replace(ATTENTION, hidden=32, embedding=16, dropout=0.0)
+    chosen = settings(model, SentenceConfig(min_count=2, bleu_sentences=20), epochs=12, learning_rate=0.02)
+    best = train(texts, tmp_path / "run", chosen).progress.best_update
+    (told,) = (record["validation"]["bleu"] for record in metrics(tmp_path / "run") if record["update"] == best)
+    sources, references = (path.read_bytes().splitlines()[:20] for path in (texts[1].source, texts[1].target))
+    translator = Translator(Scorer(load_model(tmp_path / "run"), CPU), SearchConfig(beam=1))
+    found = [one.text.decode() for (one,) in translator.translate(sources)]
+    expected = sacrebleu.corpus_bleu(found, [[line.decode() for line in references]], tokenize="none", force=True)
+    assert told == pytest.approx(expected.score)
+    assert 5 < told < 95
 
 
 @pytest.mark.parametrize("measured", ["teacher-forced", "free-running"])
