@@ -10,14 +10,16 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from phrasescore.device import choose_device
+from phrasescore.device import Device, choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
 from phrasescore.nn.batch import PairBatch
@@ -37,8 +39,10 @@ from tests.conftest import MINI
 CPU = choose_device("cpu", "fp32")
 
 
-def train(table: Path, folder: Path, settings: Settings, stop_after: int | None = None) -> Trainer[PhrasePairTask]:
-    trainer, _ = prepare(table, folder, settings, CPU)
+def train(
+    table: Path, folder: Path, settings: Settings, stop_after: int | None = None, device: Device = CPU
+) -> Trainer[PhrasePairTask]:
+    trainer, _ = prepare(table, folder, settings, device)
     trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
     trainer.train()
     return trainer
@@ -48,7 +52,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return dict(load_model(folder).network.state_dict())
 
 
-def metrics(folder: Path) -> list[dict[str, object]]:
+def metrics(folder: Path) -> list[dict[str, Any]]:
     records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
     for record in records:
         del record["seconds"], record["pairs_per_second"]
@@ -71,6 +75,37 @@ def test_a_resumed_run_equals_one_never_stopped(
     assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
     assert [record["update"] for record in metrics(tmp_path / "whole")] == [10, 20, 30, 34]
+
+
+def test_training_with_16_bit_products(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """The weights stay 32-bit, the loss falls as with 32-bit products, and a resumed run equals one never stopped."""
+    device = choose_device("cpu", "bf16")
+    train(small_table, tmp_path / "parts", tiny_settings, stop_after=17, device=device)
+    for folder in ("parts", "whole"):
+        train(small_table, tmp_path / folder, tiny_settings, device=device)
+    train(small_table, tmp_path / "precise", tiny_settings)
+    assert {tensor.dtype for tensor in load_file(tmp_path / "whole" / WEIGHTS).values()} == {torch.float32}
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    losses, precise = (
+        [record["held_out"]["per_pair"] for record in metrics(tmp_path / folder)] for folder in ("whole", "precise")
+    )
+    assert all(later < earlier for earlier, later in pairwise(losses))
+    assert losses == pytest.approx(precise, rel=0.01)
+    assert losses != precise
+
+
+def test_the_recurrent_network_is_trained_with_16_bit_products(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    """Not its softmax alone."""
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, choose_device("cpu", "bf16"))
+    seen = []
+    trainer.network.get_submodule("encoder.summary").register_forward_hook(
+        lambda module, given, product: seen.append(product.dtype) if module.training else None
+    )
+    trainer.train()
+    assert seen == [torch.bfloat16] * trainer.progress.update
 
 
 def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
