@@ -7,15 +7,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from moses_integration.cli.decoder import _settings as settings_of
 from moses_integration.cli.decoder import main, parse_switches
 from moses_integration.decoder.graph import Derivation
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import details, translation_line
+from moses_integration.decoder.settings import read_settings
+from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import CRASH_WORDS
@@ -228,15 +233,73 @@ def test_segmentation_and_details(text: Path, tmp_path: Path, capfdbinary: Captu
         assert all(phrase["PhrasePenalty0"] == [1] for phrase in phrases)
 
 
-def test_search_switches_change_the_search(text: Path, capfdbinary: Capture) -> None:
-    monotone = decoded(capfdbinary, "-i", text, "-dl", "0", "-t").splitlines()
-    for line in monotone:
-        starts = [int(start) for start in re.findall(rb"\|(\d+)-", line)]
-        assert starts == sorted(starts)
-    words = decoded(capfdbinary, "-i", text, "-max-phrase-length", "1", "-t")
-    assert all(start == end for start, end in re.findall(rb"\|(\d+)-(\d+)\|", words))
-    narrow = decoded(capfdbinary, "-i", text, "-s", "1", "-b", "0.9", "-cbp", "1")
-    assert narrow != decoded(capfdbinary, "-i", text, "-search-algorithm", "0")
+@pytest.fixture
+def jumping_text(tmp_path: Path) -> Path:
+    """Two sentences whose translations jump, and that a narrower search translates otherwise."""
+    lines = (MINI / "dev.en").read_bytes().splitlines(keepends=True)
+    path = tmp_path / "jumping"
+    path.write_bytes(lines[66] + lines[74])
+    return path
+
+
+def ranges(traced: bytes) -> list[list[tuple[int, int]]]:
+    """The source ranges of each line's phrases, of which there are some."""
+    found = [
+        [(int(start), int(end)) for start, end in re.findall(rb"\|(\d+)-(\d+)\|", line)] for line in traced.splitlines()
+    ]
+    assert all(found)
+    return found
+
+
+def test_the_distortion_limit_forbids_jumps(jumping_text: Path, capfdbinary: Capture) -> None:
+    plain = ranges(decoded(capfdbinary, "-i", jumping_text, "-t"))
+    assert len(plain) == 2
+    assert all(line != sorted(line) for line in plain)
+    monotone = ranges(decoded(capfdbinary, "-i", jumping_text, "-t", "-dl", "0"))
+    assert len(monotone) == 2
+    assert all(line == sorted(line) for line in monotone)
+
+
+def test_phrases_are_no_longer_than_asked_for(jumping_text: Path, capfdbinary: Capture) -> None:
+    plain = ranges(decoded(capfdbinary, "-i", jumping_text, "-t"))
+    assert any(start < end for line in plain for start, end in line)
+    words = ranges(decoded(capfdbinary, "-i", jumping_text, "-t", "-max-phrase-length", "1"))
+    assert len(words) == 2
+    assert all(start == end for line in words for start, end in line)
+
+
+@pytest.mark.parametrize("switches", [["-s", "1"], ["-b", "0.9"], ["-cbp", "1"]], ids=lambda switches: switches[0])
+def test_a_narrow_search_finds_other_translations(
+    switches: list[str], jumping_text: Path, capfdbinary: Capture
+) -> None:
+    plain = decoded(capfdbinary, "-i", jumping_text).splitlines()
+    narrow = decoded(capfdbinary, "-i", jumping_text, *switches).splitlines()
+    assert len(plain) == len(narrow) == 2
+    assert all(one != other for one, other in zip(plain, narrow, strict=True))
+
+
+def test_normal_search_heeds_no_pop_limit(jumping_text: Path, capfdbinary: Capture) -> None:
+    normal = decoded(capfdbinary, "-i", jumping_text, "-cbp", "1", "-search-algorithm", "0")
+    assert normal == decoded(capfdbinary, "-i", jumping_text)
+
+
+@pytest.mark.parametrize(
+    ("switches", "expected"),
+    [
+        ([], {"stack": 200, "beam_threshold": 1e-5, "pop_limit": 500, "distortion_limit": 6, "longest_phrase": 20}),
+        (["-s", "7"], {"stack": 7}),
+        (["-b", "0.25"], {"beam_threshold": 0.25}),
+        (["-cbp", "9"], {"pop_limit": 9}),
+        (["-dl", "-1"], {"distortion_limit": -1}),
+        (["-max-phrase-length", "3"], {"longest_phrase": 3}),
+        (["-search-algorithm", "0"], {"pop_limit": 0}),
+        (["-search-algorithm", "1", "-cbp", "9"], {"pop_limit": 9}),
+    ],
+)
+def test_each_switch_sets_its_part_of_the_search_alone(switches: list[str], expected: dict[str, Any]) -> None:
+    ini = MosesIni.read(Path(INI))
+    settings = settings_of(ini, parse_switches(switches))
+    assert settings == replace(read_settings(ini), search=replace(read_settings(ini).search, **expected))
 
 
 @pytest.mark.parametrize(("switches", "expected"), [([], b"zz A "), (["-du"], b"A "), (["-du", "false"], b"zz A ")])
