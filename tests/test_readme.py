@@ -5,31 +5,72 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from moses_integration.cli import make_parser as make_toolkit_parser
+from moses_integration.cli.decoder import parse_switches
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import _SECTIONS as SECTIONS
 from phrasescore.training.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*DOCS, *sorted((ROOT / "experiments").rglob("*.md"))]
 COMMANDS = (ROOT / "docs" / "commands.md").read_text()
+PROGRAMS = {"phrasescore": make_parser, "phrasescore-smt": make_toolkit_parser}
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+OF_OTHER_PROGRAMS = {"--editable", "--index-url", "--num-scores"}
+"""Of pip, and of Moses' converters of tables."""
 
 
-def options_of(words: list[str]) -> set[str]:
-    """The options of a command given as `phrasescore lm train ...`."""
-    parser = {"phrasescore": make_parser, "phrasescore-smt": make_toolkit_parser}[words[0]]()
-    for word in words[1:]:
-        choices = [one.choices for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
-        if not choices:
-            break
-        parser = choices[0][word]
-    return set(OPTION.findall(parser.format_help()))
+def options_of(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> set[str]:
+    """The options of a command given by its words, as `lm train ...`, and of all commands below it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            if words and words[0] in action.choices:
+                return options_of(action.choices[words[0]], words[1:])
+            assert not words or words[0].startswith("-"), f"there is no command {words[0]}"
+            return set().union(own_options(parser), *(options_of(one) for one in action.choices.values()))
+    return own_options(parser)
+
+
+def own_options(parser: argparse.ArgumentParser) -> set[str]:
+    """The options that the parser takes itself, whatever its texts mention."""
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+class Asked(Exception):
+    """Carries a parser out of the program that made it."""
+
+
+def parser_of(module: str) -> argparse.ArgumentParser:
+    """The parser of a program that is run as `python -m module`."""
+    spec = find_spec(module)
+    assert spec is not None, module
+    program = importlib.import_module(f"{module}.__main__" if spec.submodule_search_locations else module)
+    start: Callable[[], object] | None = getattr(program, "main", None) or getattr(program, "parse_arguments", None)
+    assert start is not None, f"{module} cannot be asked for its options"
+
+    def hand_over(parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        raise Asked(parser)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", hand_over)
+        with pytest.raises(Asked) as asked:
+            start()
+    parser: argparse.ArgumentParser = asked.value.args[0]
+    return parser
+
+
+def experiment_modules() -> list[str]:
+    """Everything below experiments/ that is a program."""
+    programs = (path for path in (ROOT / "experiments").rglob("*.py") if "__name__ ==" in path.read_text())
+    return sorted(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__") for path in programs)
 
 
 def examples(text: str) -> list[str]:
@@ -42,7 +83,8 @@ def examples(text: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_options_of_examples_exist(page: Path) -> None:
     for line in examples(page.read_text()):
-        assert set(OPTION.findall(line)) - options_of(line.split()) == set(), line
+        program, *words = line.split()
+        assert set(OPTION.findall(line)) - options_of(PROGRAMS[program](), words) == set(), line
 
 
 def experiments(text: str) -> list[str]:
@@ -52,19 +94,10 @@ def experiments(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_options_of_experiments_exist(
-    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_of_experiments_exist(page: Path) -> None:
     for line in experiments(page.read_text()):
-        name = line.split()[0]
-        spec = find_spec(name)
-        assert spec is not None, line
-        module = importlib.import_module(f"{name}.__main__" if spec.submodule_search_locations else name)
-        if hasattr(module, "parse_arguments"):
-            monkeypatch.setattr("sys.argv", [name, "--help"])
-            with pytest.raises(SystemExit):
-                module.parse_arguments()
-            assert set(OPTION.findall(line)) - set(OPTION.findall(capsys.readouterr().out)) == set(), line
+        module, *words = line.split()
+        assert set(OPTION.findall(line)) - options_of(parser_of(module), words) == set(), line
 
 
 def test_there_are_examples() -> None:
@@ -73,10 +106,42 @@ def test_there_are_examples() -> None:
     assert len(examples(COMMANDS)) > 15
 
 
-@pytest.mark.parametrize("command", ["train", "translate", "annotate", "score", "check", "inspect"])
+@pytest.fixture(scope="module")
+def every_option() -> set[str]:
+    """What any program here takes."""
+    parsers = [*(make() for make in PROGRAMS.values()), *map(parser_of, experiment_modules())]
+    return set().union(*map(options_of, parsers))
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
+def test_options_in_pages_exist(page: Path, every_option: set[str]) -> None:
+    named = set(OPTION.findall(page.read_text()))
+    assert len(named) > 5
+    assert named - every_option - OF_OTHER_PROGRAMS == set()
+
+
+def section(name: str) -> str:
+    """The text of a section of docs/commands.md."""
+    return COMMANDS.split(f"\n## {name}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "annotate", "score", "check", "inspect", "lm"])
 def test_options_in_the_text_exist(command: str) -> None:
-    section = COMMANDS.split(f"\n## {command}\n")[1].split("\n## ")[0]
-    assert set(OPTION.findall(section)) - options_of(["phrasescore", command]) == set()
+    assert set(OPTION.findall(section(command))) - options_of(make_parser(), [command]) == set()
+
+
+def test_options_in_the_text_of_the_toolkit_exist() -> None:
+    named = set(OPTION.findall(section("phrasescore-smt")))
+    assert len(named) > 20
+    assert named - options_of(make_toolkit_parser()) == set()
+
+
+def test_switches_in_the_text_of_the_decoder_exist() -> None:
+    """They begin with one dash, as Moses' do."""
+    named = re.findall(r"[` ](--?[a-zA-Z][\w-]*)", " ".join(re.findall(r"`[^`]*`", section("phrasescore-decoder"))))
+    assert {"-f", "-h", "-n-best-list"} < set(named)
+    for switch in named:
+        parse_switches([switch])
 
 
 def test_every_preset_is_described() -> None:
@@ -95,5 +160,5 @@ def test_every_option_of_translate_is_in_its_synopsis() -> None:
     synopsis = next(line for line in examples(COMMANDS) if line.startswith("phrasescore translate"))
     left_out = {"--help", "--no-forbid-unknown", "--no-replace-unknown", "--no-sample"}
     named = {"--model": "-m", "--output": "-o", "--quiet": "-q"}
-    options = options_of(["phrasescore", "translate"]) - left_out
+    options = {option for option in options_of(make_parser(), ["translate"]) if option.startswith("--")} - left_out
     assert {option for option in options if named.get(option, option) not in synopsis} == set()
