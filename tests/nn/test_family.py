@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -129,23 +130,30 @@ def apart() -> tuple[PairBatch, list[int]]:
     return PairBatch.apart(Phrases.from_lists(sources), Phrases.from_lists(targets)), order
 
 
+@pytest.fixture(params=[(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["double", "single"])
+def bound(request: pytest.FixtureRequest) -> Iterator[float]:
+    """Compute in one precision; the error that it may make."""
+    dtype, error = request.param
+    torch.set_default_dtype(dtype)
+    yield error
+    torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.usefixtures("double_precision")
-def test_every_preset_equals_the_equations(preset: str) -> None:
+def test_every_preset_equals_the_equations(preset: str, bound: float) -> None:
     """In small, for the equations are computed slowly."""
     config = replace(ModelConfig(**PRESETS[preset]["model"]), hidden=6, embedding=5, maxout=4)
     network = random_network(config).eval()
-    assert np.abs(scores(network, shared()) - expected_scores(network)).max() < 1e-9
+    assert np.abs(scores(network, shared()) - expected_scores(network)).max() < bound
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.usefixtures("double_precision")
-def test_scores_equal_the_equations(name: str) -> None:
+def test_scores_equal_the_equations(name: str, bound: float) -> None:
     network = random_network(config_of(name))
     expected = expected_scores(network)
-    assert np.abs(scores(network, shared()) - expected).max() < 1e-9
+    assert np.abs(scores(network, shared()) - expected).max() < bound
     batch, order = apart()
-    assert np.abs(scores(network, batch) - expected[order]).max() < 1e-9
+    assert np.abs(scores(network, batch) - expected[order]).max() < bound
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -225,8 +233,7 @@ def test_gradients_by_finite_differences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tutorial", "Luong with input feeding", "simplest, rnn"])
-@pytest.mark.usefixtures("double_precision")
-def test_free_running_goes_on_from_its_own_words(name: str) -> None:
+def test_free_running_goes_on_from_its_own_words(name: str, bound: float) -> None:
     network = random_network(config_of(name))
     weights = weights_of(network)
     batch, order = apart()
@@ -239,7 +246,7 @@ def test_free_running_goes_on_from_its_own_words(name: str) -> None:
             log_p = family_reference.next_log_probs(weights, network.config, SOURCES[pair], own, END)[0][-1]
             expected.append(log_p[word])
             own.append(int(np.argmax(log_p)))
-    assert np.abs(found_I - expected).max() < 1e-9
+    assert np.abs(found_I - expected).max() < bound
 
 
 def test_the_share_of_teacher_forcing_is_drawn_step_by_step() -> None:
