@@ -13,9 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from phrasescore.analysis.candidates import look_up
+from phrasescore.analysis.vectors import nearest, phrase_vectors
 from phrasescore.cli import main
+from phrasescore.device import choose_device
 from phrasescore.model_folder import load_model, save_description, save_weights
 from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.scoring.engine import Scorer
+from phrasescore.table.reader import TableReader
 from tests.cli.test_cli import ENVIRONMENT, MODEL
 from tests.conftest import MINI
 
@@ -54,6 +59,36 @@ def test_everything_about_a_phrase(inspect: Callable[..., str], tmp_path: Path) 
     assert [line.split()[0] for line in gates] == ["the", "black", "house", "<eos>"]
     # 32 units: each is a block of its own.
     assert {len(line.split()[1]) for line in gates} == {32}
+
+
+def part(text: str, title: str) -> list[str]:
+    """The lines below a title."""
+    return text.split(f"\n\n{title}")[1].split("\n\n")[0].splitlines()[1:]
+
+
+def test_the_nearest_phrases_of_the_table(inspect: Callable[..., str]) -> None:
+    scorer = Scorer(load_model(Path(MODEL)), choose_device("cpu", "fp32"))
+    _, others = look_up(TableReader(Path(TABLE)), "target-given-source", PHRASE.encode(), 30)
+    query, *_ = phrase_vectors(scorer, [PHRASE.encode()])
+    expected = nearest(query, phrase_vectors(scorer, others), 4)
+    text = inspect(PHRASE, "--table", TABLE, "-q", "--among", "30", "--neighbours", "4")
+    lines = [line.split(maxsplit=1) for line in part(text, "Nearest of 30 phrases")]
+    assert [phrase for _, phrase in lines] == [others[index].decode() for index, _ in expected]
+    assert [float(cosine) for cosine, _ in lines] == pytest.approx([cosine for _, cosine in expected], abs=6e-4)
+    assert len(lines) == 4
+
+
+def test_there_are_no_more_neighbours_than_phrases(inspect: Callable[..., str]) -> None:
+    assert len(part(inspect(PHRASE, "--table", TABLE, "-q", "--among", "5"), "Nearest of 5 phrases")) == 5
+
+
+def test_as_many_targets_are_drawn_as_asked_for(inspect: Callable[..., str]) -> None:
+    text = inspect(PHRASE, "--table", TABLE, "-q", "--samples", "7", "--targets", "100")
+    times = [int(line.split()[0]) for line in part(text, "Of 7 targets drawn")[1:]]
+    assert sum(times) == 7
+    assert times == sorted(times, reverse=True)
+    text = inspect(PHRASE, "--table", TABLE, "-q", "--targets", "1")
+    assert len(part(text, "Of 50 targets drawn")[1:]) == 1
 
 
 def test_scores_of_targets(inspect: Callable[..., str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
