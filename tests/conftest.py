@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -61,6 +62,22 @@ def multi30k_table() -> Path:
     if not path.exists():
         pytest.skip("needs the Multi30k phrase table beside the repository")
     return path
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The figures that are written from now on."""
+    from matplotlib.figure import Figure
+
+    written: list[Any] = []
+    save = Figure.savefig
+
+    def save_and_keep(figure: Any, *arguments: Any, **options: Any) -> None:
+        written.append(figure)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", save_and_keep)
+    return written
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from phrasescore.errors import UserError
 from phrasescore.scoring.engine import Scorer
 from phrasescore.vocabulary import END
 from tests.analysis.conftest import Weights
+from tests.pictures import labels
 from tests.reference import embed, sigma, unit_step
 
 
@@ -73,6 +75,21 @@ def test_the_picture_in_a_file(scorer: Scorer, tmp_path: Path, suffix: str, head
     path = tmp_path / f"gates.{suffix}"
     draw(gates_of(scorer, b"the black house"), path)
     assert path.read_bytes().startswith(head)
+
+
+def test_the_picture_has_the_gates_of_each_word(scorer: Scorer, tmp_path: Path, figures: list[Any]) -> None:
+    gates = gates_of(scorer, b"the black house")
+    draw(gates, tmp_path / "gates.svg")
+    units, words = "units, sorted by their mean over the phrase", ["the", "black", "house", "<eos>"]
+    assert labels(tmp_path / "gates.svg") == [
+        *(units, *words, "update gate z: near 1 the unit keeps what it has"),
+        *(units, *words, "reset gate r: near 0 the unit forgets what it had"),
+    ]
+    [figure] = figures
+    update, reset, _ = figure.axes
+    for axis, gate_Tn in ((update, gates.update_Tn), (reset, gates.reset_Tn)):
+        assert (axis.images[0].get_array() == sorted_units(gate_Tn)).all()
+        assert axis.images[0].get_clim() == (0, 1)
 
 
 def test_an_unknown_kind_of_picture(scorer: Scorer, tmp_path: Path) -> None:

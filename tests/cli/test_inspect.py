@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 from tests.cli.test_cli import ENVIRONMENT, MODEL
 from tests.conftest import MINI
+from tests.pictures import labels
 
 TABLE = str(MINI / "phrase-table.gz")
 PHRASE = "the black house"
@@ -59,6 +61,17 @@ def test_everything_about_a_phrase(inspect: Callable[..., str], tmp_path: Path) 
     assert [line.split()[0] for line in gates] == ["the", "black", "house", "<eos>"]
     # 32 units: each is a block of its own.
     assert {len(line.split()[1]) for line in gates} == {32}
+
+
+def test_the_picture_of_the_gates(inspect: Callable[..., str], tmp_path: Path, figures: list[Any]) -> None:
+    text = inspect(PHRASE, "-q", "--gates", tmp_path / "gates.svg")
+    found = labels(tmp_path / "gates.svg")
+    assert [label for label in found if " " not in label] == ["the", "black", "house", "<eos>"] * 2
+    # The means that the terminal shows are those of the picture.
+    for axis, title in zip(figures[0].axes[:2], ("Update gate", "Reset gate"), strict=True):
+        means = [float(line.split()[-1]) for line in part(text, title)]
+        assert axis.images[0].get_array().mean(axis=1).tolist() == pytest.approx(means, abs=6e-3)
+        assert axis.get_title().startswith(title.lower())
 
 
 def part(text: str, title: str) -> list[str]:

@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from phrasescore.cli import main
 from tests.conftest import DATA
 from tests.copying import OPTIONS
+from tests.pictures import labels
 
 PHRASES = DATA / "stored-model"
 SENTENCES = ["a b c", "", "h g f e d", "a", "  b  b ", "c a Zoe b"]
@@ -143,6 +145,18 @@ def test_the_picture(translate: Run, copier: Path, suffix: str) -> None:
     picture = translate.folder / f"alignment{suffix}"
     translate("-m", copier, "--attention", picture)
     assert picture.read_bytes().startswith(b"\x89PNG" if suffix == ".png" else b"<?xml")
+
+
+def test_the_picture_shows_where_attention_looked(translate: Run, copier: Path, figures: list[Any]) -> None:
+    """In the first four sentences that have words."""
+    picture = translate.folder / "alignment.svg"
+    drawn = [one for one in records(translate("-m", copier, "--json", "--attention", picture)) if one["source"]][:4]
+    assert [one["source"].split() for one in drawn] == [["a", "b", "c"], [*"hgfed"], ["a"], ["b", "b"]]
+    texts = [text for one in drawn for text in (one["source"], one["translations"][0]["text"])]
+    assert labels(picture) == [label for text in texts for label in (*text.split(), "⏎")]
+    for axis, one in zip(figures[0].axes, drawn, strict=True):
+        shown = axis.images[0].get_array()
+        assert np.abs(shown - np.array(one["translations"][0]["attention"])).max() < 1e-4
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,24 @@
+"""Attention as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phrasescore.search.picture import Alignment, draw_alignments
+from tests.pictures import labels
+
+
+def test_alignments_stand_below_each_other_with_their_words(tmp_path: Path, figures: list[Any]) -> None:
+    first = np.array([[0.1, 0.7, 0.2], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [0.3, 0.3, 0.4]], np.float32)
+    second = np.array([[0.75, 0.25]], np.float32)
+    alignments = [Alignment([b"$x^$", b"a"], [b"x", b"y", b"z"], first), Alignment([b"b"], [], second)]
+    # As a formula the first word would be a faulty one.
+    draw_alignments(alignments, tmp_path / "a.svg")
+    assert labels(tmp_path / "a.svg") == ["$x^$", "a", "⏎", "x", "y", "z", "⏎", "b", "⏎", "⏎"]
+    [figure] = figures
+    for axis, expected in zip(figure.axes, (first, second), strict=True):
+        assert (axis.images[0].get_array() == expected).all()
+        assert axis.images[0].get_clim() == (0, 1)
