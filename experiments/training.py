@@ -22,7 +22,7 @@ def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
 
     Args:
         folder: the model folder.
-        command: the words before and behind `-o FOLDER`, beginning with `train` or `lm train`.
+        command: the words before `-o FOLDER`, beginning with `train` or `lm train`.
         depends_on: all that the network depends on, as JSON can hold it.
 
     Returns:

@@ -14,7 +14,8 @@ from phrasescore.errors import UserError
 METHODS = ("ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal")
 ORDERS = range(2, 7)
 PHRASE_LENGTHS = range(1, 8)
-_ALIGNER = "eflomal"
+_ALIGNER, _SEED = "eflomal", 1
+_LONGEST, _RATIO = 80, 9.0
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,8 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "translations with a capital (default: true; keep if tokenised)",
     )
     text.add_argument("--escaped", action="store_true", help="the text has Moses' escapes already, as &apos;")
-    text.add_argument("--longest-sentence", type=positive, metavar="N", help="drop longer ones (default: 80)")
-    text.add_argument("--ratio", type=float, metavar="X", help="drop pairs of more unequal length (default: 9)")
+    text.add_argument("--longest-sentence", type=positive, metavar="N", help=f"drop longer ones (default: {_LONGEST})")
+    text.add_argument(
+        "--ratio", type=float, metavar="X", help=f"drop pairs of more unequal length (default: {_RATIO:g})"
+    )
     models = parser.add_argument_group("models")
     models.add_argument(
         "--alignment",
@@ -53,7 +56,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a ready word alignment of all lines, 0-0 1-2 ..., whose words are those between blanks",
     )
     models.add_argument("--aligner", choices=METHODS, help=f"how to align words (default: {_ALIGNER})")
-    models.add_argument("--seed", type=natural, metavar="N", help=f"of {_ALIGNER}; the others need none (default: 1)")
+    models.add_argument(
+        "--seed", type=natural, metavar="N", help=f"of {_ALIGNER}; the others need none (default: {_SEED})"
+    )
     models.add_argument(
         "--order",
         type=int,
@@ -108,10 +113,12 @@ def run(args: argparse.Namespace) -> int:
     settings = BuildSettings(
         TextSettings(*languages, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
         alignment_method=args.aligner or _ALIGNER,
-        seed=1 if args.seed is None else args.seed,
+        seed=_SEED if args.seed is None else args.seed,
         order=args.order,
         longest_phrase=args.longest_phrase,
-        cleaning=CleaningRules(longest=args.longest_sentence or 80, ratio=9.0 if args.ratio is None else args.ratio),
+        cleaning=CleaningRules(
+            longest=args.longest_sentence or _LONGEST, ratio=_RATIO if args.ratio is None else args.ratio
+        ),
     )
     with interrupt_on_sigterm():
         ini = build_system(
