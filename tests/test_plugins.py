@@ -13,7 +13,7 @@ import torch
 
 from phrasescore.cli import main
 from phrasescore.plugins import load_plugins, plugins_blamed
-from tests.cli.test_cli import ENVIRONMENT
+from tests.cli.running import ENVIRONMENT
 from tests.conftest import MINI
 
 DOCUMENT = (Path(__file__).parents[1] / "docs/plugins.md").read_text()

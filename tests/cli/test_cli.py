@@ -6,7 +6,6 @@ import ast
 import gzip
 import hashlib
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -20,16 +19,10 @@ from safetensors.numpy import load_file, save_file
 
 import phrasescore
 from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
+from tests.cli.running import ENVIRONMENT, MODEL, run
 from tests.conftest import DATA, MINI
 
-MODEL = str(DATA / "stored-model")
 TINY_OPTIONS = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --evaluate-every 20 --device cpu"
-ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"} | {"OMP_NUM_THREADS": "1"}
-
-
-def run(*arguments: str | Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-W", "error", "-m", "phrasescore", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, env=ENVIRONMENT, timeout=100, check=False)
 
 
 def error_of(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:

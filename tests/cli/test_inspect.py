@@ -22,7 +22,7 @@ from phrasescore.model_folder import load_model, save_description, save_weights
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
-from tests.cli.test_cli import ENVIRONMENT, MODEL
+from tests.cli.running import ENVIRONMENT, MODEL
 from tests.conftest import MINI
 from tests.pictures import labels
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from phrasescore.cli import main
-from tests.cli.test_cli import run
+from tests.cli.running import run
 from tests.conftest import DATA, MINI
 
 ARPA = str(MINI / "lm.fr.arpa")

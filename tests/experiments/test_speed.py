@@ -10,33 +10,13 @@ import torch
 
 from experiments.speed import __main__ as speed
 from experiments.speed import decoder, language_model
-from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
-from phrasescore.lm.config import NeuralLmConfig
-from phrasescore.lm.model_folder import save_description
-from phrasescore.model_folder import save_weights
-from phrasescore.nn.neural_lm import NeuralLanguageModel
-from phrasescore.vocabulary import Vocabulary, count_words
 from tests.conftest import MINI
-
-
-def system(folder: Path, *, self_normalise: float = 0.0) -> Path:
-    """Return an ini of the mini system with a network of random weights and an empty cache in a file."""
-    vocabulary = Vocabulary.most_frequent(count_words(MINI / "train.fr"), 40)
-    config = NeuralLmConfig(order=3, embedding=3, first_hidden=4, second_hidden=4, self_normalise=self_normalise)
-    network = NeuralLanguageModel(config, len(vocabulary))
-    (folder / "cslm").mkdir()
-    save_description(folder / "cslm", config, vocabulary, {})
-    save_weights(folder / "cslm", network)
-    ini = MosesIni.read(MINI / "moses.tuned.ini").with_absolute_paths()
-    arguments = {"path": folder / "cslm", "backoff": MINI / "lm.fr.arpa", "cache": folder / "cache"}
-    ini.add_feature("CSLM", "CSLM0", arguments, [0.1])
-    ini.write(folder / "moses.ini")
-    return folder / "moses.ini"
+from tests.moses_integration.mini_system import mini_system
 
 
 def test_the_decoder_with_and_without_the_network(tmp_path: Path) -> None:
-    found = decoder.measure(system(tmp_path, self_normalise=0.1), MINI / "test.en", 5)
+    found = decoder.measure(mini_system(tmp_path, self_normalise=0.1), MINI / "test.en", 5)
     assert found["sentences"] == 5
     assert found["without"]["cold"]["seconds"] > 0
     assert found["without"]["cold"]["queries"] == 0
@@ -51,7 +31,7 @@ def test_the_decoder_with_and_without_the_network(tmp_path: Path) -> None:
 def test_a_network_that_is_not_self_normalised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ini = system(tmp_path)
+    ini = mini_system(tmp_path)
     command = ["speed", "--parts", "--ini", ini, "--source", MINI / "test.en", "--sentences", "2", "--device", "cpu"]
     monkeypatch.setattr("sys.argv", [str(word) for word in [*command, "--output", tmp_path / "report"]])
     assert speed.run(speed.parse_arguments()) == 0

@@ -14,20 +14,7 @@ import pytest
 
 from moses_integration.installed_moses import Installation, StepFailure, find_installation, run_step
 from phrasescore.errors import UserError
-
-
-def program(path: Path, body: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
-    return path
-
-
-def fake_moses(home: Path) -> Path:
-    program(home / "bin/moses", "exit 0")
-    (home / "scripts").mkdir()
-    return home
-
+from tests.moses_integration.fake_moses import fake_moses, program
 
 # Steps
 

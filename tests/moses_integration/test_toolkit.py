@@ -16,7 +16,7 @@ from moses_integration.toolkit import Binary, NbestRequest, choose_toolkit
 from moses_integration.tuning.tune import TuningSettings
 from phrasescore.errors import UserError
 from tests.conftest import MINI
-from tests.moses_integration.test_installed_moses import fake_moses, program
+from tests.moses_integration.fake_moses import fake_moses, program
 
 SMALL = TuningSettings(nbest=20, iterations=2, restarts=1)
 

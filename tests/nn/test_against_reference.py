@@ -17,26 +17,14 @@ from phrasescore.phrases import Phrases
 from phrasescore.training.presets import PRESETS
 from phrasescore.vocabulary import END
 from tests.conftest import TINY
+from tests.nn.networks import SOURCES, TARGETS, random_network, scores, shared, weights_of
 from tests.reference import next_word_log_probs, pair_log_probs, parameter_count
 
-WORDS = 9
 RESETS = {"gru-paper": "before", "gru-appendix": "after"}
-SOURCES = [[2, 3, 4], [2, 3], [5], [6, 6, 6, 6, 2], [0]]
-TARGETS = [[7, 3], [7], [], [2, 2, 2, 2, 2, 2], [0, 8]]
-
-
-def random_network(config: ModelConfig) -> EncoderDecoder:
-    """A network whose weights, biases included, are all away from zero."""
-    torch.manual_seed(3)
-    network = EncoderDecoder(config, WORDS, WORDS)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.4)
-    return network
 
 
 def reference_scores(network: EncoderDecoder) -> NDArray[np.float64]:
-    weights = {name: tensor.double().numpy() for name, tensor in network.state_dict().items()}
+    weights = weights_of(network)
     config = network.config
     return np.array(
         [
@@ -53,15 +41,6 @@ def reference_scores(network: EncoderDecoder) -> NDArray[np.float64]:
             for source, target in zip(SOURCES, TARGETS, strict=True)
         ]
     )
-
-
-def shared(sources: list[list[int]] = SOURCES, targets: list[list[int]] = TARGETS) -> PairBatch:
-    return PairBatch.sharing(Phrases.from_lists(sources), np.arange(len(sources)), Phrases.from_lists(targets))
-
-
-def scores(network: EncoderDecoder, batch: PairBatch) -> NDArray[np.float64]:
-    with torch.inference_mode():
-        return network.pair_scores(batch).double().numpy()
 
 
 VARIANTS: tuple[tuple[bool, Biases, int], ...] = ((True, "authors", 3), (False, "none", 3), (True, "all", 0))
@@ -142,7 +121,7 @@ def test_probabilities_of_all_strings_sum_to_one() -> None:
         Phrases.from_lists([source]), np.zeros(len(targets), np.int64), Phrases.from_lists(targets)
     )
     finished = np.exp(scores(network, batch)).sum()
-    weights = {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    weights = weights_of(network)
     unfinished = 0.0
     for target, score in zip(targets, scores(network, batch), strict=True):
         if len(target) == longest:

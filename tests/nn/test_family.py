@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -21,96 +20,9 @@ from phrasescore.phrases import Phrases
 from phrasescore.training.presets import PRESETS
 from phrasescore.vocabulary import END
 from tests import family_reference
-from tests.conftest import TINY
 from tests.nn.attention import attention_weights
-from tests.nn.test_against_reference import SOURCES, TARGETS, random_network, scores, shared
-from tests.reference import Weights
-
-BASE = replace(TINY, hidden=6, embedding=5, maxout=4, output_rank=0)
-UNITS = ("rnn", "gru-paper", "gru-appendix", "gru", "lstm")
-SIMPLEST: dict[str, Any] = {"bridge": "last", "feed_context": False, "readout": "state", "summary": False}
-NOTE_000: dict[str, Any] = {
-    "encoder_unit": "gru",
-    "decoder_unit": "gru",
-    "summary": False,
-    "bridge": "last",
-    "readout": "word-state-context",
-}
-BAHDANAU: dict[str, Any] = {
-    "directions": "both",
-    "bridge": "first-backward",
-    "attention": "concat",
-    "attention_order": "before",
-}
-LUONG: dict[str, Any] = {
-    "encoder_unit": "lstm",
-    "decoder_unit": "lstm",
-    "bridge": "last",
-    "feed_context": False,
-    "attention": "general",
-    "readout": "attentional",
-}
-VARIANTS: dict[str, dict[str, Any]] = {
-    **{f"unit {unit}": {"encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
-    **{f"{unit} without biases": {"encoder_unit": unit, "decoder_unit": unit, "biases": "none"} for unit in UNITS},
-    **{f"{unit}, the authors' biases": {"decoder_unit": unit, "biases": "authors"} for unit in UNITS},
-    **{f"simplest, {unit}": {**SIMPLEST, "encoder_unit": unit, "decoder_unit": unit} for unit in UNITS},
-    **{f"simplest without words, {unit}": {**SIMPLEST, "decoder_unit": unit, "encoder_unit": unit, "feed_word": False}
-       for unit in UNITS},
-    "the lecture's, shared": {**SIMPLEST, "encoder_unit": "rnn", "decoder_unit": "rnn", "feed_word": False,
-                              "share_units": True},
-    "shared units and words": {**SIMPLEST, "encoder_unit": "gru", "decoder_unit": "gru", "encoder_layers": 2,
-                               "decoder_layers": 2, "share_units": True, "share_embeddings": True},
-    "maxout without context": {"feed_context": False},
-    "maxout without words": {"feed_word": False},
-    "maxout of the state alone": {"feed_context": False, "feed_word": False},
-    "stacked": {"encoder_layers": 3, "decoder_layers": 2, "decoder_unit": "lstm"},
-    "reversed": {"reverse_source": True, "encoder_layers": 2},
-    "tutorial": NOTE_000,
-    "tutorial, rank 3": {**NOTE_000, "output_rank": 3},
-    **{
-        f"{bridge}, {directions}, {unit}": {
-            "directions": directions,
-            "bridge": bridge,
-            "encoder_unit": unit,
-            "decoder_unit": unit,
-            "encoder_layers": 3,
-            "decoder_layers": 2,
-        }
-        for bridge, directions, unit in itertools.product(
-            ("context", "last", "both", "both-tanh", "first-backward"), ("both", "halves"), ("gru", "lstm")
-        )
-    },
-    **{
-        f"{attention} {order}": {"attention": attention, "attention_order": order}
-        for attention, order in itertools.product(("dot", "general", "scaled", "concat"), ("before", "after"))
-    },
-    "Bahdanau": BAHDANAU,
-    "Bahdanau, lstm": {**BAHDANAU, "encoder_unit": "lstm", "decoder_unit": "lstm", "decoder_layers": 2},
-    "Bahdanau reversed": {**BAHDANAU, "reverse_source": True},
-    "Luong": LUONG,
-    "Luong with input feeding": {**LUONG, "input_feeding": True, "encoder_layers": 2, "decoder_layers": 2},
-    "input feeding, halves": {**LUONG, "input_feeding": True, "directions": "halves", "encoder_layers": 2,
-                              "decoder_layers": 2},
-    "input feeding, rank 3, context too": {**LUONG, "input_feeding": True, "feed_context": True, "output_rank": 3},
-    "input feeding before": {**LUONG, "input_feeding": True, "attention_order": "before"},
-    "notes' dot": {"encoder_unit": "gru", "decoder_unit": "gru", "encoder_layers": 2, "directions": "both",
-                   "bridge": "both-tanh", "annotations": "bridged", "attention": "dot", "feed_context": False,
-                   "readout": "state-context"},
-    "notes' concat": {"encoder_unit": "gru", "decoder_unit": "gru", "directions": "both", "bridge": "both-tanh",
-                      "annotations": "bridged", "attention": "concat", "attention_order": "before",
-                      "readout": "state"},
-    "bridged lstm": {"encoder_unit": "lstm", "decoder_unit": "lstm", "directions": "both", "bridge": "both",
-                     "annotations": "bridged", "attention": "dot"},
-}  # fmt: skip
-
-
-def config_of(name: str) -> ModelConfig:
-    return replace(BASE, **VARIANTS[name])
-
-
-def weights_of(network: EncoderDecoder) -> Weights:
-    return {name: tensor.double().numpy() for name, tensor in network.state_dict().items()}
+from tests.nn.family import BASE, VARIANTS, config_of
+from tests.nn.networks import SOURCES, TARGETS, random_network, scores, shared, weights_of
 
 
 def expected_scores(network: EncoderDecoder) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END
 from tests.conftest import TINY
 from tests.nn.attention import attention_weights
-from tests.nn.test_against_reference import SOURCES, random_network, scores, shared
+from tests.nn.networks import SOURCES, random_network, scores, shared
 
 TORCH_CELLS = {"rnn": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
 TORCH_STACKS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}

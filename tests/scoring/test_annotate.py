@@ -22,7 +22,7 @@ from phrasescore.scoring.engine import Scorer
 from phrasescore.table.check import check_table
 from phrasescore.table.reader import TableReader
 from tests.conftest import DATA
-from tests.nn.test_family import config_of
+from tests.nn.family import config_of
 
 SCORER = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
 PLAIN = Columns()

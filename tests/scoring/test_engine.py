@@ -19,7 +19,8 @@ from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
 from tests.conftest import DATA, MINI, TINY
 from tests.family_reference import pair_log_prob
-from tests.nn.test_family import config_of, weights_of
+from tests.nn.family import config_of
+from tests.nn.networks import weights_of
 from tests.reference import pair_log_probs
 
 FAMILY = (

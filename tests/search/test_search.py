@@ -20,8 +20,8 @@ from phrasescore.search.hypothesis import Hypothesis
 from phrasescore.search.sampling import draw_translations
 from phrasescore.vocabulary import END, UNKNOWN
 from tests import family_reference
-from tests.nn.test_against_reference import SOURCES, WORDS, random_network
-from tests.nn.test_family import config_of, weights_of
+from tests.nn.family import config_of
+from tests.nn.networks import SOURCES, WORDS, random_network, weights_of
 from tests.search.exhaustive import all_translations
 
 CPU = choose_device("cpu", "fp32")

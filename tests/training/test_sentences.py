@@ -33,7 +33,7 @@ from phrasescore.training.run import Settings, prepare_sentences
 from phrasescore.training.sentences import SentenceTask
 from tests.conftest import TINY
 from tests.copying import write_sentences
-from tests.nn.test_family import config_of
+from tests.nn.family import config_of
 
 CPU = choose_device("cpu", "fp32")
 ATTENTION = replace(config_of("Luong with input feeding"), dropout=0.3)

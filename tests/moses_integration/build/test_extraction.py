@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations_with_replacement, product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -14,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_integration.build import extraction
-from moses_integration.build.aligned_corpus import AlignedCorpus, read_aligned_corpus
+from moses_integration.build.aligned_corpus import AlignedCorpus
 from moses_integration.build.extraction import DISCONTINUOUS, MONOTONE, SWAP, Instances, extract_phrase_pairs
 from moses_integration.build.pair_alignment import print_alignment
+from tests.moses_integration.build.corpora import corpus_of
 
 Points = frozenset[tuple[int, int]]
 
@@ -37,15 +36,6 @@ class Pair(NamedTuple):
     alignment: bytes
     previous: int
     following: int
-
-
-def corpus_of(sentences: Iterable[tuple[bytes, bytes, bytes]]) -> AlignedCorpus:
-    """A corpus from lines of the two texts and of their alignment."""
-    with TemporaryDirectory() as folder:
-        paths = [Path(folder) / name for name in ("source", "target", "alignment")]
-        for path, lines in zip(paths, zip(*sentences, strict=True), strict=True):
-            path.write_bytes(b"".join(line + b"\n" for line in lines))
-        return read_aligned_corpus(*paths)
 
 
 def to_corpus(sentences: list[Sentence]) -> AlignedCorpus:

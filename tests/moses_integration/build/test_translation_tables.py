@@ -18,7 +18,7 @@ from moses_integration.build.translation_tables import TableCounts, build_tables
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 from tests.conftest import MINI, SHARED
-from tests.moses_integration.build.test_extraction import corpus_of
+from tests.moses_integration.build.corpora import corpus_of
 
 
 def test_the_mini_tables_are_those_of_moses(tmp_path: Path) -> None:

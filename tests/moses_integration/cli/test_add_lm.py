@@ -9,11 +9,11 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from tests.conftest import MINI
-from tests.experiments.test_speed import system
+from tests.moses_integration.mini_system import mini_system
 
 
 def test_the_cache_has_the_size_asked_for_and_keeps_it(tmp_path: Path) -> None:
-    system(tmp_path)
+    mini_system(tmp_path)
     output, cache = tmp_path / "added.ini", tmp_path / "scores"
     command = ["add-lm", str(MINI / "moses.ini"), "--model", str(tmp_path / "cslm"), "-o", str(output)]
     for size in ("3", "1"):
@@ -24,7 +24,7 @@ def test_the_cache_has_the_size_asked_for_and_keeps_it(tmp_path: Path) -> None:
 
 
 def test_what_fails_makes_no_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    system(tmp_path)
+    mini_system(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     command = ["add-lm", str(MINI / "moses.ini"), "-o", str(tmp_path / "added.ini")]
     model, cache = str(tmp_path / "cslm"), str(tmp_path / "scores")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,63 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moses_integration.decoder import graph
-from moses_integration.decoder.graph import SearchGraph
-from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words
-from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.search import _numbers
-from moses_integration.decoder.settings import read_settings
 from tests.moses_integration.decoder import reference
+from tests.moses_integration.decoder.searching import (
+    NARROW,
+    TOLERANCE,
+    UNLIMITED,
+    WEIGHTS,
+    check_values,
+    decode,
+    key,
+    scored,
+)
 from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem, random_system
-
-UNLIMITED = {"stack": "0", "beam-threshold": "0", "search-algorithm": "0"}
-NARROW = {"stack": "3", "beam-threshold": "0.1", "search-algorithm": "1", "cube-pruning-pop-limit": "5"}
-WEIGHTS = {"U": [1.0], "W": [-1.0], "P": [0.2], "T": [0.5], "D": [0.3]}
-TOLERANCE = 1e-4
-"""KenLM's numbers are 32-bit floats."""
-
-
-@dataclass(frozen=True)
-class Graph:
-    """The task of handing over the search graph."""
-
-    needs_arcs: bool = True
-
-    def __call__(
-        self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph
-    ) -> tuple[LogLinearModel, SearchGraph]:
-        return model, graph
-
-
-def decode(system: SmallSystem, sentence: Words) -> tuple[LogLinearModel, SearchGraph]:
-    with tempfile.TemporaryDirectory() as folder:
-        ini = system.write(Path(folder))
-        return Decoder(ini, read_settings(ini), [sentence]).run(Graph(), 0)
-
-
-def key(derivation: graph.Derivation) -> reference.Derivation:
-    return tuple(
-        reference.Phrase(step.start, step.end, step.target.words, step.target.scores) for step in derivation.steps
-    )
-
-
-def check_values(
-    system: SmallSystem, sentence: Words, model: LogLinearModel, derivations: list[graph.Derivation]
-) -> None:
-    for derivation in derivations:
-        expected = reference.values(system, sentence, key(derivation))
-        for label, numbers in expected.items():
-            found = derivation.values_F[model.columns[label]]
-            assert found == pytest.approx(numbers, abs=TOLERANCE), label
-        assert derivation.score == pytest.approx(reference.total(system, expected), abs=TOLERANCE)
-
-
-def scored(system: SmallSystem, sentence: Words) -> list[tuple[float, reference.Derivation]]:
-    """Return every derivation behind its score, best first."""
-    every = reference.all_derivations(system, sentence)
-    found = [(reference.total(system, reference.values(system, sentence, one)), one) for one in every]
-    return sorted(found, key=lambda pair: -pair[0])
 
 
 @settings(max_examples=60, deadline=None)

@@ -19,8 +19,7 @@ from moses_integration.decoder.phrases import Words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from phrasescore.errors import UserError
-from tests.moses_integration.decoder.small_system import Line, SmallSystem, random_system
-from tests.moses_integration.decoder.test_against_reference import (
+from tests.moses_integration.decoder.searching import (
     NARROW,
     TOLERANCE,
     UNLIMITED,
@@ -30,6 +29,7 @@ from tests.moses_integration.decoder.test_against_reference import (
     key,
     scored,
 )
+from tests.moses_integration.decoder.small_system import Line, SmallSystem, random_system
 
 
 def with_neural_model(system: SmallSystem, folder: Path, backoff: Path) -> SmallSystem:
