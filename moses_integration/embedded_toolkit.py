@@ -16,7 +16,7 @@ from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import ignored_sections, read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.toolkit import NbestRequest, Say
+from moses_integration.toolkit import NbestRequest, Progress, Say
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings, check_dev_set
 from phrasescore.files import open_output, read_lines
@@ -90,7 +90,15 @@ class EmbeddedToolkit:
 
                 yield tuner.tune(seed, report)
 
-    def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
+    def decode(
+        self,
+        ini: MosesIni,
+        source: Path,
+        output: Path | str,
+        nbest: NbestRequest | None,
+        folder: Path,
+        progress: Progress | None = None,
+    ) -> None:
         """Translate prepared sentences."""
         lines = list(read_lines(source))
         require_words(lines, source)
@@ -99,7 +107,10 @@ class EmbeddedToolkit:
             pool = stack.enter_context(DecoderPool(ini, read_settings(ini), sentences, self._processes))
             best = stack.enter_context(open_output(output))
             lists = stack.enter_context(open_output(nbest.path)) if nbest else None
-            for translation, lines in pool.run(_Translating(nbest.size if nbest else 0), ini.weights()):
+            results = pool.run(_Translating(nbest.size if nbest else 0), ini.weights())
+            for done, (translation, lines) in enumerate(results, 1):
                 best.write(translation + b"\n")
                 if lists:
                     lists.writelines(lines)
+                if progress:
+                    progress(done, len(sentences))

@@ -16,7 +16,7 @@ from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import FeatureLine, MosesIni
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
 from moses_integration.processes import available_cores
-from moses_integration.toolkit import Binary, NbestRequest, Say
+from moses_integration.toolkit import Binary, NbestRequest, Progress, Say
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
@@ -127,8 +127,16 @@ class MosesToolkit:
         bleu = float(header[1])
         return Tuning(seed, result.weights(), 100 * bleu if bleu <= 1 else bleu)
 
-    def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
-        """Run `moses` on tables filtered for the input."""
+    def decode(
+        self,
+        ini: MosesIni,
+        source: Path,
+        output: Path | str,
+        nbest: NbestRequest | None,
+        folder: Path,
+        progress: Progress | None = None,
+    ) -> None:
+        """Run `moses` on tables filtered for the input; how far it is shows in its log only."""
         _check_path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         filtered = self._filter(ini, source, folder)

@@ -16,6 +16,8 @@ ToolkitName = Literal["auto", "moses", "embedded"]
 Binary = Literal["compact", "probing"]
 """Binary forms of a phrase table: PhraseDictionaryCompact and ProbingPT."""
 Say = Callable[[str], None]
+Progress = Callable[[int, int], None]
+"""Takes how many sentences are done, and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,15 @@ class Toolkit(Protocol):
         """Tune the weights with each seed when it is asked for; `folder` is for what may be looked at afterwards."""
         ...
 
-    def decode(self, ini: MosesIni, source: Path, output: Path | str, nbest: NbestRequest | None, folder: Path) -> None:
+    def decode(
+        self,
+        ini: MosesIni,
+        source: Path,
+        output: Path | str,
+        nbest: NbestRequest | None,
+        folder: Path,
+        progress: Progress | None = None,
+    ) -> None:
         """Translate prepared sentences, a line each; `folder` is for logs and filtered tables."""
         ...
 

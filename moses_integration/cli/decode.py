@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from moses_integration.cli.options import (
 )
 from phrasescore.cli.console import Reporter, interrupt_on_sigterm
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
-from phrasescore.files import require_writable
+from phrasescore.files import STANDARD_STREAM, require_writable
 
 
 class _FileAndSize(argparse.Action):
@@ -90,7 +91,15 @@ def run(args: argparse.Namespace) -> int:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with naming(dict.fromkeys((prepared, raw), Path(display_name(args.source)))):
             source = prepare_text(ini, "source", raw, prepared, args.prepared)
-            toolkit.decode(ini, source, args.output if args.prepared else tokens, nbest, folder)
+            output = args.output if args.prepared else tokens
+            # A bar among the translations on a terminal would only be in their way.
+            hidden = args.quiet or (output == STANDARD_STREAM and sys.stdout.isatty())
+            with Reporter(quiet=hidden).task("decoding") as task:
+
+                def show(done: int, sentences: int) -> None:
+                    task.update(done / sentences, f"{done:,} of {sentences:,} sentences")
+
+                toolkit.decode(ini, source, output, nbest, folder, show)
         if args.prepared:
             return 0
         text = SystemText.of(ini)
