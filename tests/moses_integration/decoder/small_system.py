@@ -53,7 +53,7 @@ class SmallSystem:
     """Other sections of the ini."""
 
     def write(self, folder: Path) -> MosesIni:
-        """Write the tables and return the ini."""
+        """Write the tables and return the ini, which a real Moses can read, too, if all models are its own."""
         width = len(self.weights["T"])
         (folder / "table").write_bytes(
             b"".join(
@@ -65,7 +65,8 @@ class SmallSystem:
             "UnknownWordPenalty name=U",
             "WordPenalty name=W",
             "PhrasePenalty name=P",
-            f"PhraseDictionaryMemory name=T num-features={width} path=table table-limit={self.table_limit}",
+            f"PhraseDictionaryMemory name=T num-features={width} path={folder}/table table-limit={self.table_limit}"
+            " input-factor=0 output-factor=0",
             "Distortion name=D",
         ]
         for number, reordering in enumerate(self.reorderings):
@@ -76,10 +77,15 @@ class SmallSystem:
                 for (source, target), row in reordering.rows.items()
             ]
             (folder / f"reordering{number}").write_bytes(b"\n".join([*rows, b""]))
-            features.append(f"LexicalReordering name=R{number} type={reordering.kind} path=reordering{number}")
-        features += [f"KENLM name=L{number} path={path}" for number, path in enumerate(self.language_models)]
+            # Moses looks for target words in a table as soon as there are factors for them.
+            factors = "input-factor=0 output-factor=0" if reordering.has_target else "input-factor=0"
+            path = folder / f"reordering{number}"
+            features.append(f"LexicalReordering name=R{number} type={reordering.kind} path={path} {factors}")
+        features += [f"KENLM name=L{i} path={path} factor=0 order=3" for i, path in enumerate(self.language_models)]
         features += [f"CSLM name=N{i} path={path} backoff={lm}" for i, (path, lm) in enumerate(self.neural_models)]
         sections = {
+            "input-factors": "0",
+            "mapping": "0 T 0",
             "distortion-limit": str(self.distortion_limit),
             "max-phrase-length": str(self.longest_phrase),
             "drop-unknown": str(self.drop_unknown).lower(),
