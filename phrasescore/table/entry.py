@@ -55,13 +55,10 @@ class Entry(NamedTuple):
 
     def other_fields(self) -> list[bytes]:
         """Return the fields after the scores: alignment, counts, sparse features, properties."""
-        rest = self.rest.rstrip(b"\r\n").lstrip(b" ")
-        if not rest.startswith(SEPARATOR.lstrip()):
-            return []
-        fields = rest.removeprefix(SEPARATOR.lstrip()).split(SEPARATOR)
+        # Of two separators with nothing between them the blank may be shared.
+        _, *fields = (field.strip(b" ") for field in self.rest.rstrip(b" \r\n").split(b"|||"))
         # Moses itself ends a line whose last field is empty with ` |||`.
-        fields[-1] = fields[-1].removesuffix(b"|||")
-        return fields
+        return fields[:-1] if fields and not fields[-1] else fields
 
     def occurrences(self, of: Counted) -> float | None:
         """Return how often the target, the source or the pair was extracted, None if the table does not say."""
@@ -83,18 +80,14 @@ def cut_line(line: bytes) -> Entry:
     fields = line.split(SEPARATOR, 3)
     if len(fields) == 4:
         source, target, scores, rest = fields
-        rest = SEPARATOR + rest
+        kept, rest = scores.rstrip(b" "), SEPARATOR + rest
     elif len(fields) == 3:
         source, target, scores = fields
-        rest = b""
+        # The last score may be followed by the line end, or by a closing `|||`.
+        kept, rest = scores.rstrip(b" \r\n").removesuffix(b"|||").rstrip(b" "), b""
     else:
         raise _too_few_fields(line)
-    # The last score may be followed by blanks, by the line end, or by a closing ` |||`.
-    kept = scores.rstrip(b" \r\n|")
-    if len(kept) != len(scores):
-        rest = scores[len(kept) :] + rest
-        scores = kept
-    return Entry(source, target, scores, rest)
+    return Entry(source, target, kept, scores[len(kept) :] + rest)
 
 
 def parse_line(line: bytes) -> Entry:

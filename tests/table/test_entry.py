@@ -45,6 +45,23 @@ def test_columns_are_appended_and_nothing_else_changes(line: bytes) -> None:
     assert annotated.replace(b" 0.125", b"", 1) == line
 
 
+@pytest.mark.parametrize(
+    ("rest", "fields"),
+    [
+        (b"", []),
+        (b" |||", []),
+        (b" ||| 0-0", [b"0-0"]),
+        (b" ||| 0-0 |||", [b"0-0"]),
+        (b" ||| ||| 1 1 1", [b"", b"1 1 1"]),
+        (b" |||  ||| 1 1 1 |||", [b"", b"1 1 1"]),
+        (b" ||| 0-0 ||| 1 1 1 ||| |||", [b"0-0", b"1 1 1", b""]),
+        (b" ||| 0-0 ||| 1 1 1 ||| ||| {{Counts 1}}", [b"0-0", b"1 1 1", b"", b"{{Counts 1}}"]),
+    ],
+)
+def test_the_fields_after_the_scores(rest: bytes, fields: list[bytes]) -> None:
+    assert parse_line(b"a ||| b ||| 0.5" + rest + b"\r\n").other_fields() == fields
+
+
 def test_words_are_split_on_blanks_alone() -> None:
     line = "a\u00a0b c ||| d\u2028e ||| 1 ||| 0-0 1-0\n".encode()
     assert parse_line(line).source.split(b" ") == ["a\u00a0b".encode(), b"c"]
@@ -61,6 +78,8 @@ def test_words_are_split_on_blanks_alone() -> None:
         (b"a ||| b |||  ||| 0-0\n", "field 3 (scores): is empty"),
         (b"a ||| b ||| 0.5 x ||| 0-0\n", "field 3 (scores): `x` is not a number"),
         (b"a ||| b ||| 0,5 ||| 0-0\n", "`0,5` is not a number"),
+        (b"a ||| b ||| 0.5| ||| 0-0\n", "`0.5|` is not a number"),
+        (b"a ||| b ||| 0.5|\n", "`0.5|` is not a number"),
         (b"a|N ||| b|N ||| 0.5\n", "field 1 (source): holds `|`"),
         (b"a ||| b|N ||| 0.5\n", "field 2 (target): holds `|`"),
         (b"[X] ||| b [X] ||| 0.5\n", "hierarchical"),
