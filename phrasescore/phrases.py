@@ -53,6 +53,11 @@ class Phrases:
         lengths = self.offsets[np.asarray(indices) + 1] - starts
         return Phrases(self.ids[ranges(starts, lengths)], offsets_of(lengths))
 
+    def where(self, is_taken: NDArray[np.bool_]) -> Phrases:
+        """Return the phrases that are marked, in their order."""
+        lengths = self.lengths
+        return Phrases(self.ids[np.repeat(is_taken, lengths)], offsets_of(lengths[is_taken]))
+
     def with_end(self, symbol: int) -> Phrases:
         """Return the phrases with `symbol` after the last word of each."""
         return Phrases(

@@ -38,3 +38,9 @@ def test_end_symbols(lists: list[list[int]]) -> None:
 def test_ranges() -> None:
     assert ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
     assert offsets_of(np.array([2, 0, 3])).tolist() == [0, 2, 2, 5]
+
+
+def test_phrases_that_are_marked() -> None:
+    phrases = Phrases.from_lists([[5, 6], [], [7], [8, 9]])
+    taken = phrases.where(np.array([True, True, False, True]))
+    assert (taken.ids.tolist(), taken.offsets.tolist()) == ([5, 6, 8, 9], [0, 2, 2, 4])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.phrases import Ids, Phrases, offsets_of, ranges
+from phrasescore.phrases import Ids, Phrases
 from phrasescore.vocabulary import END
 
 
@@ -17,22 +17,20 @@ class Ngrams:
 
     def __init__(self, sentences: Phrases, order: int) -> None:
         """Lay the sentences out, each behind n - 1 symbols for `<s>` and before one for `</s>`; both have the id 1."""
-        before = order - 1
+        self._before = order - 1
         closed = sentences.with_end(END)
-        padded = offsets_of(closed.lengths + before)
-        flat: Ids = np.full(padded[-1], END, np.int32)
-        self._places: NDArray[np.int64] = ranges(padded[:-1] + before, closed.lengths)
-        flat[self._places] = closed.ids
+        self._offsets = closed.offsets
+        flat: Ids = np.insert(closed.ids, np.repeat(closed.offsets[:-1], self._before), np.int32(END))
         self._windows = np.lib.stride_tricks.sliding_window_view(flat, order) if len(flat) else flat.reshape(0, order)
-        self._before = before
 
     def __len__(self) -> int:
         """Return the number of words, ends of sentences included."""
-        return len(self._places)
+        return int(self._offsets[-1])
 
     def take(self, numbers: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return contexts [N, c], the nearest word last, and predicted words [N] of some n-grams."""
-        rows = self._windows[self._places[numbers] - self._before].astype(np.int64)
+        sentence_N = np.searchsorted(self._offsets, numbers, side="right") - 1
+        rows = self._windows[numbers + self._before * sentence_N].astype(np.int64)
         return rows[:, :-1], rows[:, -1]
 
 

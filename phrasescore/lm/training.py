@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,11 +15,12 @@ from torch import Tensor
 
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines
+from phrasescore.files import display_name
 from phrasescore.lm.config import NeuralLmConfig, TextConfig
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
 from phrasescore.lm.perplexity import perplexity
+from phrasescore.lm.text import read_text
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
@@ -29,7 +29,6 @@ from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.run_folder import begin, fixed_values, places, run_folder
 from phrasescore.training.task import Examples
 from phrasescore.vocabulary import Vocabulary
-from phrasescore.words import split_words
 
 _BATCH = 4096
 
@@ -158,14 +157,16 @@ def prepare(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
     with run_folder(folder, restart, KIND) as lock:
-        lines = _read_text(text)
-        counts = Counter(word for line in lines for word in split_words(line))
+        numbered = read_text(text)
+        counts = numbered.counts()
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
         order, seed = settings.model.order, settings.training.seed
-        shuffled = np.random.default_rng([seed, 0]).permutation(len(lines))
-        held_out = 0 if validation is not None else int(len(lines) * settings.text.held_out)
-        sentences = vocabulary.encode(lines)
-        learnt, kept = (sentences.take(np.sort(some)) for some in (shuffled[held_out:], shuffled[:held_out]))
+        sentences = numbered.encode(vocabulary)
+        shuffled = np.random.default_rng([seed, 0]).permutation(len(sentences))
+        held_out = 0 if validation is not None else int(len(sentences) * settings.text.held_out)
+        is_kept = np.zeros(len(sentences), np.bool_)
+        is_kept[shuffled[:held_out]] = True
+        learnt, kept = sentences.where(~is_kept), sentences.where(is_kept)
         if not len(learnt):
             raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
         if settings.model.self_normalise and validation is None and not held_out:
@@ -173,7 +174,7 @@ def prepare(
                 "--self-normalise: ln Z, of which the scores are to be free, is measured on held-out text; give "
                 "--validation, or hold out more of the text"
             )
-        others = None if validation is None else vocabulary.encode(_read_text(validation))
+        others = None if validation is None else read_text(validation).encode(vocabulary)
         other = None if others is None else Ngrams(others, order)
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
@@ -186,7 +187,7 @@ def prepare(
             **digests,
         }
         trainer = Trainer(folder, lock, task, settings.training, device, run)
-        facts = {"lines": len(lines), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
+        facts = {"lines": len(sentences), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
 
         def describe() -> None:
             files = places({"text": text, "validation": validation})
@@ -195,13 +196,6 @@ def prepare(
 
         begin(trainer, describe, restart)
         return trainer, facts
-
-
-def _read_text(path: str | Path) -> list[bytes]:
-    lines = list(read_lines(path))
-    if not any(line.strip(b" ") for line in lines):
-        raise UserError(f"{display_name(path)}: has no words; give a tokenised text, one sentence a line")
-    return lines
 
 
 def _digest(sentences: Phrases) -> str:

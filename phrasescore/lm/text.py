@@ -1,0 +1,56 @@
+"""A text as numbers: what its words are is known before a vocabulary is chosen, and the words are held once each."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, read_lines
+from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.vocabulary import Vocabulary
+from phrasescore.words import split_words
+
+
+@dataclass(frozen=True)
+class NumberedText:
+    """A text whose words are numbered in the order in which they come first."""
+
+    words: list[bytes]
+    """The distinct words, by their numbers."""
+    sentences: Phrases
+    """The numbers of each line's words."""
+
+    def counts(self) -> Counter[bytes]:
+        """Return how often each word occurs."""
+        times = np.bincount(self.sentences.ids, minlength=len(self.words)).tolist()
+        return Counter(dict(zip(self.words, times, strict=True)))
+
+    def encode(self, vocabulary: Vocabulary) -> Phrases:
+        """Return the sentences as ids of a vocabulary."""
+        id_of_number = vocabulary.encode(self.words).ids
+        return Phrases(id_of_number[self.sentences.ids], self.sentences.offsets)
+
+
+def read_text(path: str | Path) -> NumberedText:
+    """Read a tokenised text, a sentence a line, with four bytes of memory for a word.
+
+    Raises:
+        UserError: it cannot be read, or has no words.
+    """
+    numbers: defaultdict[bytes, int] = defaultdict()
+    # A word that is looked up for the first time gets the next number.
+    numbers.default_factory = numbers.__len__
+    ids, lengths = array("i"), array("q")
+    for line in read_lines(path):
+        words = split_words(line)
+        ids.extend(map(numbers.__getitem__, words))
+        lengths.append(len(words))
+    if not ids:
+        raise UserError(f"{display_name(path)}: has no words; give a tokenised text, one sentence a line")
+    sentences = Phrases(np.frombuffer(ids, np.int32), offsets_of(np.frombuffer(lengths, np.int64)))
+    return NumberedText(list(numbers), sentences)
