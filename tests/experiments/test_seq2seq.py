@@ -253,7 +253,7 @@ def test_sentences_are_scored_by_a_network_with_attention() -> None:
     config = read_ablation_config(EXPERIMENTS / "ablation" / "configs" / f"{ABLATION}.toml")
     assert [row.name for row in config.rows] == ["baseline", "+S2S"]
     found = settings(list(config.sentence_network), sentences=True)
-    assert form(found) == {**HALVES, **GLOBAL, "input_feeding": True}
+    assert form(found) == {**HALVES, "attention": "concat"}
 
 
 def documented() -> dict[str, list[str]]:
