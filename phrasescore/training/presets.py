@@ -71,16 +71,18 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "plain": _PLAIN,
-    # Luong et al. 2015 with a gated unit, in small: global attention, general score, halves of a bidirectional encoder.
+    # Luong et al. 2015 with a gated unit, in small: global attention, with the score that learnt best, and halves of a
+    # bidirectional encoder. Half an hour on one CPU core for 29,000 captions.
     "attention": {
         **_PLAIN,
         "model": {
             **_PLAIN["model"],
+            "hidden": 512,
             "directions": "halves",
-            "attention": "general",
+            "attention": "concat",
             "readout": "attentional",
-            "dropout": 0.3,
+            "dropout": 0.4,
         },
-        "training": {**_PLAIN["training"], "batch_size": 64, "epochs": 12},
+        "training": {**_PLAIN["training"], "batch_size": 32, "epochs": 12},
     },
 }
