@@ -39,6 +39,8 @@ class Steps:
             self._say(f"{name}: done before")
             return self._read(name)["result"]
         self._say(f"{name} ...")
+        # What it makes takes the place of what it made before: until it has ended, no result stands for either.
+        self._path(name).unlink(missing_ok=True)
         started = time.monotonic()
         result = work()
         seconds = round(time.monotonic() - started, 1)
@@ -82,7 +84,7 @@ def clear_if_changed(folder: Path, depends_on: Any) -> None:
     write_atomically(note, settings)
 
 
-def run_command(arguments: Sequence[str]) -> None:
+def run_phrasescore(arguments: Sequence[str]) -> None:
     """Run a command of `phrasescore` in this process.
 
     Raises:

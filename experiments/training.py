@@ -10,7 +10,8 @@ from typing import Any
 from safetensors.numpy import load_file
 
 from experiments.machine import machine
-from experiments.steps import clear_if_changed, run_command
+from experiments.steps import clear_if_changed, run_phrasescore
+from phrasescore.cli import make_parser
 from phrasescore.files import read_bytes, read_lines, sha256_of
 from phrasescore.model_folder import CONFIG, WEIGHTS
 
@@ -31,9 +32,13 @@ def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
 
     Raises:
         UserError: the training fails.
+        SystemExit: the command has an option that there is not; what it says of it stands on standard error.
     """
+    words = [*command, "-o", str(folder)]
+    # A mistyped option is told before an earlier network is deleted for it.
+    make_parser().parse_args(words)
     clear_if_changed(folder, depends_on)
-    run_command([*command, "-o", str(folder)])
+    run_phrasescore(words)
     evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
     return {
         "parameters": sum(weight.size for weight in load_file(folder / WEIGHTS).values()),

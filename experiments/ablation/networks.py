@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
 from experiments.ablation.rows import Column, Row
-from experiments.steps import Steps, run_command
+from experiments.steps import Steps, run_phrasescore
 from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
@@ -114,7 +114,7 @@ class Networks:
         def work() -> Json:
             with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
                 path = Path(folder) / "report.json"
-                run_command([*command, "--precision", "fp32", "--summary", "--report", str(path)])
+                run_phrasescore([*command, "--precision", "fp32", "--summary", "--report", str(path)])
                 report: Json = json.loads(read_bytes(path))
             return report
 
@@ -162,7 +162,7 @@ class Networks:
 
         def work() -> Json:
             command = ["annotate", str(table), *models, "-o", str(annotated), *column.options]
-            run_command([*command, "--only-sources-in", *texts, "--report", str(report)])
+            run_phrasescore([*command, "--only-sources-in", *texts, "--report", str(report)])
             said: Json = json.loads(read_bytes(report))
             return said
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.steps import Steps, clear_if_changed, run_command
+from experiments.steps import Steps, clear_if_changed, run_phrasescore
+from experiments.training import train
 from phrasescore.errors import UserError
 
 
@@ -12,13 +13,13 @@ from phrasescore.errors import UserError
 def test_a_command_that_a_signal_stopped_stops_the_experiment(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     monkeypatch.setattr("experiments.steps.phrasescore", lambda arguments: code)
     with pytest.raises(SystemExit) as stopped:
-        run_command(["train"])
+        run_phrasescore(["train"])
     assert stopped.value.code == code
 
 
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"`phrasescore check .*` ended with exit code 1; mend what it said"):
-        run_command(["check", str(tmp_path / "nowhere")])
+        run_phrasescore(["check", str(tmp_path / "nowhere")])
 
 
 def test_a_step_is_done_until_what_it_depends_on_changes(tmp_path: Path) -> None:
@@ -31,6 +32,30 @@ def test_a_step_is_done_until_what_it_depends_on_changes(tmp_path: Path) -> None
     assert not steps.is_done("add", [1, 3])
     assert steps.run("add", [1, 3], lambda: 4) == 4
     assert said == ["add ...", "add: 0 s", "add: done before", "add ...", "add: 0 s"]
+
+
+def test_a_step_that_was_stopped_is_done_with_no_settings(tmp_path: Path) -> None:
+    """What it had made before is overwritten in part, and stands for nothing."""
+    steps = Steps(tmp_path, lambda text: None)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    steps.run("train", {"hidden": 3}, lambda: "a network")
+    with pytest.raises(KeyboardInterrupt):
+        steps.run("train", {"hidden": 4}, stop)
+    assert not steps.is_done("train", {"hidden": 3})
+    assert steps.run("train", {"hidden": 3}, lambda: "the network once more") == "the network once more"
+
+
+def test_a_mistyped_option_deletes_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "rnn"
+    clear_if_changed(folder, ["--dropout", "0.3"])
+    folder.mkdir()
+    with pytest.raises(SystemExit) as stopped:
+        train(folder, ["train", "table.gz", "--drop-out", "0.3"], ["--drop-out", "0.3"])
+    assert stopped.value.code == 2 and "--drop-out" in capsys.readouterr().err
+    assert folder.exists()
 
 
 def test_a_folder_is_kept_for_the_same_settings_only(tmp_path: Path) -> None:
