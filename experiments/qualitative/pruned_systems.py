@@ -62,7 +62,9 @@ class _System:
         self.table = self._ini.path_of(self._ini.phrase_table())
         self._source = prepare_text(self._ini, "source", args.source, folder / "source", args.prepared)
         self._text = None if args.prepared else SystemText.of(self._ini)
-        self._tokenise = "none" if args.prepared else "13a"
+        is_tokenised = self._text is None or not self._text.settings.tokenise
+        # sacreBLEU's own tokeniser would cut escapes such as `&apos;` into words that nearly always match.
+        self._tokenise = "none" if is_tokenised else "13a"
         self._toolkit = EmbeddedToolkit(args.processes)
 
     def translate(self, table: Path, name: str) -> Path:

@@ -216,18 +216,34 @@ def test_wrong_usage_of_pruning(
     assert message in capsys.readouterr().err
 
 
-def test_bleu_of_pruned_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fifth column is a made-up score."""
+def pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ini: Path, *options: str) -> Any:
+    """Return the report of `pruned_systems` on 20 sentences; the fifth column is a made-up score."""
     for language in ("en", "fr"):
         lines = (MINI / f"test.{language}").read_bytes().splitlines(keepends=True)[:20]
         (tmp_path / f"test.{language}").write_bytes(b"".join(lines))
-    command = ["pruned_systems", MINI / "moses.5.ini", "--by", "column", "--column", "5", "--shares", "0.6"]
-    command += ["--thresholds=-30", "--prepared", "--processes", "1", "--output", tmp_path / "report"]
+    command = ["pruned_systems", ini, "--by", "column", "--column", "5", *options]
+    command += ["--processes", "1", "--output", tmp_path / "report"]
     command += ["--source", tmp_path / "test.en", "--reference", tmp_path / "test.fr"]
     monkeypatch.setattr("sys.argv", [str(word) for word in command])
     assert pruned_systems.run(pruned_systems.parse_arguments()) == 0
+    return json.loads((tmp_path / "report/report.json").read_bytes())
+
+
+@pytest.mark.parametrize(("tokenise", "by_sacrebleu"), [(True, "13a"), (False, "none")])
+def test_text_that_came_as_tokens_is_not_tokenised_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenise: bool, by_sacrebleu: str
+) -> None:
+    shutil.copytree(MINI, tmp_path / "system")
+    preparation = {"source_language": "en", "target_language": "fr", "tokenise": tokenise, "casing": "keep"}
+    (tmp_path / "system/preparation.json").write_text(json.dumps(preparation | {"escape": False}))
+    [whole] = pruned(tmp_path, monkeypatch, tmp_path / "system/moses.5.ini", "--shares")["points"]
+    assert f"|tok:{by_sacrebleu}|" in whole["signature"]
+
+
+def test_bleu_of_pruned_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("--shares", "0.6", "--thresholds=-30", "--prepared")
+    report = pruned(tmp_path, monkeypatch, MINI / "moses.5.ini", *options)
     assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.json", "report.md"}
-    report = json.loads((tmp_path / "report/report.json").read_bytes())
     assert [(one["per_word"], one["share"], one["threshold"]) for one in report["points"]] == [
         (False, 0, None),
         (False, 0.6, None),
