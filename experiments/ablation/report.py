@@ -72,7 +72,8 @@ def _processor(result: Json) -> str | None:
 
 
 P_VALUE = (
-    "p: paired approximate randomisation, in which the translations of a sentence by all seeds are exchanged together."
+    "p: paired approximate randomisation, in which the translations of a sentence by all seeds are exchanged together; "
+    "it takes the tuning runs as they are and asks about the choice of sentences."
 )
 TIMES = (
     "Times are of the clock, all seeds, and those of a row whose n-best lists are rescored count what made the lists; "

@@ -41,7 +41,7 @@ def parse_arguments() -> argparse.Namespace:
         action="append",
         default=[],
         metavar="TOML",
-        help="change the configurations, but not the ablation's: --set 'common.epochs = 2'",
+        help="change the configurations, but not the ablation's: --set 'common.dropout = 0.2'",
     )
     parser.add_argument(
         "--ablation",
