@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import resource
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +28,11 @@ def machine() -> dict[str, Any]:
 def used_time(device: Device) -> float:
     """Return a time that runs while this process works: the CPU's, or the clock's where a GPU works; in seconds."""
     return time.process_time() if device.torch_device.type == "cpu" else time.monotonic()
+
+
+def peak_memory_mb(usage: resource.struct_rusage) -> float:
+    """Return the most memory that a process had: macOS counts it in bytes, Linux in kilobytes."""
+    return usage.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 @dataclass

@@ -100,15 +100,21 @@ def dev_bleu_in_words(report: Json) -> str:
 
 def perplexity_in_words(found: Json) -> str:
     """Return a report of `phrasescore lm score` as a sentence without its end."""
-    values, text = found["perplexity"], found["text"]
+    values = found["perplexity"]
     gain = 1 - values["interpolation"] / values["backoff"]
     estimated = ", outputs taken for ln p, so that the perplexities only estimate" if found["unnormalised"] else ""
     return (
         f"perplexity of the test text: {values['network']:.2f}, of the n-gram model {values['backoff']:.2f}, "
         f"interpolated {values['interpolation']:.2f} ({gain:.1%} below the n-gram model's; weight "
-        f"{found['weight']:.2f}, from the dev text); {text['outside_shortlist'] / text['words']:.2%} of the words are "
+        f"{found['weight']:.2f}, from the dev text); {outside_shortlist(found):.2%} of the words are "
         f"outside the shortlist{estimated}"
     )
+
+
+def outside_shortlist(found: Json) -> float:
+    """Return which share of the words, ends of sentences left out, a report of `phrasescore lm score` has outside."""
+    text = found["text"]
+    return float(text["outside_shortlist"] / max(text["words"] - text["sentences"], 1))
 
 
 COSTS = {

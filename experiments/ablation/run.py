@@ -284,7 +284,8 @@ class Ablation:
             return time_rescoring(ini, source, self._networks.scorers(row), seed["weights"], size)
 
         # Rows are compared, so all are timed on one machine.
-        rests_on = [seed, len(source), machine()["cpu"], *([size] if row.listed else [])]
+        place = [str(choose_device("auto", "fp32")), machine()["cpu"]]
+        rests_on = [seed, len(source), place, *([size] if row.listed else [])]
         found: Json = self._steps.run(f"{row.name}.translating", rests_on, work)
         return {"sentences": len(source), **found}
 

@@ -6,6 +6,7 @@ Shapes: N derivations, F components of the features that n-best lists show, and 
 from __future__ import annotations
 
 import gzip
+import resource
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.goldens.finding import Finding
+from experiments.machine import peak_memory_mb
 from moses_integration.decoder.derivations import score_derivations, segments_of
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, load_model
@@ -37,6 +39,7 @@ from phrasescore.files import read_lines, write_lines
 SYSTEM = Path("golden/multi30k-en-fr")
 TEXT = Path("data/multi30k/test_2016_flickr.lc.norm.tok")
 """Without the language's suffix and `.gz`."""
+_STATUS = Path("/proc/self/status")
 FIRST = 100
 """Sentences of the text of which Moses' n-best lists are there."""
 
@@ -204,8 +207,10 @@ def decode(ini: MosesIni, sentences: Sequence[Words], pop_limit: int | None = No
 
 
 def _peak_memory_mb() -> float:
-    # getrusage would count what the process that started this one had in memory.
-    status = Path("/proc/self/status").read_text().splitlines()
+    if not _STATUS.exists():
+        return peak_memory_mb(resource.getrusage(resource.RUSAGE_SELF))
+    # On Linux getrusage would count what the process that started this one had in memory.
+    status = _STATUS.read_text().splitlines()
     return next(float(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM:"))
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from experiments.ablation.networks import CSLM, NETWORKS, S2S
-from experiments.ablation.report import loss_of
+from experiments.ablation.report import loss_of, outside_shortlist
 from experiments.report.charts import Key, Line, Mark, charts, legend, line_chart
 from experiments.report.loaded import Json, LoadedAblation
 from experiments.report.markup import Html, element, heading, join, table
@@ -113,10 +113,10 @@ def _perplexities(found: dict[str, Json]) -> Html:
     """Return perplexities beside those of the n-gram model, where they were measured."""
     body = []
     for name, report in ((name, one) for name, network in found.items() for one in network.get("perplexities", [])):
-        values, text = report["perplexity"], report["text"]
+        values = report["perplexity"]
         perplexities = [f"{values[key]:.2f}" for key in ("network", "backoff", "interpolation")]
         gain = f"{values['interpolation'] / values['backoff'] - 1:+.1%}"
-        outside = f"{text['outside_shortlist'] / text['words']:.2%}"
+        outside = f"{outside_shortlist(report):.2%}"
         model = f"{name}, outputs taken for ln p" if report["unnormalised"] else name
         body.append([model, *perplexities, gain, f"{report['weight']:.2f}", outside])
     head = [

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config as AblationConfig
 from experiments.ablation.rows import BASELINE, Row
@@ -17,7 +16,7 @@ from experiments.seq2seq.config import Config, PhrasesSection, System
 from experiments.seq2seq.report import write_report
 from experiments.speed.scoring import blocks_of_lines
 from experiments.steps import Steps, clear_if_changed
-from experiments.training import Json, train
+from experiments.training import Json, seconds_per_update, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from phrasescore import __version__
 from phrasescore.cli import make_parser
@@ -27,11 +26,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
-from phrasescore.training.loop import Watcher
-from phrasescore.training.run import prepare
 
-_WARMUP = 20
-"""Updates before those whose time is taken."""
 _EVALUATIONS = 8
 
 
@@ -115,8 +110,10 @@ class PhraseComparison:
 
     def _measured(self, system: System, tables: list[str]) -> Json:
         section, name = self._section, system.name
+        # Times of two machines do not compare.
+        place = [str(self._device), machine()["cpu"]]
         probe = self._steps.run(
-            f"probe.{name}", [tables, system.command, section.probed_updates], lambda: self._probe(system)
+            f"probe.{name}", [tables, system.command, section.probed_updates, place], lambda: self._probe(system)
         )
         updates = max(1, int(60 * section.cpu_minutes / probe["seconds_per_update"]))
         budget = [
@@ -133,29 +130,14 @@ class PhraseComparison:
         trained = self._steps.run(
             f"train.{name}", depends_on, lambda: train(self._model(system), [*command, *options], depends_on)
         )
-        scoring = self._steps.run(f"score.{name}", [trained, section.lines], lambda: self._score(system))
+        scoring = self._steps.run(f"score.{name}", [trained, section.lines, place], lambda: self._score(system))
         return {**trained, "probe": probe, "updates": updates, "options": options, "scoring": scoring}
 
     def _probe(self, system: System) -> Json:
         """Return the time that an update takes."""
         args = make_parser().parse_args(["train", str(self._table), "-o", "unused", *system.command])
-        settings = settings_of(args)
-        # So many that the learning rate does not fall; the evaluations never come.
-        training = replace(settings.training, epochs=None, max_updates=10**9, max_minutes=None, evaluate_every=10**9)
-        last = _WARMUP + self._section.probed_updates
-        times: list[float] = []
-
-        def note() -> bool:
-            times.append(used_time(self._device))
-            return len(times) > last
-
-        with TemporaryDirectory() as folder:
-            trainer, _ = prepare(
-                self._table, Path(folder) / "network", replace(settings, training=training), self._device
-            )
-            trainer.watcher = Watcher(should_stop=note)
-            trainer.train()
-        seconds = (times[last] - times[_WARMUP]) / self._section.probed_updates
+        settings, updates = settings_of(args), self._section.probed_updates
+        seconds = seconds_per_update(self._table, settings, self._device, updates, lambda: used_time(self._device))
         return {"seconds_per_update": seconds, "device": str(self._device), "machine": machine()}
 
     def _score(self, system: System) -> Json:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.machine import peak_memory_mb
 from phrasescore.device import choose_device
 from phrasescore.files import open_output
 from phrasescore.model_folder import TrainedModel, load_model
@@ -55,7 +56,7 @@ def measure_memory(table: Path, lines: int) -> dict[str, Any]:
         seconds = time.perf_counter() - started
         if status:
             raise RuntimeError("annotate failed")
-    return {"lines": lines, "seconds": seconds, "peak_memory_mb": usage.ru_maxrss / 1024}
+    return {"lines": lines, "seconds": seconds, "peak_memory_mb": peak_memory_mb(usage)}
 
 
 def _repeat(table: Path, output: Path, lines: int) -> None:

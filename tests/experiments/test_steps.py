@@ -5,8 +5,14 @@ from pathlib import Path
 import pytest
 
 from experiments.steps import Steps, clear_if_changed, run_phrasescore
-from experiments.training import train
+from experiments.training import seconds_per_update, train
+from phrasescore.device import choose_device
 from phrasescore.errors import UserError
+from phrasescore.nn.config import ModelConfig
+from phrasescore.pairs import DataConfig
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.run import Settings
+from tests.conftest import MINI
 
 
 @pytest.mark.parametrize("code", [130, 143])
@@ -54,8 +60,17 @@ def test_a_mistyped_option_deletes_no_network(tmp_path: Path, capsys: pytest.Cap
     folder.mkdir()
     with pytest.raises(SystemExit) as stopped:
         train(folder, ["train", "table.gz", "--drop-out", "0.3"], ["--drop-out", "0.3"])
-    assert stopped.value.code == 2 and "--drop-out" in capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert "--drop-out" in capsys.readouterr().err
     assert folder.exists()
+
+
+def test_the_time_of_an_update_leaves_out_the_first_ones() -> None:
+    settings = Settings(ModelConfig(hidden=4, embedding=4, maxout=2, output_rank=2), DataConfig(), TrainingConfig())
+    times = iter([100.0, 106.0])
+    device = choose_device("cpu", "fp32")
+    assert seconds_per_update(MINI / "phrase-table.gz", settings, device, 3, times.__next__) == 2
+    assert next(times, None) is None
 
 
 def test_a_folder_is_kept_for_the_same_settings_only(tmp_path: Path) -> None:
