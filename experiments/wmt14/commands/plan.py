@@ -117,6 +117,11 @@ def rates() -> Iterator[str]:
 
 def commands(steps: Sequence[Step]) -> Iterator[str]:
     """Yield the commands of each group; of several steps alike, those of the first."""
+    folders = dict.fromkeys(str(output.parent) for step in steps for output in step.outputs)
+    yield "By hand they need these folders:"
+    yield ""
+    yield f"    {shlex.join(['mkdir', '-p', *folders])}"
+    yield ""
     for name, group in groupby(steps, lambda step: step.group):
         first, *others = group
         yield f"### {name}"

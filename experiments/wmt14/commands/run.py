@@ -63,6 +63,7 @@ class _Runner:
     """Does steps."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._steps = Steps(folder / "steps", lambda text: print(text, file=sys.stderr, flush=True))
         self._done: list[Any] = []
 
@@ -72,8 +73,8 @@ class _Runner:
         Raises:
             UserError: a command failed, or left out what it should have written.
         """
-
-        depends_on = [step.commands, self._done]
+        commands = [[self._inside(word) for word in command] for command in step.commands]
+        depends_on = [commands, self._done]
 
         def work() -> dict[str, int]:
             if step.resumed_in:
@@ -85,9 +86,13 @@ class _Runner:
             missing = [str(output) for output in step.outputs if not output.exists()]
             if missing:
                 raise UserError(f"{step.name}: {missing[0]} was not written; run its commands by hand to see why")
-            return {str(output): output.stat().st_size for output in step.outputs}
+            return {self._inside(str(output)): output.stat().st_size for output in step.outputs}
 
         self._done.append(self._steps.run(step.name, depends_on, work))
+
+    def _inside(self, word: str) -> str:
+        """Return a path from the folder, so that what was done holds wherever that lies; other words as they are."""
+        return word.removeprefix(f"{self._folder}/")
 
 
 def _run(command: Command) -> None:
