@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from experiments.ablation.rows import BASELINE, Row
-from experiments.ablation.weights import tuned_weights
+from experiments.ablation.weights import weights_by_feature
 from phrasescore.files import read_lines
 
 Json = dict[str, Any]
@@ -176,11 +176,9 @@ def _costs(report: Json) -> str:
 def _weights(report: Json) -> str:
     """Return the mean of each tuned weight over the seeds, a column for each row."""
     rows = report["rows"]
-    found = {name: dict(tuned_weights(name, [one["weights"] for one in row["seeds"]])) for name, row in rows.items()}
-    features = list(dict.fromkeys(feature for weights in found.values() for feature in weights))
     lines = [
-        [feature, *(f"{fmean(weights[feature]):.3f}" if feature in weights else "" for weights in found.values())]
-        for feature in features
+        [feature, *(f"{fmean(values[row]):.3f}" if row in values else "" for row in rows)]
+        for feature, values in weights_by_feature(rows).items()
     ]
     note = "Tuned weights, means over the seeds; report.json has those of each seed."
     return f"{as_markdown(['feature', *rows], lines)}\n{note}\n" if lines else ""

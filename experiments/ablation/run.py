@@ -13,7 +13,7 @@ from typing import Any
 from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
 from experiments.ablation.report import markdown, side_by_side
-from experiments.ablation.rows import Row, extended_by
+from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import time_decoding, time_rescoring
 from experiments.machine import machine
@@ -23,7 +23,7 @@ from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
 from moses_integration.build.system_text import SystemText, TextSettings
 from moses_integration.evaluation import p_value_over_runs, score
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import ScorerChoice, load_scorers
 from moses_integration.nbest import read_nbest
 from moses_integration.rescoring import add_scores, best_of, rerank, starting_weights, tune_on_list
@@ -92,6 +92,17 @@ class Ablation:
         write_atomically(self._folder / "report.md", markdown(report).encode())
         write_page(Contents([LoadedAblation.read(self._folder)]), self._folder / "report.html")
         return report
+
+    def copy_baseline(self, folder: Path) -> None:
+        """Copy what does not rest on networks, so that an ablation in another folder does not make it again."""
+        for part in ("data", "system", "prepared"):
+            shutil.copytree(self._folder / part, folder / part, dirs_exist_ok=True)
+        for path in (self._folder / "rows").glob(f"{BASELINE}.seed*"):
+            shutil.copytree(path, folder / "rows" / path.name, dirs_exist_ok=True)
+        (folder / "steps").mkdir(parents=True, exist_ok=True)
+        for pattern in ("build.json", f"{BASELINE}.seed*"):
+            for path in (self._folder / "steps").glob(pattern):
+                shutil.copy2(path, folder / "steps")
 
     # The system
 
@@ -211,13 +222,15 @@ class Ablation:
             self._steps.run(
                 f"{row.name}.seed{before['seed']}",
                 [before, *rests_on],
-                lambda before=before: self._rescore(row, choices, before["seed"]),  # type: ignore[misc]
+                lambda before=before: self._rescore(row, choices, before),  # type: ignore[misc]
             )
             for before in self._row(row.decoded)
         ]
 
-    def _rescore(self, row: Row, choices: Sequence[ScorerChoice], seed: int) -> Json:
-        work, tuned = self._work(row, seed), MosesIni.read(self._work(row.decoded, seed) / "moses.ini")
+    def _rescore(self, row: Row, choices: Sequence[ScorerChoice], before: Json) -> Json:
+        """Return what is known of a row whose networks rescore the lists of another one, tuned before."""
+        seed: int = before["seed"]
+        work, tuned = self._work(row, seed), self._tuned(row.decoded, before["weights"])
         # As precisely as in the decoder.
         scorers = load_scorers(choices, choose_device("auto", "fp32"), tuned.language_model())
         lists = {}
@@ -234,6 +247,12 @@ class Ablation:
         tokens = work / "test.tokens"
         write_lines(tokens, best)
         return self._scored(row, tuning, tokens)
+
+    def _tuned(self, row: Row, weights: Weights) -> MosesIni:
+        """Return the moses.ini of a row that networks do not rescore, with paths where this folder lies now."""
+        ini, _ = self._networks.ini_of(row)
+        ini.set_weights(weights)
+        return ini
 
     def _scored(self, row: Row, tuning: Tuning, tokens: Path) -> Json:
         """Return what is known of a translation of the test text, which is written as plain text."""
@@ -271,11 +290,12 @@ class Ablation:
         return self._data().target_files("test")
 
     def _translating(self, row: Row, seed: Json) -> Json | None:
-        """Return what translating costs with the weights of a seed; None where Moses does it."""
+        """Return what translating costs with the weights of the first seed; None where Moses does it."""
         if self._toolkit.name != "embedded":
             return None
         source = list(islice(read_lines(self._prepared("test", "source")), TIMED))
-        ini = MosesIni.read(self._work(row.decoded, seed["seed"]) / "moses.ini")
+        decoded = self._row(row.decoded)[0] if row.listed else seed
+        ini = self._tuned(row.decoded, decoded["weights"])
         size = self._config.scoring.rescored
 
         def work() -> Json:

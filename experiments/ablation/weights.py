@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from experiments.ablation.rows import Row
 from moses_integration.ini import Weights
@@ -17,7 +19,16 @@ _MOSES_SCORES = (
 _COLUMN_NAMES = {"rnn": "network", "ensemble": "network", "reverse": "network, source given target"}
 
 
-def tuned_weights(row: str, seeds: Sequence[Weights]) -> Iterator[tuple[str, list[float]]]:
+def weights_by_feature(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
+    """Return the tuned weights of the rows of a report: for each its values, one for each seed, by row."""
+    found: defaultdict[str, dict[str, list[float]]] = defaultdict(dict)
+    for row, summary in rows.items():
+        for feature, values in _tuned_weights(row, [seed["weights"] for seed in summary["seeds"]]):
+            found[feature][row] = values
+    return found
+
+
+def _tuned_weights(row: str, seeds: Sequence[Weights]) -> Iterator[tuple[str, list[float]]]:
     """Yield the name of each tuned weight with its value for each seed.
 
     Args:

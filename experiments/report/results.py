@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 from experiments.ablation import report
 from experiments.ablation.rows import PARTS
-from experiments.ablation.weights import tuned_weights
+from experiments.ablation.weights import weights_by_feature
 from experiments.report.charts import Track, charts, dot_plot
 from experiments.report.loaded import Json, LoadedAblation
 from experiments.report.markup import Html, definitions, element, heading, join, table
@@ -155,23 +155,19 @@ def _parts(ablation: LoadedAblation) -> Html:
 
 def weights(ablation: LoadedAblation) -> Html:
     """Return the table of the tuned weights of every row."""
-    by_row = {
-        name: list(tuned_weights(name, [one["weights"] for one in row["seeds"]])) for name, row in ablation.rows.items()
-    }
-    features = list(dict.fromkeys(feature for found in by_row.values() for feature, _ in found))
-    largest = max((abs(fmean(values)) for found in by_row.values() for _, values in found), default=1.0) or 1.0
-    if not features:
+    found = weights_by_feature(ablation.rows)
+    if not found:
         return Html()
-    body = []
-    for feature in features:
-        cells = [dict(found).get(feature) for found in by_row.values()]
-        body.append([feature, *(_weight(values, largest) for values in cells)])
+    largest = max(abs(fmean(values)) for by_row in found.values() for values in by_row.values()) or 1.0
+    body = [
+        [feature, *(_weight(by_row.get(row), largest) for row in ablation.rows)] for feature, by_row in found.items()
+    ]
     note = (
         "Mean over the seeds, ± standard deviation; the sum of the absolute weights of a row is 1. A bar is as long as "
         "the weight is large, from the left if it is positive, from the right if it is negative. Weights that are not "
         "tuned are left out."
     )
-    shown = table([["feature", *by_row]], body, f"Feature weights on {ablation.title}")
+    shown = table([["feature", *ablation.rows]], body, f"Feature weights on {ablation.title}")
     return join([shown, element("p", note, class_="note")])
 
 

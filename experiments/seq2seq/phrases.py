@@ -58,13 +58,15 @@ class PhraseComparison:
         self._ablation_config, self._ablation = ablation
         self._data_options, self._device_name, self._device = data_options, device, choose_device(device, "auto")
         self._steps = Steps(folder / "steps", say)
+        baseline = replace(self._ablation_config, rows=(Row.parse(BASELINE),))
+        self._shared = Ablation(baseline, self._ablation, data_options, say)
+        """What the systems' own ablations have in common."""
 
     def run(self) -> Json:
         """Do what is not done yet and return the report; report.json and report.md are written after each system."""
         keep_freed_memory()
         if not (self._ablation / "report.json").exists():
-            baseline = replace(self._ablation_config, rows=(Row.parse(BASELINE),))
-            Ablation(baseline, self._ablation, self._data_options, self._say).run()
+            self._shared.run()
         self._check_ablation()
         tables = {str(path): sha256_of(path) for path in (self._table, self._validation)}
         report: Json = {
@@ -169,7 +171,7 @@ class PhraseComparison:
 
         def work() -> Json:
             clear_if_changed(folder, rests_on)
-            self._copy_ablation(folder)
+            self._shared.copy_baseline(folder)
             shutil.copytree(self._model(system), folder / "rnn", dirs_exist_ok=True)
             report = Ablation(config, folder, self._data_options, self._say).run()
             return {name: {key: row[key] for key in ("test_bleu", "against")} for name, row in report["rows"].items()}
@@ -177,17 +179,6 @@ class PhraseComparison:
         # Its training is found done; its tuning is not, unless it was.
         found: Json = self._steps.run(f"bleu.{system.name}", rests_on, work)
         return found
-
-    def _copy_ablation(self, folder: Path) -> None:
-        """Copy what all rows share, and the baseline, so that they are not made again."""
-        for part in ("data", "system", "prepared"):
-            shutil.copytree(self._ablation / part, folder / part, dirs_exist_ok=True)
-        done = [*(self._ablation / "steps").glob("build.json"), *(self._ablation / "steps").glob(f"{BASELINE}.seed*")]
-        for path in done:
-            (folder / "steps").mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, folder / "steps" / path.name)
-        for path in (self._ablation / "rows").glob(f"{BASELINE}.seed*"):
-            shutil.copytree(path, folder / "rows" / path.name, dirs_exist_ok=True)
 
 
 def _as_json(config: AblationConfig) -> Json:

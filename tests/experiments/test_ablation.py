@@ -249,7 +249,7 @@ def test_the_report_shows_perplexities() -> None:
                 "unnormalised": False,
                 "weight": 0.6,
                 "perplexity": {"network": 21.0, "backoff": 20.0, "interpolation": 17.0},
-                "text": {"words": 200, "outside_shortlist": 3},
+                "text": {"words": 220, "sentences": 20, "outside_shortlist": 3},
             }
         ],
     }
@@ -367,6 +367,18 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     assert again.run()["rows"] == report["rows"]
     assert all(line.endswith("done before") for line in said)
     assert again.examples(3).startswith("source") or again.examples(3) == "\n"
+    rescored = "+RNN+CSLM+RESCORING+S2S"
+    for name in (f"{rescored}.seed1", f"{rescored}.translating"):
+        (folder / "steps" / f"{name}.json").unlink()
+    # What was done holds where the folder is moved to, too.
+    folder = folder.rename(tmp_path / "moved")
+    said.clear()
+    moved = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1).run()["rows"]
+    assert moved[rescored]["test_bleu"] == rows[rescored]["test_bleu"]
+    assert {line.partition(":")[0] for line in said if not line.endswith(("done before", "..."))} == {
+        f"{rescored}.seed1",
+        f"{rescored}.translating",
+    }
     (folder / "prepared" / "dev.reference7").write_text("of an earlier data set\n")
     changed = read_config(tmp_path / "a.toml", ['rows = ["+RNN"]', "network.hidden = 8", "build.order = 3"])
     networks = Ablation(changed, folder, {"origin": multi30k_of_mini}, silent, processes=1).run()["networks"]

@@ -205,7 +205,7 @@ def add_language_model(folder: Path) -> None:
         "unnormalised": False,
         "weight": 0.61,
         "perplexity": {"network": 21.0, "backoff": 20.0, "interpolation": 17.0},
-        "text": {"words": 200, "outside_shortlist": 3},
+        "text": {"words": 220, "sentences": 20, "outside_shortlist": 3},
     }
     report["networks"]["cslm"] = {
         "config": {"model": {"order": 7}},
