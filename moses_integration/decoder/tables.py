@@ -7,6 +7,7 @@ sentences to translate. Numbers are parsed when a phrase is first looked up.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words,
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
 from phrasescore.table.entry import SEPARATOR, LineFault, check_phrases
+
+_SINGLE = struct.Struct("f")
+_SPARSE = 4
+"""Place of the sparse features, counted from the target."""
 
 
 def phrases_of(sentences: Iterable[Words], longest: int) -> set[bytes]:
@@ -56,6 +61,10 @@ class PhraseTable:
         if len(fields) < 2:
             raise _fault(self.path, row, "has fewer than three fields")
         tokens = words_of(fields[1])
+        if len(fields) > _SPARSE and words_of(fields[_SPARSE]):
+            raise UserError(
+                f"{self.path}: line {row}: has sparse features, which the embedded decoder does not know; use Moses"
+            )
         if len(tokens) != self.width:
             raise _fault(self.path, row, f"has {len(tokens)} scores where moses.ini says num-features={self.width}")
         try:
@@ -131,7 +140,7 @@ def _wanted_lines(path: Path, wanted: set[bytes]) -> Iterator[tuple[int, bytes, 
 
 
 def _floored_logs(scores: Iterable[bytes]) -> tuple[float, ...]:
-    """Return max(ln p, -100) for each token, as Moses makes feature values of probabilities.
+    """Return max(ln p, -100) for each token, as Moses makes feature values of probabilities: in 32 bit.
 
     Raises:
         ValueError: a token is no finite number, or a negative one, of which Moses would make a NaN.
@@ -139,13 +148,19 @@ def _floored_logs(scores: Iterable[bytes]) -> tuple[float, ...]:
     values = []
     for token in scores:
         try:
-            probability = float(token)
-        except ValueError:
+            probability = _single(float(token))
+        except (ValueError, OverflowError):
             probability = math.nan
         if not 0 <= probability < math.inf:
             raise ValueError(f"the score `{token.decode(errors='replace')}` is no probability")
-        values.append(max(math.log(probability), LOWEST_SCORE) if probability > 0 else LOWEST_SCORE)
+        values.append(max(_single(math.log(probability)), LOWEST_SCORE) if probability > 0 else LOWEST_SCORE)
     return tuple(values)
+
+
+def _single(number: float) -> float:
+    """Return the nearest number of 32 bit."""
+    rounded: float = _SINGLE.unpack(_SINGLE.pack(number))[0]
+    return rounded
 
 
 def _parse_alignment(field: bytes) -> tuple[tuple[int, int], ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import kenlm
+import numpy as np
 
 from moses_integration.decoder.phrases import Words
 from phrasescore.device import choose_device
@@ -153,8 +154,9 @@ def reordering_values(reordering: Reordering, sentence: Words, derivation: Deriv
 
 
 def logarithm(probability: float) -> float:
-    """Return the logarithm with Moses' floor."""
-    return max(math.log(probability), -100.0) if probability > 0 else -100.0
+    """Return the logarithm with Moses' precision and floor."""
+    single = float(np.float32(probability))
+    return max(float(np.float32(math.log(single))), -100.0) if single > 0 else -100.0
 
 
 def dot(weights: list[float], numbers: list[float] | tuple[float, ...]) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from moses_integration.decoder.phrases import TargetPhrase
@@ -22,6 +22,11 @@ def test_phrases_of_sentences() -> None:
     assert phrases_of([(b"a", b"b", b"c"), (), (b"b",)], 2) == {b"a", b"b", b"c", b"a b", b"b c"}
 
 
+def log(probability: float) -> float:
+    """Return what Moses makes of a probability, by NumPy."""
+    return float(np.float32(np.log(np.float64(np.float32(probability)))))
+
+
 def test_translations_keep_the_order_of_the_table(tmp_path: Path) -> None:
     text = (
         b"a ||| B ||| 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\n"
@@ -32,14 +37,14 @@ def test_translations_keep_the_order_of_the_table(tmp_path: Path) -> None:
         b"a ||| B ||| 0.5 1"
     )
     table = phrase_table(tmp_path, text)
-    half, one = math.log(0.5), 0.0
+    half, one = log(0.5), 0.0
     assert table.lookup((b"a",)) == [
         TargetPhrase((b"B",), (half, one), ((0, 0),)),
         TargetPhrase((), (-100, -100)),
         TargetPhrase((b"B", b"B"), (half, one), ((0, 1), (0, 0))),
         TargetPhrase((b"B",), (half, one)),
     ]
-    assert table.lookup((b"a", b"b")) == [TargetPhrase((b"A", b"\xc2\xa0", b"C"), (-100, math.log(2.718)))]
+    assert table.lookup((b"a", b"b")) == [TargetPhrase((b"A", b"\xc2\xa0", b"C"), (-100, log(2.718)))]
     assert table.lookup((b"c",)) == []
 
 
@@ -65,6 +70,8 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
         (b"a ||| B ||| inf 1", "line 2: the score `inf` is no probability"),
         (b"a ||| B ||| 0.5 0,5", "line 2: the score `0,5` is no probability"),
         (b"a ||| B", "line 2: has fewer than three fields"),
+        (b"a ||| B ||| 1 1 ||| ||| ||| x 1 ||| {{p}}", "line 2: has sparse features, which the embedded decoder does"),
+        (b"a ||| B ||| 1 1e39", "line 2: the score `1e39` is no probability"),
         (b"a ||| B ||| 1 1 ||| 0-", "line 2: the alignment has `0-` in the place of a link"),
         (b"a ||| B|x ||| 1 1", r"line 2: field 2 \(target\): holds `\|`, which separates the factors of a fac"),
         (b"a ||| B [laughter] ||| 1 1", r"line 2: field 2 \(target\): holds `\[laughter\]`, which Moses reads as a"),
@@ -74,6 +81,14 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
 def test_lines_of_a_phrase_table_that_cannot_be_used(line: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"{tmp_path}/table: {message}"):
         phrase_table(tmp_path, b"x ||| x ||| 1\n" + line + b"\n").lookup((b"a",))
+
+
+def test_scores_are_of_32_bit_as_in_moses(tmp_path: Path) -> None:
+    """What Moses makes of them: the nearest 32-bit number of the logarithm of the nearest one."""
+    table = phrase_table(tmp_path, b"a ||| B ||| 0.999877 1.01122149e-43 ||| ||| 1 ||| ||| {{p}}\n")
+    [found] = table.lookup((b"a",))
+    assert found.scores == (log(0.999877), log(1.01122149e-43))
+    assert found.scores == pytest.approx((-0.000123032, -99.0023), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", [PhraseTable, lambda path, width, wanted: ReorderingTable(path, width, True, wanted)])
@@ -87,9 +102,9 @@ def test_reordering_rows(tmp_path: Path) -> None:
     # Moses takes PATH.gz for PATH that is not there.
     (tmp_path / "table.gz").write_bytes(gzip.compress(text))
     table = ReorderingTable(tmp_path / "table", 2, True, {b"a"})
-    assert table.lookup((b"a",), (b"B", b"C")) == (math.log(0.5), -100)
+    assert table.lookup((b"a",), (b"B", b"C")) == (log(0.5), -100)
     assert table.lookup((b"a",), ()) == (0, 0)
-    assert table.lookup((b"a",), (b"D",)) == (math.log(0.25), 0)
+    assert table.lookup((b"a",), (b"D",)) == (log(0.25), 0)
     assert table.lookup((b"a",), (b"B",)) is None
     assert table.lookup((b"b",), (b"B",)) is None
 
@@ -97,7 +112,7 @@ def test_reordering_rows(tmp_path: Path) -> None:
 def test_reordering_rows_by_source_alone(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| 0.5 1\n")
     table = ReorderingTable(tmp_path / "table", 2, False, {b"a"})
-    assert table.lookup((b"a",), (b"B",)) == table.lookup((b"a",), ()) == (math.log(0.5), 0)
+    assert table.lookup((b"a",), (b"B",)) == table.lookup((b"a",), ()) == (log(0.5), 0)
 
 
 @pytest.mark.parametrize(
