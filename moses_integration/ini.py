@@ -23,6 +23,7 @@ _TRIMMED = " \t\r\n"
 _BLANKS = re.compile(r"[ \t]+")
 _HEADER = re.compile(r"\[([^\]]*)\]")
 _DEFAULT_WEIGHT = 1.0
+_TRUTHS = {**dict.fromkeys(("true", "yes", "y", "1"), True), **dict.fromkeys(("false", "no", "n", "0"), False)}
 _PATHS = {"path", "backoff", "cache"}
 """Arguments that are files or folders."""
 
@@ -80,14 +81,31 @@ class MosesIni:
         return "".join(self.lines).encode("utf-8", "surrogateescape")
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all; relative paths become absolute if the folder changes."""
-        here = path.resolve().parent
-        ini = self if here == self.folder.resolve() else self.with_absolute_paths()
-        write_atomically(path, ini.to_bytes())
+        """Write the file, whole or not at all; relative paths become absolute if the folder changes.
+
+        Raises:
+            UserError: it cannot be written, or a moses.ini cannot hold one of the absolute paths.
+        """
+        write_atomically(path, self._for(path).to_bytes())
+
+    def require_placeable(self, path: Path) -> None:
+        """Check that a moses.ini at `path` could hold the paths, before long work that ends with writing it.
+
+        Raises:
+            UserError: it could not.
+        """
+        self._for(path)
+
+    def _for(self, path: Path) -> MosesIni:
+        return self if path.resolve().parent == self.folder.resolve() else self.with_absolute_paths()
 
     def copy(self) -> MosesIni:
         """Return a copy that can be edited without changing this one."""
         return MosesIni(self.lines, self.name, self.folder)
+
+    def without_comments(self) -> MosesIni:
+        """Return a copy without comments."""
+        return MosesIni([_without_comment(line) + "\n" for line in self.lines], self.name, self.folder)
 
     # Reading
 
@@ -418,6 +436,17 @@ def _without_comment(line: str) -> str:
 
 def _words(text: str) -> list[str]:
     return [word for word in _BLANKS.split(text) if word]
+
+
+def parse_truth(text: str) -> bool:
+    """Parse what Moses takes for true or false (Scan<bool>, moses/Util.cpp).
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if text.lower() not in _TRUTHS:
+        raise ValueError(f"`{text}` is neither true nor false")
+    return _TRUTHS[text.lower()]
 
 
 def parse_number(text: str) -> float:

@@ -19,16 +19,17 @@ from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.search import OutOfRange
 from moses_integration.decoder.settings import (
     CUBE_PRUNING,
-    MOSES_POP_LIMIT,
     DecoderSettings,
+    candidates,
     ignored_sections,
     is_on,
     pop_limit,
     read_settings,
+    search_algorithm,
 )
 from moses_integration.ini import MosesIni, parse_number
 from phrasescore import __version__
-from phrasescore.cli.console import interrupt_on_sigterm, run_command
+from phrasescore.cli.console import interrupt_on_signals, run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
 
@@ -110,7 +111,7 @@ def _run(arguments: Sequence[str]) -> int:
     require_words(lines, display_name(text))
     sentences = [words_of(line) for line in lines]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
-    with interrupt_on_sigterm(), DecoderPool(ini, settings, sentences, processes) as pool:
+    with interrupt_on_signals(), DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)
     return 0
 
@@ -228,10 +229,14 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
     settings = read_settings(ini)
     search = settings.search
     pops = search.pop_limit
-    if "search-algorithm" in switches or "cube-pruning-pop-limit" in switches:
-        algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING) if "search-algorithm" in switches else None
-        limit = _whole(switches, "cube-pruning-pop-limit", MOSES_POP_LIMIT)
-        pops = pop_limit(algorithm, limit, "-search-algorithm")
+    given = [name for name in ("cube-pruning-pop-limit", "search-algorithm") if name in switches]
+    if given:
+        # A switch replaces what moses.ini says of it and nothing else, as in Moses.
+        algorithm = search_algorithm(ini)
+        if "search-algorithm" in given:
+            algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING)
+        limit = _whole(switches, "cube-pruning-pop-limit", candidates(ini, algorithm))
+        pops = pop_limit(algorithm, limit, f"-{given[-1]}")
     try:
         search = replace(
             search,
@@ -302,4 +307,7 @@ def _whole(switches: dict[str, list[str]], name: str, default: int) -> int:
 
 
 def _is_on(switches: dict[str, list[str]], name: str) -> bool:
-    return name in switches and is_on(switches[name])
+    try:
+        return name in switches and is_on(switches[name])
+    except ValueError as fault:
+        raise UsageError(f"-{name}: {fault}; give true or false") from fault

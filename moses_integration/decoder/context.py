@@ -152,5 +152,5 @@ class LanguageModel:
 
 
 def _text(phrase: Words) -> tuple[str, ...]:
-    """Return words as KenLM wants them; bytes that are not UTF-8 make an unknown word either way."""
+    """Return words as KenLM's module wants them; a word that is not UTF-8 is unknown, where Moses asks by its bytes."""
     return tuple(word.decode("utf-8", "replace") for word in phrase)

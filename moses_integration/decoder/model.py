@@ -31,7 +31,7 @@ from moses_integration.decoder.phrases import (
 )
 from moses_integration.decoder.reordering import Distortion, JumpFeature, LexicalReordering
 from moses_integration.decoder.tables import PhraseTable, phrases_of
-from moses_integration.ini import FeatureLine, MosesIni, Weights
+from moses_integration.ini import FeatureLine, MosesIni, Weights, parse_truth
 from phrasescore.errors import UserError
 
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
@@ -230,8 +230,7 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
         _declare(ini, line, phrase, jump, context)
     for feature in (*phrase, *jump, *context):
         _check_width(ini, feature)
-        if ini.feature(feature.label).arguments.get("tuneable") == "false":
-            feature.tuneable = False
+        _set_tuneable(ini, feature)
     if not any(isinstance(feature, UnknownWordPenalty) for feature in phrase):
         raise UserError(f"{ini.name}: has no UnknownWordPenalty; Moses cannot do without, add it to [feature]")
     model = LogLinearModel(phrase, jump, context, [line.label for line in ini.features()])
@@ -247,6 +246,15 @@ def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
                 f"{ini.name}: line {line.row + 1}: the embedded decoder does not know `{key}={value}`; remove "
                 "it, or use Moses"
             )
+
+
+def _set_tuneable(ini: MosesIni, feature: Feature) -> None:
+    line = ini.feature(feature.label)
+    if "tuneable" in line.arguments:
+        try:
+            feature.tuneable = parse_truth(line.arguments["tuneable"])
+        except ValueError as fault:
+            raise UserError(f"{ini.name}: line {line.row + 1}: tuneable= {fault}; mend the line") from fault
 
 
 def _check_width(ini: MosesIni, feature: Feature) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moses_integration.decoder.search import OutOfRange, SearchSettings
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, parse_truth
 from phrasescore.errors import UserError
 
 CUBE_PRUNING = 1
@@ -69,27 +69,42 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
             "use Moses"
         )
     default = SearchSettings()
-    algorithm = _whole(ini, "search-algorithm", CUBE_PRUNING) if ini.values("search-algorithm") else None
-    limit = _whole(ini, "cube-pruning-pop-limit", default.pop_limit if algorithm is None else MOSES_POP_LIMIT)
+    algorithm = search_algorithm(ini)
     try:
         search = SearchSettings(
             stack=_whole(ini, "stack", default.stack),
             beam_threshold=ini.number("beam-threshold", default.beam_threshold),
             distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
             longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase),
-            pop_limit=pop_limit(algorithm, limit, ini.place("search-algorithm")),
+            pop_limit=pop_limit(algorithm, candidates(ini, algorithm), ini.place("search-algorithm")),
         )
     except OutOfRange as fault:
         raise UserError(f"{ini.place(fault.name)}: [{fault.name}] {fault}") from fault
-    return DecoderSettings(search, "drop-unknown" in ini.sections() and is_on(ini.values("drop-unknown")))
+    try:
+        return DecoderSettings(search, "drop-unknown" in ini.sections() and is_on(ini.values("drop-unknown")))
+    except ValueError as fault:
+        raise UserError(f"{ini.place('drop-unknown')}: [drop-unknown] {fault}; mend the line") from fault
 
 
 def is_on(values: Sequence[str]) -> bool:
     """Return whether the values of a switch or of a section switch it on; without any it is (moses/Parameter.cpp).
 
     As of all repeated values the first one counts (moses/Parameter.h).
+
+    Raises:
+        ValueError: it is neither true nor false.
     """
-    return not values or values[0].lower() in ("yes", "y", "true", "1")
+    return not values or parse_truth(values[0])
+
+
+def search_algorithm(ini: MosesIni) -> int | None:
+    """Return Moses' number of the search algorithm that a moses.ini asks for, None if it asks for none."""
+    return _whole(ini, "search-algorithm", CUBE_PRUNING) if ini.values("search-algorithm") else None
+
+
+def candidates(ini: MosesIni, algorithm: int | None) -> int:
+    """Return the pop limit that a moses.ini gives; else Moses' if a search algorithm is asked for, or else ours."""
+    return _whole(ini, "cube-pruning-pop-limit", SearchSettings().pop_limit if algorithm is None else MOSES_POP_LIMIT)
 
 
 def pop_limit(algorithm: int | None, limit: int, name: str) -> int:

@@ -22,6 +22,7 @@ from moses_integration.decoder.output import details, translation_line
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
+from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import CRASH_WORDS
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
@@ -300,6 +301,34 @@ def test_each_switch_sets_its_part_of_the_search_alone(switches: list[str], expe
     ini = MosesIni.read(Path(INI))
     settings = settings_of(ini, parse_switches(switches))
     assert settings == replace(read_settings(ini), search=replace(read_settings(ini).search, **expected))
+
+
+@pytest.mark.parametrize(
+    ("sections", "switches", "expected"),
+    [
+        ({"search-algorithm": "1", "cube-pruning-pop-limit": "5000"}, ["-search-algorithm", "1"], 5000),
+        ({"search-algorithm": "0"}, ["-cbp", "100"], 0),
+        ({"cube-pruning-pop-limit": "70"}, ["-search-algorithm", "1"], 70),
+        ({"search-algorithm": "1"}, ["-cbp", "100"], 100),
+        ({"search-algorithm": "0", "cube-pruning-pop-limit": "70"}, ["-search-algorithm", "1"], 70),
+    ],
+)
+def test_a_switch_leaves_what_the_ini_says_of_others(
+    sections: dict[str, str], switches: list[str], expected: int
+) -> None:
+    ini = MosesIni.read(Path(INI))
+    for section, value in sections.items():
+        ini.set_value(section, value)
+    assert settings_of(ini, parse_switches(switches)).search.pop_limit == expected
+
+
+def test_cube_pruning_of_nothing() -> None:
+    ini = MosesIni.read(Path(INI))
+    ini.set_value("search-algorithm", "1")
+    with pytest.raises(
+        UserError, match="-cube-pruning-pop-limit: cube pruning with a pop limit of 0 translates nothing"
+    ):
+        settings_of(ini, parse_switches(["-cbp", "0"]))
 
 
 @pytest.mark.parametrize(("switches", "expected"), [([], b"zz A "), (["-du"], b"A "), (["-du", "false"], b"zz A ")])

@@ -58,6 +58,10 @@ def test_a_feature_that_is_not_to_be_tuned() -> None:
         "WordPenalty0": True,
     }
     assert declare_model(ini_of("Distortion")).features[0].tuneable
+    for word in ("No", "n", "0"):
+        assert not declare_model(ini_of(f"Distortion tuneable={word}")).features[0].tuneable
+    with pytest.raises(UserError, match=r"tuneable= `flase` is neither true nor false; mend the line"):
+        declare_model(ini_of("Distortion tuneable=flase"))
 
 
 @pytest.mark.parametrize(

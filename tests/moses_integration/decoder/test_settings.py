@@ -62,6 +62,7 @@ def test_search_algorithms(sections: dict[str, str], limit: int) -> None:
         (["0"], False),
         (["false"], False),
         (["0", "1"], False),
+        (["N"], False),
     ],
 )
 def test_switches(values: list[str], expected: bool) -> None:
@@ -73,6 +74,7 @@ def test_switches(values: list[str], expected: bool) -> None:
     ("sections", "message"),
     [
         ({"input_factors": "0\n1"}, "has factors"),
+        ({"drop_unknown": "perhaps"}, r"line 2: \[drop-unknown\] `perhaps` is neither true nor false; mend the line"),
         ({"mapping": "0 T 0\n1 T 1"}, "several decoding paths"),
         ({"stack": "many"}, r"\[stack\] is no number"),
         ({"stack": "1.5"}, r"moses.ini: line 2: \[stack\] is no whole number"),
