@@ -92,7 +92,7 @@ def run_phrasescore(arguments: Sequence[str]) -> None:
         SystemExit: it was stopped by a signal; the exit code says by which.
     """
     code = phrasescore(arguments)
-    if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+    if code in [128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)]:
         raise SystemExit(code)
     if code:
         raise UserError(

@@ -248,7 +248,7 @@ class Numbers:
                 f"{self.path}: has {len(rows)} lines where the n-best list has {len(entries)} entries; give a line for "
                 "each entry"
             )
-        return np.array(rows, np.float64).reshape(len(entries), -1)
+        return np.array(rows, np.float64).reshape(len(entries), len(rows[0]) if rows else 1)
 
 
 @dataclass(frozen=True)

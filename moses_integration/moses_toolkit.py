@@ -20,7 +20,7 @@ from moses_integration.toolkit import Binary, NbestRequest, Progress, Say
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines, write_lines
+from phrasescore.files import detect_format, open_output, read_lines, write_lines
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
@@ -94,6 +94,9 @@ class MosesToolkit:
         # Moses loses a last line without an end, and its programs differ in what they decompress.
         dev = folder / "dev.lines"
         write_lines(dev, sentences)
+        # mert-moses.pl takes all that it finds by this name, those of an earlier run, too.
+        for earlier in folder.glob(f"{_REFERENCES}*"):
+            earlier.unlink()
         for number, lines in enumerate(zip(*dev_references, strict=True)):
             write_lines(folder / f"{_REFERENCES}{number}", lines)
         filtered = self._filter(ini, dev, folder)
@@ -172,10 +175,12 @@ class MosesToolkit:
         absolute = ini.with_absolute_paths()
         for feature in ini.features():
             if feature.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
+                _check_compression(ini.path_of(feature))
                 # Moses takes factor 0 where nothing is said; its filter would take no factor and keep no phrase.
                 for key in {"input-factor", "output-factor"} - {*feature.arguments}:
                     absolute.set_argument(feature.label, key, "0")
-        absolute.write(whole)
+        # The filter would look for tables in comments, too.
+        absolute.without_comments().write(whole)
         command: list[str | Path] = ["perl", self._moses.script("training/filter-model-given-input.pl")]
         command += [filtered.resolve(), whole.resolve(), source.resolve()]
         run_step("filtering", command, folder / "filter.log", [filtered / "moses.ini"])
@@ -212,6 +217,21 @@ def _check_path(folder: Path) -> None:
             f"{folder}: Moses' scripts cannot use a folder with `{odd[0]}` in its path; give another one (--work says "
             "where tune and decode work)"
         )
+
+
+def _check_compression(table: Path) -> None:
+    """Refuse a table of which Moses' filter would make an empty one: it reads gzip by its suffix, and plain text."""
+    # Moses finds `table.gz` by the name `table`.
+    for path in (table, table.with_name(f"{table.name}.gz")):
+        if path.is_file():
+            with path.open("rb") as stream:
+                found = detect_format(stream.read(6))
+            if found != ("gz" if path.suffix == ".gz" else None):
+                raise UserError(
+                    f"{path}: is {found or 'plain text'}, and Moses reads gzip in files called .gz and plain text in "
+                    "others; write it again in one of the two, with the ini's path= to match"
+                )
+            return
 
 
 def _count_lines(path: Path) -> int:

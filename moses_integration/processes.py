@@ -17,6 +17,7 @@ from typing import Any
 from phrasescore.errors import UserError
 
 _SECONDS_TO_END = 5
+_ENDINGS = {signal.SIGTERM, signal.SIGHUP}
 
 
 def available_cores() -> int:
@@ -26,13 +27,13 @@ def available_cores() -> int:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let no Ctrl-C and no SIGTERM come while processes start; one that comes now waits until the block ends.
+    """Let no Ctrl-C, SIGTERM or SIGHUP come while processes start; one that comes now waits until the block ends.
 
     A process inherits which signals are blocked. Ctrl-C stays blocked, for it is for the parent, which ends the others;
     an initialiser that ignores it would come too late for one while Python starts. A parent that unwinds meanwhile
     would leave a process with half of what it reads to begin with, of which it complains.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDINGS})
     try:
         yield
     finally:
@@ -81,7 +82,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _start(initializer: Callable[..., object] | None, arguments: tuple[Any, ...]) -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if initializer is not None:
         initializer(*arguments)

@@ -60,7 +60,7 @@ class Preparation:
     def apply(self, lines: Iterable[bytes], truecaser: Truecaser | None = None) -> Iterator[bytes]:
         """Return the lines prepared, in several processes when there are many.
 
-        Bytes that are not UTF-8 pass through.
+        Bytes that are not UTF-8 pass through, but the tokeniser takes them for words.
 
         Raises:
             ValueError: there is a truecaser and the casing is not `true`, or none and it is.
@@ -132,6 +132,23 @@ def require_unescaped(path: Path, remedy: str) -> None:
                 f"{path}: line {number}: has `{found[0]}`, as text that is escaped for Moses; {remedy}, or write "
                 f"`{unescape(found[0])}` if only some lines are"
             )
+
+
+def lines_not_utf8(path: Path) -> list[int]:
+    """Return the numbers of the lines that are not UTF-8.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    return [number for number, line in enumerate(read_lines(path), 1) if not _is_utf8(line)]
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def escape(text: str) -> str:

@@ -31,7 +31,7 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model, refuse_reserved
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
-from moses_integration.build.prepare import prepare_training_file, require_unescaped
+from moses_integration.build.prepare import lines_not_utf8, prepare_training_file, require_unescaped
 from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
 from moses_integration.build.reordering import REORDERING_TYPE
 from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
@@ -228,7 +228,7 @@ def _build(
     corpus = Corpus.in_folder(new / CORPUS, "train", languages)
     others = None if validation is None else Corpus.in_folder(new / CORPUS, VALIDATION, languages)
     with step("text"):
-        report["text"] = _prepare_corpus(source, target, corpus, new, settings, keep_all=alignment is not None)
+        report["text"] = _prepare_corpus(source, target, corpus, new, settings, alignment is not None, say)
         if validation is not None and others is not None:
             report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings)
     with step("alignment"), naming({corpus.source: source, corpus.target: target}):
@@ -337,15 +337,26 @@ def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni
 
 
 def _prepare_corpus(
-    source: Path, target: Path, corpus: Corpus, folder: Path, settings: BuildSettings, keep_all: bool
+    source: Path,
+    target: Path,
+    corpus: Corpus,
+    folder: Path,
+    settings: BuildSettings,
+    keep_all: bool,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Prepare both sides, then drop the pairs that are unfit for training."""
     text = settings.text
     # Now, for later a message would name files that the user has never seen.
     for _ in read_pairs(source, target):
         pass
-    if text.escape and not text.tokenise:
-        for path in (source, target):
+    for path in (source, target):
+        if broken := lines_not_utf8(path):
+            say(
+                f"{path}: lines that are not UTF-8: {len(broken):,}, the first one {broken[0]}; words in another "
+                "encoding fit nothing else, so convert the text, by `iconv` for one"
+            )
+        if text.escape and not text.tokenise:
             require_unescaped(path, "give --escaped")
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
@@ -386,7 +397,8 @@ def _require_same_words(raw: Path, prepared: Path) -> None:
         if before != after:
             raise UserError(
                 f"{raw}: line {number}: has {before} words but {after} when prepared, so the alignment does not fit; "
-                "give the tokenised text that was aligned, its words separated by blanks, and --tokenised"
+                "give the tokenised text that was aligned, its words separated by blanks (that of Unicode that do not "
+                "break count, too), and --tokenised"
             )
 
 

@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cache:
         arguments["cache"] = args.cache
     ini.add_feature("CSLM", args.label, arguments, [args.weight])
+    ini.require_placeable(args.output)
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
     if args.cache:
         # Last, for it takes much of the disk.

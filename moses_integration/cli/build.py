@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import add_toolkit_option, natural, refuse_idle, toolkit_of
-from phrasescore.cli.console import Reporter, interrupt_on_sigterm
+from phrasescore.cli.console import Reporter, interrupt_on_signals
 from phrasescore.cli.options import add_quiet_option, positive
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 # What the aligner, the language model and the extraction accept; the command line must not import them to know.
 METHODS = ("ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal")
@@ -35,7 +35,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
             f"--{side}-language", metavar="CODE", help=f"two letters (default: the suffix of --{side}'s name)"
         )
     text.add_argument(
-        "--tokenised", action="store_true", help="the text is tokenised: split at blanks only, and keep capitals"
+        "--tokenised",
+        action="store_true",
+        help="the text is tokenised: split at blanks (of all kinds) only, and keep capitals",
     )
     text.add_argument(
         "--casing",
@@ -98,6 +100,10 @@ def run(args: argparse.Namespace) -> int:
     if args.alignment and not args.validation:
         given = "with --alignment, which is of all lines, and without --validation"
         refuse_idle(args, ["aligner", "seed", "longest_sentence", "ratio"], given)
+    if args.escaped and not args.tokenised:
+        raise UsageError(
+            "--escaped: tokenising would take the escapes apart; give --tokenised too, or text without them"
+        )
     if args.aligner not in (None, _ALIGNER):
         refuse_idle(args, ["seed"], f"with --aligner {args.aligner}, which draws no random numbers")
     reporter = Reporter(quiet=args.quiet)
@@ -120,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
             longest=args.longest_sentence or _LONGEST, ratio=_RATIO if args.ratio is None else args.ratio
         ),
     )
-    with interrupt_on_sigterm():
+    with interrupt_on_signals():
         ini = build_system(
             args.source,
             args.target,

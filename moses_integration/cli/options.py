@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import try_to_lock
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -141,7 +142,8 @@ def work_folder(given: Path | None) -> Iterator[Path]:
     It is kept when a step of Moses fails, for the message names a log in it.
 
     Raises:
-        UserError: the one given has files that no earlier run left; what this run writes or removes could be theirs.
+        UserError: another run is at work in the one given, or it has files that no earlier run left; what this run
+            writes or removes could be theirs.
     """
     from moses_integration.installed_moses import StepFailure
 
@@ -152,8 +154,10 @@ def work_folder(given: Path | None) -> Iterator[Path]:
         if given.exists() and any(given.iterdir()) and not mark.exists():
             raise UserError(f"{given}: has files that no earlier run with --work left; give a new or empty folder")
         given.mkdir(parents=True, exist_ok=True)
-        mark.touch()
-        yield given
+        with mark.open("ab") as lock:
+            if not try_to_lock(lock):
+                raise UserError(f"{given}: another run is at work in it; wait for it or give another folder")
+            yield given
         return
     folder = Path(mkdtemp(prefix="phrasescore."))
     try:

@@ -2,7 +2,7 @@
 
 What loads PyTorch is imported where it is used, so that `--help` and wrong usage need not wait for it.
 
-Exit codes: 0 done, 1 the run failed, 2 wrong usage, 130 and 143 stopped by SIGINT and SIGTERM.
+Exit codes: 0 done, 1 the run failed, 2 wrong usage, 129, 130 and 143 stopped by SIGHUP, SIGINT and SIGTERM.
 """
 
 from __future__ import annotations

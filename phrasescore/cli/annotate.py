@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phrasescore import __version__
-from phrasescore.cli.console import Reporter, interrupt_on_sigterm
+from phrasescore.cli.console import Reporter, interrupt_on_signals
 from phrasescore.cli.options import (
     add_device_options,
     add_direction_option,
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     _keep_the_table(args)
     columns = Columns(args.per_word, args.unknown_words, args.replace_last)
-    with interrupt_on_sigterm():
+    with interrupt_on_signals():
         # Before the output may take the place of the table.
         digest = sha256_of_input(args.table) if args.report else None
         scorer = load_scorer(args, args.direction)

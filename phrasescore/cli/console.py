@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import NoReturn
@@ -153,7 +153,7 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn SIGINT and SIGTERM into a request that the work asks for between its steps."""
+    """Turn SIGINT, SIGTERM and SIGHUP into a request that the work asks for between its steps."""
     request = StopRequest()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -162,23 +162,31 @@ def stop_on_signals() -> Iterator[StopRequest]:
         request.signal = number
         signal.signal(number, signal.SIG_DFL)
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _handled((signal.SIGINT, *_endings()), on_signal):
         yield request
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
-def interrupt_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM unwind the work as Ctrl-C does, so that nothing half-written stays behind."""
+def interrupt_on_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the work as Ctrl-C does, so that no half-written file and no program stays."""
+    with _handled(_endings(), lambda number, frame: _unwind(number)):
+        yield
 
-    before = signal.signal(signal.SIGTERM, lambda number, frame: _unwind(number))
+
+def _endings() -> tuple[signal.Signals, ...]:
+    """Return the signals by which others end a process: also a terminal that is closed, unless `nohup` has its way."""
+    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return (signal.SIGTERM,) if ignored else (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def _handled(numbers: Sequence[signal.Signals], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def _unwind(number: int) -> NoReturn:

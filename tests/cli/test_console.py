@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 import torch
 
-from phrasescore.cli.console import Reporter, run_command
+from phrasescore.cli.console import Reporter, interrupt_on_signals, run_command
 from phrasescore.plugins import plugins_blamed
 
 
@@ -32,6 +35,20 @@ def test_memory_that_runs_out_is_one_sentence(error: Exception, capsys: pytest.C
 def test_other_errors_with_memory_keep_their_cause() -> None:
     with pytest.raises(RuntimeError, match="illegal memory access"):
         run_command("phrasescore train", lambda: fail(RuntimeError("CUDA error: an illegal memory access")))
+
+
+def test_a_closed_terminal_ends_the_work_unless_nohup_runs_it() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupt_on_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with pytest.raises(SystemExit) as stopped, interrupt_on_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert stopped.value.code == 129
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_the_time_that_is_left_of_a_resumed_training(

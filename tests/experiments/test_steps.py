@@ -15,7 +15,7 @@ from phrasescore.training.run import Settings
 from tests.conftest import MINI
 
 
-@pytest.mark.parametrize("code", [130, 143])
+@pytest.mark.parametrize("code", [129, 130, 143])
 def test_a_command_that_a_signal_stopped_stops_the_experiment(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     monkeypatch.setattr("experiments.steps.phrasescore", lambda arguments: code)
     with pytest.raises(SystemExit) as stopped:

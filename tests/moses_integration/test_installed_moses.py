@@ -77,16 +77,18 @@ def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
             run_step("tables", words, tmp_path / "log")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stopped_step_ends_all_that_it_started(tmp_path: Path, number: signal.Signals) -> None:
     child = program(tmp_path / "child", f"echo $$ > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; sleep 60")
     parent = program(tmp_path / "parent", f"{child} & wait")
     code = (
         "import signal, sys; from pathlib import Path\n"
         "from moses_integration.installed_moses import run_step\n"
-        "from phrasescore.cli.console import interrupt_on_sigterm, run_command\n"
+        "from phrasescore.cli.console import interrupt_on_signals, run_command\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"with interrupt_on_sigterm():\n"
+        # Where the tests run under nohup it is ignored.
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+        f"with interrupt_on_signals():\n"
         f"    sys.exit(run_command('test', lambda: run_step('a', [{str(parent)!r}], Path({str(tmp_path / 'log')!r}))))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)

@@ -194,6 +194,8 @@ def test_numbers_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "numbers"
     path.write_text("1 -2\n3e1 0\n5 0.5\n")
     assert Numbers("N", path).score([], LIST).tolist() == [[1, -2], [30, 0], [5, 0.5]]
+    (tmp_path / "none").write_text("")
+    assert Numbers("N", tmp_path / "none").score([], []).shape == (0, 1), "a list of empty sentences"
     for text, message in (
         ("1\n2\n", "has 2 lines where the n-best list has 3 entries"),
         ("1\nx\n3\n", "line 2: is not numbers"),

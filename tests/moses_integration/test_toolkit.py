@@ -15,6 +15,7 @@ from moses_integration.nbest import read_nbest
 from moses_integration.toolkit import Binary, NbestRequest, choose_toolkit
 from moses_integration.tuning.tune import TuningSettings
 from phrasescore.errors import UserError
+from phrasescore.files import open_input, open_output
 from tests.conftest import MINI
 from tests.moses_integration.fake_moses import fake_moses, program
 
@@ -124,6 +125,44 @@ def test_dev_sets_that_do_not_fit(pretended: MosesToolkit, tmp_path: Path) -> No
     ini = MosesIni.read(MINI / "moses.ini")
     with pytest.raises(UserError, match=r"has 1000 lines where .* has 100; give"):
         list(pretended.tune(ini, MINI / "dev.en", [MINI / "train.fr"], [1], SMALL, tmp_path / "work", silent))
+
+
+def test_references_of_an_earlier_run_are_not_tuned_on(pretended: MosesToolkit, tmp_path: Path) -> None:
+    """`mert-moses.pl`, which is not there, would take all that it finds."""
+    ini, work = MosesIni.read(MINI / "moses.ini"), tmp_path / "work"
+    for count in (2, 1):
+        with pytest.raises(UserError, match=r"mert-moses\.pl: is not there"):
+            list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"] * count, [1], SMALL, work, silent))
+        assert len(list(work.glob("dev.references*"))) == count
+
+
+def test_the_filter_sees_no_comments(pretended: MosesToolkit, tmp_path: Path) -> None:
+    """It would look for the table of a feature that is switched off."""
+    text = (MINI / "moses.ini").read_text()
+    off = "# LexicalReordering name=Old num-features=6 path=gone.gz\nDistortion # or not\n"
+    (tmp_path / "moses.ini").write_text(text.replace("\nDistortion\n", f"\n{off}").replace("path=", f"path={MINI}/"))
+    (tmp_path / "in").write_text("a\n")
+    pretended.decode(MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "out", None, tmp_path / "w")
+    whole = MosesIni.read(tmp_path / "w/whole.ini")
+    assert "#" not in whole.to_bytes().decode()
+    assert [one.label for one in whole.features()] == [
+        one.label for one in MosesIni.read(MINI / "moses.ini").features()
+    ]
+
+
+@pytest.mark.parametrize(("name", "found"), [("table.zst", "zst"), ("table", "gz"), ("table.gz", "plain text")])
+def test_tables_that_moses_would_take_for_empty_ones(
+    pretended: MosesToolkit, tmp_path: Path, name: str, found: str
+) -> None:
+    with open_input(MINI / "phrase-table.gz") as table:
+        content = table.stream.read()
+    with open_output(tmp_path / f"written.{found}") as stream:
+        stream.write(content)
+    (tmp_path / f"written.{found}").rename(tmp_path / name)
+    ini = MosesIni.read(MINI / "moses.ini")
+    ini.set_argument("TranslationModel0", "path", str(tmp_path / name))
+    with pytest.raises(UserError, match=rf"{name}: is {found}, and Moses reads gzip in files called \.gz"):
+        pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "work")
 
 
 # A real Moses

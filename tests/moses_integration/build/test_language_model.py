@@ -195,9 +195,9 @@ def test_the_two_estimators_agree(order: int, tmp_path: Path, moses_home: Path) 
 def test_lmplz_ends_with_a_build_that_is_stopped(text: Path, empty_path: Path, tmp_path: Path) -> None:
     install(empty_path, SLEEPING.replace("{folder}", str(tmp_path)))
     code = (
-        "import sys\nfrom pathlib import Path\nfrom phrasescore.cli.console import interrupt_on_sigterm\n"
+        "import sys\nfrom pathlib import Path\nfrom phrasescore.cli.console import interrupt_on_signals\n"
         "from moses_integration.build.language_model import build_language_model\n"
-        "with interrupt_on_sigterm(): build_language_model(*map(Path, sys.argv[1:]))"
+        "with interrupt_on_signals(): build_language_model(*map(Path, sys.argv[1:]))"
     )
     started = tmp_path / "started"
     process = subprocess.Popen([sys.executable, "-c", code, str(text), str(tmp_path / "lm.arpa")])

@@ -121,6 +121,19 @@ def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_mose
     assert told[3] == "language model: by our own estimator"
 
 
+def test_text_that_is_not_utf8_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("a b\nb a\n")
+    (tmp_path / "a.fr").write_bytes(b"x y\n\xe9 x\n")
+    (tmp_path / "a.align").write_text("0-0 1-1\n0-0 1-1\n")
+    told: list[str] = []
+    texts = (tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system")
+    build_system(*texts, TOKENISED, EmbeddedToolkit(1).build_tables, tmp_path / "a.align", say=told.append)
+    assert [line for line in told if "UTF-8" in line] == [
+        f"{tmp_path}/a.fr: lines that are not UTF-8: 1, the first one 2; words in another encoding fit nothing else, "
+        "so convert the text, by `iconv` for one"
+    ]
+
+
 def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
     for name, lines in (("a.en", "a b\n\nc\n"), ("a.fr", "x y\nz\nw\n"), ("a.align", "0-0 1-1\n\n0-0\n")):
         (tmp_path / name).write_text(lines)

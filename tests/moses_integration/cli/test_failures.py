@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
+from moses_integration.cli.options import work_folder
 from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.ini import MosesIni
 from moses_integration.tuning.tune import Tuning
@@ -34,6 +35,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "cut.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes()[:5000])
     ini = (MINI / "moses.ini").read_text()
     (tmp_path / "lost.ini").write_text(ini)
+    (tmp_path / "my system").mkdir()
+    (tmp_path / "my system/moses.ini").write_text(ini)
     (tmp_path / "unknown.ini").write_text(ini.replace("Distortion\n", "Distorsion\n"))
     (tmp_path / "weights.ini").write_text(ini.replace("TranslationModel0= 0.2 0.2", "TranslationModel0= 0.2"))
     (tmp_path / "compact.ini").write_text(ini.replace("PhraseDictionaryMemory", "PhraseDictionaryCompact"))
@@ -96,6 +99,10 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER/two"], "two: is a file; give the name of a"),
         ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER"], "has files that no earlier run with --work"),
+        (
+            ["tune", "FOLDER/my system/moses.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
+            "cannot be written, for in a moses.ini a blank ends a value",
+        ),
         (["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"], "2 more are to be added"),
         (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: line: has 1 field"),
         (
@@ -139,6 +146,20 @@ def test_options_without_effect_are_refused(
 ) -> None:
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_two_runs_in_one_folder(folder: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
+    arguments = [*DECODE, INI, "--source", f"{folder}/two", "--work", f"{folder}/work"]
+    arguments = [argument.replace("FOLDER", str(folder)) for argument in arguments]
+    with work_folder(folder / "work"):
+        assert main(arguments) == 1
+        assert "work: another run is at work in it; wait for it or give another folder" in capsys.readouterr().err
+    assert main(arguments) == 0
+
+
+def test_escapes_that_tokenising_would_take_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TEXTS, "--escaped"]) == 2
+    assert "--escaped: tokenising would take the escapes apart; give --tokenised too" in capsys.readouterr().err
 
 
 def test_moses_that_is_not_there(folder: Path) -> None:
