@@ -32,6 +32,8 @@ from phrasescore.words import split_words
 MeasuredLoss = Literal["teacher-forced", "free-running"]
 
 _LINES_AT_ONCE = 10_000
+_Part = tuple[list[bytes], float | None]
+"""Some lines of one side, and the share of its file read so far."""
 
 
 @dataclass(frozen=True)
@@ -133,18 +135,27 @@ def _is_wanted(pair: tuple[bytes, bytes], longest: int | None) -> bool:
 def _chunks(text: ParallelText, config: SentenceConfig) -> Iterator[_Chunk]:
     """Yield the lines of both files."""
     lines = 0
-    with open_input(text.source) as source, open_input(text.target) as target:
-        pairs = zip_longest(source.stream, target.stream)
-        while chunk := list(islice(pairs, _LINES_AT_ONCE)):
-            for pair in chunk:
-                lines += 1
-                if None in pair:
-                    shorter, longer = (text.source, text.target) if pair[0] is None else (text.target, text.source)
-                    raise UserError(
-                        f"{shorter}: ends before line {lines} of {longer}; give two files of the same sentences"
-                    )
-            sides = [[line.rstrip(b"\r\n") for line in side] for side in zip(*chunk, strict=True)]
-            for side, language in enumerate((config.tokenise_source, config.tokenise_target)):
-                if language:
-                    sides[side] = tokenise_lines(sides[side], language)
-            yield _Chunk(sides[0], sides[1], source.share_read())
+    nothing: _Part = ([], None)
+    both = zip_longest(_parts(text.source), _parts(text.target), fillvalue=nothing)
+    for (source, share_read), (target, _) in both:
+        if len(source) != len(target):
+            lines += 1 + min(len(source), len(target))
+            source_ends = len(source) < len(target)
+            shorter, longer = (text.source, text.target) if source_ends else (text.target, text.source)
+            raise UserError(f"{shorter}: ends before line {lines} of {longer}; give two files of the same sentences")
+        lines += len(source)
+        sides = [
+            tokenise_lines(side, language) if language else side
+            for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
+        ]
+        yield _Chunk(sides[0], sides[1], share_read)
+
+
+def _parts(path: Path) -> Iterator[_Part]:
+    """Yield the lines of a file, without their ends, so many at once.
+
+    A file is open here alone, so that what goes wrong in it is not blamed on the other side.
+    """
+    with open_input(path) as source:
+        while lines := list(islice(source.stream, _LINES_AT_ONCE)):
+            yield [line.rstrip(b"\r\n") for line in lines], source.share_read()

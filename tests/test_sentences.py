@@ -86,3 +86,25 @@ def test_texts_of_different_lengths(text: ParallelText, tmp_path: Path) -> None:
     text.source.write_text("\n\n\n\n\n")
     with pytest.raises(UserError, match="leave no pairs of sentences"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_the_damaged_side_is_named(tmp_path: Path, side: str) -> None:
+    whole = gzip.compress(b"a b\n" * 50_000)
+    for name in ("source", "target"):
+        (tmp_path / name).write_bytes(whole[:-20] if name == side else whole)
+    with pytest.raises(UserError, match=rf"/{side}: the compressed data is truncated or corrupt"):
+        read_sentences(ParallelText(tmp_path / "source", tmp_path / "target"), tmp_path, DataConfig(), SentenceConfig())
+
+
+@pytest.mark.parametrize("longer", ["source", "target"])
+def test_a_side_that_ends_between_two_parts(tmp_path: Path, longer: str) -> None:
+    """Lines are read 10,000 at once."""
+    for name in ("source", "target"):
+        (tmp_path / name).write_bytes(b"a\n" * (20_001 if name == longer else 20_000))
+    text = ParallelText(tmp_path / "source", tmp_path / "target")
+    told: list[tuple[int, float | None]] = []
+    with pytest.raises(UserError, match=rf"ends before line 20001 of .*/{longer}; give two files"):
+        read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), progress=lambda *one: told.append(one))
+    # Of a file this small the first reading takes all.
+    assert told == [(10_000, 1), (20_000, 1)]
