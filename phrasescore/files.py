@@ -146,6 +146,25 @@ def _buffered(descriptor: int, label: str) -> io.BufferedWriter:
 
 
 @contextmanager
+def _compressing(raw: io.BufferedWriter, compression: str | None) -> Iterator[BinaryIO]:
+    """Open what compresses into a file in some format, or for None the file itself."""
+    if compression is None:
+        yield raw
+    else:
+        level = _LEVELS.get(compression)
+        with xopen(raw, "wb", threads=0, format=compression, compresslevel=level) as stream:
+            yield stream
+
+
+def _is_device_or_pipe(path: str | Path) -> bool:
+    """Whether a path leads to what bytes pass through, as `/dev/null` or the `/dev/fd/63` of a shell's `>(...)`.
+
+    It is asked of the path as it was given: what that of a pipe without a name resolves to does not exist.
+    """
+    return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
+
+
+@contextmanager
 def open_output(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file that appears under its name only when it is complete.
 
@@ -153,7 +172,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
     reader sees the old file or the new one and never a part. The compression follows the suffix of `path`, also
     where that is a link to another name.
     A run that was killed leaves the hidden file, and the next one takes it over; a lock keeps two runs from
-    writing at once. `-` is standard output, plain.
+    writing at once. A device or a named pipe is written to, not replaced. `-` is standard output, plain.
 
     Raises:
         UserError: the folder cannot be written, another run is writing the same file, or the disk is full.
@@ -164,15 +183,18 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
         return
     # What the user calls the file, not what a link of that name leads to.
     compression = _SUFFIXES.get(Path(path).suffix)
-    # A link stays a link, and a device or a named pipe is written to, not replaced.
+    if _is_device_or_pipe(path):
+        with (
+            _buffered(os.open(path, os.O_WRONLY | os.O_CLOEXEC), str(path)) as special,
+            _compressing(special, compression) as stream,
+        ):
+            yield stream
+        return
+    # A link stays a link.
     path = Path(path).resolve()
     temporary = path.with_name(f".{path.name}.tmp")
     if path.is_dir():
         raise UserError(f"{path}: is a folder; give the name of a file")
-    if path.exists() and not path.is_file():
-        with _buffered(os.open(path, os.O_WRONLY | os.O_CLOEXEC), str(path)) as special:
-            yield special
-        return
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -183,12 +205,8 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             raise UserError(f"{path}: another run is writing this file; wait for it or choose another name")
         try:
             raw.truncate(0)
-            if compression is None:
-                yield raw
-            else:
-                level = _LEVELS.get(compression)
-                with xopen(raw, "wb", threads=0, format=compression, compresslevel=level) as stream:
-                    yield stream
+            with _compressing(raw, compression) as stream:
+                yield stream
             raw.flush()
             if path.exists():
                 os.fchmod(raw.fileno(), path.stat().st_mode & 0o777)
@@ -221,7 +239,7 @@ def require_writable(*paths: str | Path | None) -> None:
         # A device takes any number, as /dev/null.
         if is_stdout or not Path(path).is_char_device():
             taken.add(place)
-        if is_stdout:
+        if is_stdout or _is_device_or_pipe(path):
             continue
         if Path(path).is_dir():
             raise UserError(f"{path}: is a folder; give the name of a file")
@@ -305,7 +323,7 @@ def sha256_of_input(path: str | Path) -> str | None:
     Raises:
         UserError: it cannot be read.
     """
-    if str(path) == STANDARD_STREAM or (Path(path).exists() and not Path(path).is_file()):
+    if str(path) == STANDARD_STREAM or _is_device_or_pipe(path):
         return None
     return sha256_of(Path(path))
 

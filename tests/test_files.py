@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
-from phrasescore.errors import UserError
-from phrasescore.files import open_output, sha256_of, to_json
+from phrasescore.errors import UsageError, UserError
+from phrasescore.files import open_output, require_writable, sha256_of, to_json
 
 
 def _fill_disk_of(file: BinaryIO) -> None:
@@ -65,6 +68,36 @@ def test_a_link_is_compressed_by_its_own_name(tmp_path: Path) -> None:
             stream.write(b"text")
     assert gzip.decompress((tmp_path / "blob").read_bytes()) == b"text"
     assert (tmp_path / "other.gz").read_bytes() == b"text"
+
+
+def test_a_pipe_without_a_name_is_written_to() -> None:
+    """As of a shell's `-o >(...)`, and of `-o /dev/stdout | ...`."""
+    reading, writing = os.pipe()
+    name = f"/dev/fd/{writing}"
+    require_writable(name)
+    with pytest.raises(UsageError, match="is given for two outputs"):
+        require_writable(name, name)
+    with open_output(name) as stream:
+        stream.write(b"text")
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read() == b"text"
+
+
+@pytest.mark.parametrize(("suffix", "decompress"), [("gz", gzip.decompress), ("xz", lzma.decompress)])
+def test_a_named_pipe_is_compressed_by_its_name(
+    tmp_path: Path, suffix: str, decompress: Callable[[bytes], bytes]
+) -> None:
+    pipe = tmp_path / f"pipe.{suffix}"
+    os.mkfifo(pipe)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    with open_output(pipe) as stream:
+        stream.write(b"text")
+    reader.join()
+    assert decompress(received[0]) == b"text"
+    assert pipe.is_fifo()
 
 
 def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
