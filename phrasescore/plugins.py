@@ -10,7 +10,7 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,23 +39,27 @@ def loaded_plugins() -> dict[str, str]:
     return {str(path): digest for path, digest in _loaded.items()}
 
 
-def check_plugins(folder: Path, described: Iterable[Mapping[str, str]]) -> None:
-    """Check that the plugins of a model folder that are loaded are as they were when its network was trained.
+def check_plugins(folder: Path, described: Collection[Mapping[str, str]]) -> None:
+    """Check that no loaded plugin stands in the place of one that a network was trained with.
+
+    One that is not loaded may be an optimiser's, which is needed for training only, and one that the network was not
+    trained with may be another network's; both at once may be a file that has changed, whatever it is called now.
 
     Args:
         folder: the model folder.
         described: `path` and `sha256` of each plugin it was trained with.
 
     Raises:
-        UserError: one is not.
+        UserError: one may.
     """
-    loaded = loaded_plugins()
+    loaded, digests = loaded_plugins(), [plugin["sha256"] for plugin in described]
+    others = [path for path, digest in loaded.items() if digest not in digests]
     for plugin in described:
         name, digest = Path(plugin["path"]).name, plugin["sha256"]
-        others = [path for path in loaded if Path(path).name == name]
         if others and digest not in loaded.values():
+            other = min(others, key=lambda path: Path(path).name != name)
             raise UserError(
-                f"{folder}: was trained with another {name} (SHA-256 {digest[:12]}...) than {others[0]}; give --plugin "
+                f"{folder}: was trained with {name} (SHA-256 {digest[:12]}...), which {other} is not; give --plugin "
                 "the file as it was, or train again"
             )
 

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from phrasescore.cli import main
-from phrasescore.plugins import load_plugins, plugins_blamed
+from phrasescore.errors import UserError
+from phrasescore.plugins import check_plugins, load_plugins, plugins_blamed
 from tests.cli.running import ENVIRONMENT
 from tests.conftest import MINI
 
@@ -61,15 +62,43 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
         f"phrasescore score: {model}: there is no unit `minimal`; it was trained with a plugin, give --plugin {plugin} "
         "here too"
     )
-    # With the file as it is now, and not as it was.
-    plugin.write_text(code.replace("(1 - f) * h + f *", "f * h + (1 - f) *"))
-    message = run(["score", "-m", str(model), "--plugin", str(plugin)], code=1).strip()
-    digest = description["plugins"][0]["sha256"]
-    assert message == (
-        f"phrasescore score: {model}: was trained with another my_parts.py (SHA-256 {digest[:12]}...) than {plugin}; "
-        "give --plugin the file as it was, or train again"
-    )
+    # With the file as it is now, whatever its name, and not as it was.
+    changed = tmp_path / "renamed.py"
+    for file in (plugin, changed):
+        file.write_text(code.replace("(1 - f) * h + f *", "f * h + (1 - f) *"))
+        message = run(["score", "-m", str(model), "--plugin", str(file)], code=1).strip()
+        digest = description["plugins"][0]["sha256"]
+        assert message == (
+            f"phrasescore score: {model}: was trained with my_parts.py (SHA-256 {digest[:12]}...), which {file} is "
+            "not; give --plugin the file as it was, or train again"
+        )
     assert "holds a run with other plugins" in run([*options, "90"], code=1)
+
+
+@pytest.mark.parametrize(
+    ("loaded", "described", "refused"),
+    [
+        ({}, ["optimiser"], None),
+        ({"unit.py": "unit"}, ["unit", "optimiser"], None),
+        ({"unit.py": "unit", "of-another-network.py": "other"}, ["unit"], None),
+        ({"elsewhere/copy.py": "unit"}, ["unit"], None),
+        ({"of-another-network.py": "other"}, [], None),
+        ({"unit.py": "changed"}, ["unit"], "unit.py"),
+        ({"renamed.py": "changed"}, ["unit"], "renamed.py"),
+        ({"other.py": "other", "new/unit.py": "changed"}, ["unit"], "new/unit.py"),
+        ({"optimiser.py": "optimiser", "renamed.py": "changed"}, ["unit", "optimiser"], "renamed.py"),
+    ],
+)
+def test_a_plugin_in_the_place_of_another_is_refused(
+    monkeypatch: pytest.MonkeyPatch, loaded: dict[str, str], described: list[str], refused: str | None
+) -> None:
+    monkeypatch.setattr("phrasescore.plugins._loaded", loaded)
+    plugins = [{"path": f"/home/somebody/{digest}.py", "sha256": digest} for digest in described]
+    if refused is None:
+        check_plugins(Path("rnn"), plugins)
+    else:
+        with pytest.raises(UserError, match=rf"^rnn: was trained with unit.py \(SHA-256 unit...\), which {refused} is"):
+            check_plugins(Path("rnn"), plugins)
 
 
 @pytest.mark.parametrize(
