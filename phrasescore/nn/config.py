@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from phrasescore.configuration import check_values, option
+from phrasescore.errors import UserError
 
 Directions = Literal["forward", "both", "halves"]
 Bridge = Literal["context", "last", "both", "both-tanh", "first-backward"]
@@ -61,8 +62,8 @@ class ModelConfig:
     input_feeding: bool = option(False, "give the attentional vector of the last step to the next one")
     readout: Readout = option(
         "maxout",
-        "what the softmax reads: maxout; the state; [state; context]; [word; state; context]; or attentional: "
-        "tanh(W [state; context])",
+        "what the softmax reads: maxout; the state (not with attention after the step, which it would leave out); "
+        "[state; context]; [word; state; context]; or attentional: tanh(W [state; context])",
     )
     share_embeddings: bool = option(
         False, "the same word vectors on both sides; for the same vocabulary on both, counted in one text of both"
@@ -91,9 +92,36 @@ class ModelConfig:
         return self.has_attention and self.attention_order == "before"
 
     @property
+    def uses_attention(self) -> bool:
+        """Whether there is attention, and what it finds goes into the step or into the readout."""
+        return self.looks_before or (self.has_attention and self.readout != "state")
+
+    @property
     def feeds_summary(self) -> bool:
         """Whether c goes into every step, and not what attention found."""
         return self.feed_context and not self.looks_before
+
+    def check_effect(self) -> None:
+        """Check that what is chosen about attention changes something, which in networks of older folders it may not.
+
+        Raises:
+            UserError: it does not.
+        """
+        if self.has_attention and not self.uses_attention:
+            raise UserError(
+                f"attention `{self.attention}` after the step goes into the readout, and readout `state` takes nothing "
+                "but the state; give --readout attentional or state-context, or --attention-order before"
+            )
+        if not self.has_attention and self.attention_order == "before":
+            raise UserError(
+                "attention order `before` is when attention looks, and there is none; give --attention, or leave "
+                "--attention-order out"
+            )
+        if not self.has_attention and self.annotations == "bridged":
+            raise UserError(
+                "annotations `bridged` are what attention looks at, and there is none; give --attention, or leave "
+                "--annotations out"
+            )
 
 
 _UNITS_BY_RESET = {"before": "gru-paper", "after": "gru-appendix"}

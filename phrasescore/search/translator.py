@@ -55,7 +55,7 @@ class Translator:
         Raises:
             UserError: the search wants what the networks do not have.
         """
-        self.has_attention = all(network.config.has_attention for network in scorer.networks)
+        self.has_attention = all(network.config.uses_attention for network in scorer.networks)
         config.check(has_attention=self.has_attention)
         self._scorer, self._config, self._batch_size = scorer, config, batch_size
 

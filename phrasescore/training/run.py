@@ -53,9 +53,11 @@ class Settings:
         """Check, before anything is read, that what is chosen by name exists and that the network's forms go together.
 
         Raises:
-            UserError: something does not exist (the nearest name is suggested), or two forms do not go together.
+            UserError: something does not exist (the nearest name is suggested), two forms do not go together, or one
+                would change nothing.
         """
         OPTIMISERS[self.training.optimiser]
+        self.model.check_effect()
         # What a plugin does may need numbers, which this network does not have: only building the real one tells.
         with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
             EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS)

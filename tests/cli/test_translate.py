@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ import numpy as np
 import pytest
 
 from phrasescore.cli import main
-from tests.conftest import DATA
+from phrasescore.model_folder import save_description, save_weights
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.vocabulary import Vocabulary
+from tests.conftest import DATA, TINY
 from tests.copying import OPTIONS
 from tests.pictures import labels
 
@@ -194,6 +199,16 @@ def test_text_that_is_not_tokenised(translate: Run, copier: Path) -> None:
 )
 def test_errors_are_one_sentence(translate: Run, options: list[str], message: str) -> None:
     assert message in translate.error("translate", "-m", PHRASES, *options)
+
+
+@pytest.mark.parametrize("option", ["--replace-unknown", "--coverage=0.2", "--attention=x.png"])
+def test_attention_that_nothing_reads_is_none(translate: Run, option: str) -> None:
+    """Training refuses it, but older folders may have it, with weights as they were drawn."""
+    config, words = replace(TINY, attention="concat", readout="state"), Vocabulary([b"a"])
+    save_description(translate.folder, config, "target-given-source", words, words, {})
+    save_weights(translate.folder, EncoderDecoder(config, len(words), len(words)))
+    message = translate.error("translate", "-m", translate.folder, option)
+    assert re.search("which this network does not have|this network has no attention to draw", message)
 
 
 @pytest.mark.parametrize(

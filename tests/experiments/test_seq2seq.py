@@ -221,6 +221,7 @@ def test_systems_are_those_that_they_are_named_after(path: Path, gpu: bool) -> N
         assert one.model.dropout == DROPOUT[path.stem][name], name
         assert one.training.teacher_forcing == (0.5 if name == "tutorial" and config.phrases is None else 1.0)
         assert parameters(one, 90, 80) > 0
+        one.check()
     assert set(COMPARISONS) - {ABLATION} == {path.stem for path in CONFIGS.glob("*.toml")}
 
 
@@ -273,6 +274,7 @@ def test_options_of_the_documentation_give_the_systems(name: str, sentences: boo
     found = settings(documented()[name], sentences=sentences)
     assert form(found) == DOCUMENTED[name]
     assert parameters(found, 90, 80) > 0
+    found.check()
 
 
 def test_a_system_has_what_it_extends(tmp_path: Path) -> None:

@@ -224,6 +224,9 @@ def test_unknown_names_are_refused() -> None:
         {"share_units": True, "feed_context": False, "encoder_unit": "lstm", "decoder_unit": "lstm"},
         {"feed_word": False, "feed_context": False, "readout": "state"},
         {"attention": "concat", "directions": "both", "encoder_layers": 2, "share_embeddings": True},
+        # Training refuses these now.
+        {"attention": "concat", "readout": "state"},
+        {"attention_order": "before", "annotations": "bridged", "directions": "both", "bridge": "both"},
     ],
 )
 def test_a_model_folder_holds_any_member(tmp_path: Path, changes: dict[str, Any]) -> None:

@@ -352,6 +352,12 @@ def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: P
     [
         ({"input_feeding": True}, "input feeding gives h~"),
         ({"attention": "dot", "directions": "both"}, "attention `dot` compares states"),
+        ({"attention": "concat", "readout": "state"}, "give --readout attentional or state-context, or --attention"),
+        ({"attention_order": "before"}, "there is none; give --attention, or leave --attention-order out"),
+        (
+            {"annotations": "bridged", "bridge": "both", "directions": "both"},
+            "there is none; give --attention, or leave --annotations out",
+        ),
         ({"share_units": True}, "shared units must be the same"),
         ({"encoder_unit": "gruu"}, "there is no unit `gruu`; did you mean"),
     ],
