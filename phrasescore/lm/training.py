@@ -27,7 +27,7 @@ from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.run_folder import begin, fixed_values, places, run_folder
-from phrasescore.training.task import Examples
+from phrasescore.training.task import BatchLoss, Examples
 from phrasescore.vocabulary import Vocabulary
 
 _BATCH = 4096
@@ -89,11 +89,12 @@ class TextTask:
         for start in range(0, len(order), self.config.batch_size):
             yield order[start : start + self.config.batch_size]
 
-    def loss(self, examples: Examples) -> Tensor:
+    def loss(self, examples: Examples) -> BatchLoss:
         """Return the mean of -ln p, and of (ln Z)^2 times its weight (Devlin et al. 2014, section 3.1)."""
         log_prob_A, log_norm_A = self._forward(self.ngrams, examples)
         weight = self.network.config.self_normalise
-        return -log_prob_A.mean() + weight * log_norm_A.square().mean() if weight else -log_prob_A.mean()
+        mean = -log_prob_A.mean() + weight * log_norm_A.square().mean() if weight else -log_prob_A.mean()
+        return BatchLoss(mean, len(examples))
 
     def held_out_loss(self) -> TextLoss | None:
         """Return the loss on the held-out sentences."""

@@ -32,7 +32,8 @@ class Progress:
     best_update: int = 0
     evaluations_without_gain: int = 0
     loss_sum: float = 0.0
-    """Loss, examples and seconds since the last evaluation."""
+    """Loss, the terms it is summed over, examples and seconds since the last evaluation."""
+    loss_terms: int = 0
     example_sum: int = 0
     second_sum: float = 0.0
     finished: str | None = None
@@ -87,7 +88,10 @@ class Checkpoint:
             with safe_open(path, "pt") as stream:
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
                 metadata = {key: json.loads(value) for key, value in stream.metadata().items()}
-            return cls(Progress(**metadata["progress"]), metadata["run"], tensors)
+            progress = metadata["progress"]
+            # The first checkpoints counted every loss as many times as the batch has examples.
+            progress.setdefault("loss_terms", progress["example_sum"])
+            return cls(Progress(**progress), metadata["run"], tensors)
         except (SafetensorError, TypeError, KeyError, ValueError) as error:
             raise UserError(
                 f"{path}: is damaged, so training cannot go on from it; remove the file to start anew"

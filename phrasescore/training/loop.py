@@ -51,7 +51,7 @@ class Evaluation:
     examples_per_second: float
     learning_rate: float
     training_loss: float
-    """Loss per example on the training batches since the last evaluation."""
+    """Mean over the terms, pairs or words, of the training batches since the last evaluation."""
     held_out: Loss | None
     validation: Loss | None
     best: bool
@@ -70,7 +70,7 @@ class Status:
     """Share of the budget."""
     examples_per_second: float
     loss: float
-    """Loss per example since the last evaluation."""
+    """Mean over the terms of the batches since the last evaluation."""
     lowest: float | None
     """The lowest loss of an evaluation so far."""
 
@@ -234,7 +234,7 @@ class Trainer(Generic[TaskT]):
     def _status(self, spent: float) -> Status:
         progress = self.progress
         rate = progress.example_sum / progress.second_sum if progress.second_sum else 0.0
-        return Status(progress.update, spent, rate, progress.loss_sum / progress.example_sum, progress.best_loss)
+        return Status(progress.update, spent, rate, progress.loss_sum / progress.loss_terms, progress.best_loss)
 
     def _update(self, examples: Examples) -> float:
         """Follow the gradient of the mean loss of some examples; return the budget spent."""
@@ -247,11 +247,12 @@ class Trainer(Generic[TaskT]):
         self.optimiser.zero_grad(set_to_none=True)
         with self.device.products():
             loss = self.task.loss(examples)
-            loss.backward()
+            loss.mean.backward()
             if self.config.clip:
                 torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip, foreach=True)
             self.optimiser.step()
-        self._loss_sum += loss.detach().double() * len(examples)
+        self._loss_sum += loss.mean.detach().double() * loss.terms
+        self.progress.loss_terms += loss.terms
         return spent
 
     def _check_loss(self, measured: float = 0.0) -> None:
@@ -274,7 +275,7 @@ class Trainer(Generic[TaskT]):
         held_out, validation = self.task.held_out_loss(), self.task.validation_loss()
         # Other sentences tell better than pieces of the same ones when learning turns into learning by heart.
         measured = validation or held_out
-        training_loss = progress.loss_sum / progress.example_sum
+        training_loss = progress.loss_sum / progress.loss_terms
         loss = measured.per_example if measured else training_loss
         self._check_loss(loss)
         best = progress.best_loss is None or loss < progress.best_loss
@@ -292,7 +293,7 @@ class Trainer(Generic[TaskT]):
             validation=validation,
             best=best,
         )
-        progress.loss_sum, progress.example_sum, progress.second_sum = 0.0, 0, 0.0
+        progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
         self._loss_sum.zero_()
         with (self.folder / METRICS).open("a") as stream:
             stream.write(json.dumps(finite(evaluation.record(self.task.unit))) + "\n")

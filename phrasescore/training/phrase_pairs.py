@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from phrasescore.training.evaluation import PairLoss, mean_loss
 from phrasescore.training.pair_task import PairTask
-from phrasescore.training.task import Examples
+from phrasescore.training.task import BatchLoss, Examples
 
 
 @dataclass(frozen=True)
@@ -18,9 +16,9 @@ class PhrasePairTask(PairTask):
 
     unit: ClassVar[str] = "pair"
 
-    def loss(self, examples: Examples) -> Tensor:
+    def loss(self, examples: Examples) -> BatchLoss:
         """Return the mean negative log-likelihood of some pairs, weighted."""
-        return -self.log_probs(examples).sum() / len(examples)
+        return BatchLoss(-self.log_probs(examples).sum() / len(examples), len(examples))
 
     def held_out_loss(self) -> PairLoss | None:
         """Return the loss on the held-out pairs."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from torch import Tensor
-
 from phrasescore.pairs import PhrasePairs
 from phrasescore.sentences import MeasuredLoss
 from phrasescore.training.bleu import BleuSample
 from phrasescore.training.evaluation import SentenceLoss, sentence_loss
 from phrasescore.training.pair_task import PairTask
-from phrasescore.training.task import Examples
+from phrasescore.training.task import BatchLoss, Examples
 
 
 @dataclass(frozen=True)
@@ -26,10 +24,10 @@ class SentenceTask(PairTask):
     measured: MeasuredLoss = "teacher-forced"
     """The loss that is to fall."""
 
-    def loss(self, examples: Examples) -> Tensor:
+    def loss(self, examples: Examples) -> BatchLoss:
         """Return the mean negative log-likelihood of the words and end symbols of some sentences."""
         log_prob_I = self.log_probs(examples)
-        return -log_prob_I.sum() / len(log_prob_I)
+        return BatchLoss(-log_prob_I.sum() / len(log_prob_I), len(log_prob_I))
 
     def held_out_loss(self) -> SentenceLoss | None:
         """Return the loss on the held-out sentences."""

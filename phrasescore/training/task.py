@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -11,6 +12,16 @@ from torch import Tensor, nn
 
 Examples = NDArray[np.int64]
 """Numbers of some examples, whatever the task counts: the lines of a phrase table, the n-grams of a text."""
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """The loss on a batch that is learnt from."""
+
+    mean: Tensor
+    """What is to fall, with its gradient: nats per term."""
+    terms: int
+    """How many terms it is the mean of: the batch's pairs, or its words."""
 
 
 class Loss(Protocol):
@@ -48,8 +59,8 @@ class Task(Protocol):
         """Yield the batches of a pass, the same ones whenever it is asked for the same pass."""
         ...
 
-    def loss(self, examples: Examples) -> Tensor:
-        """Return the mean loss per example of a batch, with its gradient."""
+    def loss(self, examples: Examples) -> BatchLoss:
+        """Return the loss on a batch."""
         ...
 
     def held_out_loss(self) -> Loss | None:

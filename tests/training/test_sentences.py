@@ -28,6 +28,7 @@ from phrasescore.search.translator import Translator
 from phrasescore.sentences import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.training import bleu
 from phrasescore.training.config import TrainingConfig
+from phrasescore.training.evaluation import sentence_loss
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.run import Settings, prepare_sentences
 from phrasescore.training.sentences import SentenceTask
@@ -168,7 +169,19 @@ def test_the_loss_is_the_mean_of_the_words(texts: tuple[ParallelText, ParallelTe
     pairs = trainer.task.pairs.take(lines)
     with torch.inference_mode():
         log_prob_I = trainer.task.network(PairBatch.apart(pairs.source, pairs.target))
-        assert float(trainer.task.loss(lines)) == pytest.approx(-float(log_prob_I.mean()))
+        loss = trainer.task.loss(lines)
+        assert float(loss.mean) == pytest.approx(-float(log_prob_I.mean()))
+        assert loss.terms == len(log_prob_I)
+
+
+def test_the_training_loss_is_per_word_too(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    """Of a network that stands still, over a whole pass; the mean of the batches' means is another number."""
+    trainer = train(texts, tmp_path / "run", settings(epochs=1, evaluate_every=0, learning_rate=0.0))
+    (told,) = (record["training_loss"] for record in metrics(tmp_path / "run"))
+    assert told == pytest.approx(sentence_loss(trainer.task.network, trainer.task.pairs, CPU).per_example, rel=1e-6)
+    with torch.inference_mode():
+        means = [(float(trainer.task.loss(lines).mean), len(lines)) for lines in trainer.task.batches(0)]
+    assert told != pytest.approx(sum(mean * size for mean, size in means) / 200, rel=1e-4)
 
 
 def test_a_language_model_has_its_words_from_the_text(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save
 
 from phrasescore.device import Device, choose_device
 from phrasescore.errors import UserError
@@ -75,6 +76,20 @@ def test_a_resumed_run_equals_one_never_stopped(
     assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
     assert [record["update"] for record in metrics(tmp_path / "whole")] == [10, 20, 30, 34]
+
+
+def test_a_checkpoint_that_counts_no_terms_resumes(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """The terms of a table's losses are its pairs, which all checkpoints count."""
+    train(small_table, tmp_path / "whole", tiny_settings)
+    train(small_table, tmp_path / "parts", tiny_settings, stop_after=13)
+    path = tmp_path / "parts/training-state/checkpoint.safetensors"
+    with safe_open(path, "pt") as stream:
+        metadata, tensors = stream.metadata(), {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+    progress = json.loads(metadata["progress"])
+    assert progress.pop("loss_terms") == progress["example_sum"] > 0
+    path.write_bytes(save(tensors, {**metadata, "progress": json.dumps(progress)}))
+    train(small_table, tmp_path / "parts", tiny_settings)
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
 
 
 def test_training_with_16_bit_products(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
@@ -483,7 +498,7 @@ def test_counts_weight_the_loss(tmp_path: Path, tiny_settings: Settings) -> None
     trainer, _ = prepare(tmp_path / "table", tmp_path / "run", settings, CPU)
     (examples,) = trainer.task.batches(0)
     with torch.inference_mode():
-        found = trainer.task.loss(examples).item()
+        found = trainer.task.loss(examples).mean.item()
         pairs = [trainer.task.pairs.take(examples[[row]]) for row in range(20)]
         log_probs = [trainer.network(PairBatch.apart(pair.source, pair.target)).sum().item() for pair in pairs]
     weights = (examples + 1) / np.mean(counts)
