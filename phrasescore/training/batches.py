@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,19 +28,23 @@ def batches_of_pass(
 ) -> Iterator[NDArray[np.int64]]:
     """Yield the lines of each batch of one pass over the training data, longest target first.
 
-    The whole table is shuffled; then the pairs of every 64 batches are sorted by both lengths and cut into
-    batches, which come in random order. So batches are alike in length inside, as steps over many rows want,
-    and random otherwise, and none is much smaller than the others. The same seed and number of the pass give
-    the same batches.
+    The whole table is shuffled and cut into as few batches as hold it, whose sizes differ by one at most: each
+    batch moves the weights as far, a small one by what few pairs say. The pairs of every 64 batches are then sorted
+    by both lengths and cut at the same places, and those batches come in random order. So batches are alike in
+    length inside, as steps over many rows want, and random otherwise. The same seed and number of the pass give the
+    same batches.
     """
     random = np.random.default_rng([seed, 1, number])
     order = random.permutation(lines)
-    pool_size = batch_size * _POOL_BATCHES
-    for start in range(0, len(order), pool_size):
-        pool = order[start : start + pool_size]
+    batches = math.ceil(len(order) / batch_size)
+    bounds = np.arange(batches + 1) * len(order) // batches
+    for first in range(0, batches, _POOL_BATCHES):
+        cuts = bounds[first : first + _POOL_BATCHES + 1]
+        pool = order[cuts[0] : cuts[-1]]
         pool = pool[_by_length(pairs, pool)]
-        for begin in random.permutation(np.arange(0, len(pool), batch_size)):
-            yield pool[begin : begin + batch_size]
+        for index in random.permutation(len(cuts) - 1):
+            begin, end = cuts[index : index + 2] - cuts[0]
+            yield pool[begin:end]
 
 
 def batches_in_order(pairs: PhrasePairs, batch_size: int) -> Iterator[NDArray[np.int64]]:

@@ -127,7 +127,7 @@ def test_the_measured_loss_chooses_the_weights(
 ) -> None:
     """The two losses of this run are lowest at different updates."""
     chosen = SentenceConfig(min_count=2, measured_loss=measured)
-    trainer = train(texts, tmp_path / "run", settings(sentences=chosen, epochs=6, learning_rate=0.03))
+    trainer = train(texts, tmp_path / "run", settings(sentences=chosen, epochs=6, learning_rate=0.05))
     key = f"{measured.replace('-', '_')}_per_word"
     losses = {record["update"]: record["validation"][key] for record in metrics(tmp_path / "run")}
     assert trainer.progress.best_loss == min(losses.values())
