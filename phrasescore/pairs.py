@@ -49,7 +49,7 @@ class DataConfig:
         False, "weight a pair by its joint count instead of counting each distinct pair once"
     )
     held_out: float = option(0.01, "share of the pairs kept from training to measure the loss", minimum=0, maximum=1)
-    held_out_limit: int = option(10_000, "the most pairs held out, and the most pairs of --validation", minimum=0)
+    held_out_limit: int = option(10_000, "the most pairs held out, and of --validation (then not 0)", minimum=0)
 
 
 @dataclass(frozen=True)

@@ -84,9 +84,15 @@ def prepare(
         progress: called with the lines and the share of the table read so far.
 
     Raises:
+        UsageError: there is a table to validate with, of which no pairs may be taken.
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
     settings.check()
+    if validation is not None and not settings.data.held_out_limit:
+        raise UsageError(
+            "--held-out-limit: is the most pairs of --validation, too, and 0 leaves none to measure; give more, or "
+            "--held-out 0 if no others are to be held out"
+        )
     with run_folder(folder, restart, KIND) as lock:
         data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)

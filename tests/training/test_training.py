@@ -21,7 +21,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save
 
 from phrasescore.device import Device, choose_device
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
@@ -418,6 +418,21 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
     assert last["held_out"] != last["validation"]
     assert trainer.task.validation is not None
     assert len(trainer.task.validation) == trainer.run["held_out_limit"] == 10_000
+
+
+def test_a_validation_table_of_which_no_pairs_are_taken_is_refused(tmp_path: Path, tiny_settings: Settings) -> None:
+    """Before anything is read."""
+    settings = replace(tiny_settings, data=DataConfig(held_out_limit=0))
+    with pytest.raises(UsageError, match="--held-out-limit: is the most pairs of --validation, too, and 0 leaves none"):
+        prepare(tmp_path / "nowhere", tmp_path / "run", settings, CPU, validation=tmp_path / "nowhere")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_validation_table_needs_nothing_held_out(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    settings = replace(tiny_settings, data=DataConfig(held_out=0))
+    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=small_table)
+    assert trainer.task.held_out_loss() is None
+    assert trainer.task.validation_loss() is not None
 
 
 def test_the_validation_loss_decides_if_there_is_one(
