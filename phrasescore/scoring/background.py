@@ -44,14 +44,13 @@ class _Channel(Queue["T | _End"]):
                 continue
 
     def receive(self, while_waiting: Callable[[], object] = lambda: None) -> T | _End:
-        """Return the next item; an end if the other end has gone. What is called now and then may raise."""
-        while True:
+        """Return the next item; an end, whatever waits, if `stopped` is set. What is called now and then may raise."""
+        while not self.stopped.is_set():
             try:
                 return self.get(timeout=_POLL_SECONDS)
             except Empty:
-                if self.stopped.is_set():
-                    return _End()
                 while_waiting()
+        return _End()
 
 
 def read_ahead(items: Iterable[T], while_waiting: Callable[[], object] = lambda: None) -> Generator[T, None, None]:

@@ -84,3 +84,22 @@ def test_nothing_is_written_after_a_failure() -> None:
     with pytest.raises(KeyError), write_behind(lambda item: None):
         raise KeyError("body")
     assert threading.active_count() == before
+
+
+def test_what_waits_when_the_body_fails_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_joined, written = threading.Event(), list[int]()
+    join = threading.Thread.join
+
+    def joined(thread: threading.Thread, timeout: float | None = None) -> None:
+        is_joined.set()
+        join(thread, timeout)
+
+    def write(item: int) -> None:
+        is_joined.wait(10)
+        written.append(item)
+
+    monkeypatch.setattr(threading.Thread, "join", joined)
+    with pytest.raises(ZeroDivisionError), write_behind(write) as hand_over:
+        deque(map(hand_over, (12 // left for left in (3, 2, 1, 0))))
+    # The one that was being written.
+    assert written == [4]
