@@ -33,11 +33,13 @@ def check_picture(option: str, path: Path) -> None:
         UserError: Matplotlib is not installed or does not know the path's suffix, or the folder cannot be written.
     """
     load_pyplot(option)
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    if _format(path) not in FigureCanvasBase.get_supported_filetypes():
-        raise _unknown_format(path)
+    _known_format(path)
     require_writable(path)
+
+
+def as_label(text: str) -> str:
+    """Return a text as Matplotlib is to be given it: what stands between dollar signs it takes for a formula."""
+    return text.replace("$", r"\$")
 
 
 def write_figure(figure: Any, path: Path) -> None:
@@ -50,17 +52,21 @@ def write_figure(figure: Any, path: Path) -> None:
 
     picture = io.BytesIO()
     try:
-        figure.savefig(picture, dpi=150, format=_format(path))
-    except ValueError as error:
-        raise _unknown_format(path) from error
+        figure.savefig(picture, dpi=150, format=_known_format(path))
     finally:
         plt.close(figure)
     write_atomically(path, picture.getvalue())
 
 
-def _format(path: Path) -> str:
-    return path.suffix.removeprefix(".") or "png"
+def _known_format(path: Path) -> str:
+    """Return the format of the path's suffix.
 
+    Raises:
+        UserError: Matplotlib does not know it.
+    """
+    from matplotlib.backend_bases import FigureCanvasBase
 
-def _unknown_format(path: Path) -> UserError:
-    return UserError(f"{path}: is no picture Matplotlib can write; end its name in .png, .svg or .pdf")
+    found = path.suffix.removeprefix(".") or "png"
+    if found not in FigureCanvasBase.get_supported_filetypes():
+        raise UserError(f"{path}: is no picture Matplotlib can write; end its name in .png, .svg or .pdf")
+    return found

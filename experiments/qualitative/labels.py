@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phrasescore.pictures import as_label
+
 _DISTANCES = (6, 10, 15, 21, 28)
 """Points of the type size between a point and its label, from near to far."""
 _DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (0.8, 0.7), (-0.8, 0.7), (0.8, -0.7), (-0.8, -0.7))
@@ -35,7 +37,7 @@ def place_labels(axis: Any, points_P2: NDArray[np.float64], texts: Sequence[str]
     dots_P2 = axis.transData.transform(points_P2)
     page = _Page(axis.get_window_extent(renderer), dots_P2, figure.dpi / 72)
     written = 0
-    for dot, text in zip(dots_P2, texts, strict=True):
+    for dot, text in zip(dots_P2, map(as_label, texts), strict=True):
         probe = axis.text(0, 0, text, fontsize=size)
         extent = probe.get_window_extent(renderer)
         probe.remove()

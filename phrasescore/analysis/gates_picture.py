@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from phrasescore.analysis.gates import Activations, Gates, grouped, sorted_units
-from phrasescore.pictures import load_pyplot, write_figure
+from phrasescore.pictures import as_label, load_pyplot, write_figure
 
 _BARS, _DIGITS = "▁▂▃▄▅▆▇█", "0123456789"
 _LOW, _HIGH = (59, 76, 192), (221, 132, 82)
@@ -49,7 +49,7 @@ def draw(gates: Gates, path: Path) -> None:
         UserError: Matplotlib is not installed, does not know the suffix, or the file cannot be written.
     """
     plt = load_pyplot("--gates")
-    symbols = [symbol.decode("utf-8", "replace") for symbol in gates.symbols]
+    symbols = [as_label(symbol.decode("utf-8", "replace")) for symbol in gates.symbols]
     figure, axes = plt.subplots(2, 1, figsize=(9, 1.8 + 0.6 * len(symbols)), layout="constrained")
     panels = (
         ("update gate z: near 1 the unit keeps what it has", gates.update_Tn),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from phrasescore.pictures import load_pyplot, write_figure
+from phrasescore.pictures import as_label, load_pyplot, write_figure
 from phrasescore.search.walk import Looks
 
 _END = "⏎"
@@ -46,5 +46,4 @@ def draw_alignments(alignments: Sequence[Alignment], path: Path) -> None:
 
 
 def _symbols(words: Sequence[bytes]) -> list[str]:
-    # Matplotlib takes text between dollar signs for formulas.
-    return [word.decode("utf-8", "replace").replace("$", r"\$") for word in words] + [_END]
+    return [as_label(word.decode("utf-8", "replace")) for word in words] + [_END]

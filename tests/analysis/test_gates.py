@@ -92,6 +92,12 @@ def test_the_picture_has_the_gates_of_each_word(scorer: Scorer, tmp_path: Path, 
         assert axis.images[0].get_clim() == (0, 1)
 
 
+def test_dollar_signs_in_a_picture_are_no_formula(scorer: Scorer, tmp_path: Path) -> None:
+    # As formulas the first is faulty, and the second loses its signs.
+    draw(gates_of(scorer, b"$$ $a_$ \\$"), tmp_path / "gates.svg")
+    assert labels(tmp_path / "gates.svg")[1:5] == ["$$", "$a_$", "\\$", "<eos>"]
+
+
 def test_an_unknown_kind_of_picture(scorer: Scorer, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"end its name in \.png"):
         draw(gates_of(scorer, b"the black house"), tmp_path / "gates.txt")

@@ -22,8 +22,10 @@ from experiments.qualitative.settings import Settings
 from phrasescore.analysis.loaded_table import load_table
 from phrasescore.errors import UserError
 from phrasescore.model_folder import load_model
+from phrasescore.pictures import write_figure
 from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
+from tests.pictures import labels
 
 MODEL, TABLE, FIVE = DATA / "stored-model", MINI / "phrase-table.gz", MINI / "phrase-table.5.gz"
 SMALL = Settings(sources=2, samples=20, pairs=200, phrases=60, words=60, regions=2)
@@ -118,6 +120,15 @@ def test_regions_are_the_dense_places() -> None:
     assert not first.is_near(second)
     assert Region(0, 0, 1).is_near(Region(3.5, 0.5, 1))
     assert not Region(0, 0, 1).is_near(Region(4.5, 0.5, 1))
+
+
+def test_dollar_signs_in_a_label_are_no_formula(tmp_path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure, axis = plt.subplots()
+    assert place_labels(axis, np.full((1, 2), 0.5), ["$$ and $a_$"], 9, "black") == 1
+    write_figure(figure, tmp_path / "map.svg")
+    assert "$$ and $a_$" in labels(tmp_path / "map.svg")
 
 
 def test_labels_do_not_hide_each_other() -> None:

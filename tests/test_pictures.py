@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phrasescore.errors import UserError
+from phrasescore.pictures import load_pyplot, write_figure
+
+
+def test_a_name_is_blamed_for_its_suffix_only(tmp_path: Path) -> None:
+    plt = load_pyplot("--gates")
+    figure = plt.figure()
+    with pytest.raises(UserError, match=r"a\.txt: is no picture .* end its name in \.png"):
+        write_figure(figure, tmp_path / "a.txt")
+    figure = plt.figure()
+    figure.suptitle("$$")
+    with pytest.raises(ValueError, match="Expected end of text"):
+        write_figure(figure, tmp_path / "a.svg")
+    assert not plt.get_fignums()
+    assert not list(tmp_path.iterdir())
