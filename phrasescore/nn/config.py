@@ -75,8 +75,9 @@ class ModelConfig:
     )
     dropout: float = option(
         0.0,
-        "share dropped in training of the elements of word vectors, of outputs of stacked units, of the summary and of "
-        "what the softmax reads (but not of a state beside a word)",
+        "share dropped in training of the elements of word vectors, of outputs of stacked units, of the summary (not "
+        "with --no-summary) and of what the softmax reads (of [state; context] only the state, of [word; state; "
+        "context] nothing more)",
         minimum=0,
         maximum=0.9,
     )

@@ -85,7 +85,8 @@ class MaxoutReadout(Readout):
 class PlainReadout(Readout):
     """The state, [state; context] or [word; state; context] as they are; the softmax is a linear layer over them.
 
-    Dropout takes elements of the state, but not beside a word, as in the tutorial: words have lost theirs already.
+    Dropout takes elements of the state, never of the context, and none beside a word, as in the tutorial: words have
+    lost theirs already.
     """
 
     def __init__(self, embedding: int, hidden: int, context: int, *, dropout: float) -> None:
