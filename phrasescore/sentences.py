@@ -41,7 +41,11 @@ class SentenceConfig:
     """What is read from parallel text, and what is measured on sentences that are not learnt from."""
 
     min_count: int = option(1, "least count of a word that the network knows", minimum=1)
-    max_words: int | None = option(None, "pairs with more words on either side are not trained on", minimum=1)
+    max_words: int | None = option(
+        None,
+        "pairs with more words on either side are neither trained on nor held out; to validate on, all stay",
+        minimum=1,
+    )
     tokenise_source: str | None = option(
         None, "tokenise the source text by sacremoses' rules for this language, English ones where it has none"
     )
@@ -83,7 +87,9 @@ def read_sentences(
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
     progress: Callable[[int, float | None], None] = lambda lines, share: None,
 ) -> PairData:
-    """Read parallel text as ids. Pairs with an empty side are left out, and to train on the longest ones.
+    """Read parallel text as ids, without pairs that have an empty side.
+
+    Of text to train on, of which some is held out, the longest pairs are left out, too; text to measure on keeps them.
 
     Args:
         text: the two files; tokenised, unless the configuration says how to.
