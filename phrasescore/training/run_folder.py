@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from phrasescore.training.loop import Trainer
 
 LOCK = "lock"
-_MAY_CHANGE = BUDGET | {"patience", "bleu_sentences"}
-"""What may be different when a run is resumed."""
+_MAY_CHANGE = BUDGET | {"patience", "bleu_sentences", "source_corpus", "target_corpus"}
+"""What may be different when a run is resumed. Of a corpus that is its name: the vocabularies tell what it holds."""
 
 
 class FolderLock:

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -201,6 +202,20 @@ def test_other_settings_or_data_do_not_resume(small_table: Path, tmp_path: Path,
         train(MINI / "phrase-table.gz", folder, tiny_settings)
     longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
     assert train(small_table, folder, longer).progress.update == 51
+
+
+def test_a_corpus_is_known_by_its_words(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    for name, text in (("corpus.en", "train.en"), ("moved.en", "train.en"), ("other.en", "test.en")):
+        shutil.copy(MINI / text, tmp_path / name)
+
+    def resume(corpus: str) -> Trainer[PhrasePairTask]:
+        data = replace(tiny_settings.data, source_corpus=tmp_path / corpus)
+        return train(small_table, tmp_path / "run", replace(tiny_settings, data=data), stop_after=1)
+
+    resume("corpus.en")
+    assert resume("moved.en").progress.update > 1
+    with pytest.raises(UserError, match="holds a run with other vocabularies; give the same"):
+        resume("other.en")
 
 
 def test_a_finished_run_has_nothing_left_to_do(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
