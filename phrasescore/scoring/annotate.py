@@ -152,7 +152,7 @@ def _run(
 def _without(entry: Entry, last: str, reader: TableReader, number: int) -> Entry:
     """Return the entry of a line without its last score, which must be the one expected."""
     others, _, score = entry.scores.rpartition(b" ")
-    if score != last.encode() or not others:
+    if score != last.encode():
         fault = LineFault(
             "field 3 (scores)",
             f"ends in {quote(score)} where {last} is to be replaced",

@@ -45,7 +45,8 @@ class Entry(NamedTuple):
 
     def with_columns(self, columns: bytes) -> bytes:
         """Return the line with the blank-separated `columns` after the last score."""
-        return SEPARATOR.join((self.source, self.target, self.scores + b" " + columns)) + self.rest
+        scores = self.scores + b" " + columns if self.scores else columns
+        return SEPARATOR.join((self.source, self.target, scores)) + self.rest
 
     def score_count(self) -> int:
         """Return the number of scores. Empty tokens do not count: Moses skips them."""

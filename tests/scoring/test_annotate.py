@@ -93,6 +93,15 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
     assert per_word == pytest.approx([whole[0] ** (1 / 4), whole[1] ** (1 / 2), whole[2] ** (1 / 2)], rel=1e-5)
 
 
+def test_the_only_score_can_be_replaced(tmp_path: Path) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    path.write_bytes(b"the dog ||| le chien ||| 1 ||| 0-0 1-1\nthe ||| le ||| 1\n")
+    counts = annotate(TableReader(path), output, SCORER, Columns(unknown_words="target", replaced="1"))
+    assert (counts.columns_before, counts.columns_after) == (1, 2)
+    annotate(TableReader(path), tmp_path / "more", SCORER, Columns(unknown_words="target"))
+    assert output.read_bytes() == (tmp_path / "more").read_bytes().replace(b"||| 1 ", b"||| ")
+
+
 def test_doubled_blanks_make_no_words(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"the  zebra ||| le  ||| 0.5\n")
     counts = annotate(TableReader(tmp_path / "table"), None, SCORER, PLAIN)
