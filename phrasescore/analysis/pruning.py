@@ -9,10 +9,8 @@ Legend: P lines.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +18,10 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output
-from phrasescore.phrases import offsets_of
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
+from phrasescore.table.runs import SourceRuns
 from phrasescore.words import split_words
 
 Judge = Callable[[list[Entry]], NDArray[np.float64]]
@@ -103,19 +101,20 @@ def judge_table(table: Path, judge: Judge) -> JudgedTable:
     if str(table) == STANDARD_STREAM:
         raise UserError("standard input: cannot be read twice; give a file")
     scores, symbols = [np.zeros(0, np.float32)], [np.zeros(0, np.int32)]
-    counts, sizes = [np.zeros(0, np.float32)], _RunLengths()
+    counts, begins, runs = [np.zeros(0, np.float32)], [np.zeros(0, np.bool_)], SourceRuns()
     for chunk in TableReader(table):
         entries = chunk.entries
         scores.append(judge(entries).astype(np.float32))
         symbols.append(np.array([len(split_words(e.target)) + 1 for e in entries], np.int32))
         joint = [entry.occurrences("pair") for entry in entries]
         counts.append(np.array([1.0 if count is None else count for count in joint], np.float32))
-        sizes.add([entry.source for entry in entries])
-    if not sizes.lengths:
+        begins.append(np.array([runs.add(entry.source) for entry in entries], np.bool_))
+    if not len(runs):
         raise UserError(f"{table}: has no line; check that it is the table meant")
-    if not sizes.is_grouped():
+    if runs.distinct() < len(runs):
         raise UserError(f"{table}: has lines of one source in different places; sort it first")
-    offsets = offsets_of(np.array(sizes.lengths, np.int64))
+    begins_P = np.concatenate(begins)
+    offsets = np.append(np.flatnonzero(begins_P), len(begins_P))
     return JudgedTable(np.concatenate(scores), np.concatenate(symbols), np.concatenate(counts), offsets)
 
 
@@ -159,30 +158,6 @@ def prune(
     best_dropped = None if kept_P.all() else float(score_P[~kept_P].max())
     extractions_kept = float(count_P[kept_P].sum(dtype=np.float64) / max(count_P.sum(dtype=np.float64), 1e-9))
     return Pruned(len(score_P), int(kept_P.sum()), len(offsets) - 1, best_dropped, extractions_kept)
-
-
-class _RunLengths:
-    """How many neighbouring lines have the same source, over chunks."""
-
-    def __init__(self) -> None:
-        self.lengths: list[int] = []
-        self._last: bytes | None = None
-        # For the sources of a large table take too much memory.
-        self._hashes = array("q")
-
-    def add(self, sources: list[bytes]) -> None:
-        for source, run in groupby(sources):
-            length = len(list(run))
-            if source == self._last:
-                self.lengths[-1] += length
-            else:
-                self.lengths.append(length)
-                self._hashes.append(hash(source))
-            self._last = source
-
-    def is_grouped(self) -> bool:
-        """Whether all lines of a source are neighbours."""
-        return len(np.unique(np.frombuffer(self._hashes, np.int64))) == len(self._hashes)
 
 
 def _kept(

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from phrasescore.files import STANDARD_STREAM, detect_format
 from phrasescore.table.entry import SEPARATOR, Entry
 from phrasescore.table.reader import TableReader
+from phrasescore.table.runs import SourceRuns
 from phrasescore.vocabulary import is_text
 from phrasescore.words import split_words
 
@@ -113,11 +111,10 @@ class _Checker:
         self.report = TableReport()
         self.expected_columns = expected_columns
         self.last_key = b""
-        self.last_source: bytes | None = None
+        self.source_runs = SourceRuns()
         self.targets: set[bytes] = set()
         self.is_sorted = True
         self.has_all_alignments = True
-        self.source_hashes = array("q")
 
     def problem(self, kind: str) -> None:
         """Count a problem of the current line."""
@@ -189,9 +186,7 @@ class _Checker:
         key = entry.source + SEPARATOR
         self.is_sorted = self.is_sorted and key >= self.last_key
         self.last_key = key
-        if entry.source != self.last_source:
-            self.last_source = entry.source
-            self.source_hashes.append(hash(entry.source))
+        if self.source_runs.add(entry.source):
             self.targets.clear()
         if entry.target in self.targets:
             self.report.repeated_pairs += 1
@@ -200,11 +195,10 @@ class _Checker:
     def finish(self, path: str | Path) -> None:
         """Draw the conclusions that need the whole table."""
         report = self.report
-        runs = np.frombuffer(self.source_hashes, np.int64)
-        report.distinct_sources = len(np.unique(runs))
+        report.distinct_sources = self.source_runs.distinct()
         if not report.lines:
             report.notes.append("the table is empty")
-        if report.distinct_sources < len(runs):
+        if report.distinct_sources < len(self.source_runs):
             report.notes.append(
                 "lines of one source are not together: ProbingPT and on-disk tables cannot be made of it"
             )
