@@ -46,7 +46,7 @@ def look_up(
                 if input_ == phrase:
                     candidates.append(Candidate(output, table_probability(entry, direction, reader)))
                 elif input_ != previous:
-                    yield entry.occurrences(side) or 0.0, zlib.crc32(input_), input_
+                    yield entry.occurrences(side, 0.0), zlib.crc32(input_), input_
                 previous = input_
 
     return candidates, [phrase for _, _, phrase in _largest(others, inputs())]

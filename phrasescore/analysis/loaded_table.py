@@ -68,8 +68,7 @@ def load_table(reader: TableReader, direction: Direction) -> LoadedTable:
     for chunk in reader:
         for entry in chunk.entries:
             input_, output = orient((entry.source, entry.target), direction)
-            count = entry.occurrences("pair")
-            found = (output, table_probability(entry, direction, reader), 1.0 if count is None else count)
+            found = (output, table_probability(entry, direction, reader), entry.occurrences("pair", 1.0))
             pairs.setdefault(input_, []).append(found)
     if not pairs:
         raise UserError(f"{display_name(reader.path)}: has no lines; give a table with phrase pairs")

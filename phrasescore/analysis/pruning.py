@@ -106,8 +106,7 @@ def judge_table(table: Path, judge: Judge) -> JudgedTable:
         entries = chunk.entries
         scores.append(judge(entries).astype(np.float32))
         symbols.append(np.array([len(split_words(e.target)) + 1 for e in entries], np.int32))
-        joint = [entry.occurrences("pair") for entry in entries]
-        counts.append(np.array([1.0 if count is None else count for count in joint], np.float32))
+        counts.append(np.array([entry.occurrences("pair", 1.0) for entry in entries], np.float32))
         begins.append(np.array([runs.add(entry.source) for entry in entries], np.bool_))
     if not len(runs):
         raise UserError(f"{table}: has no line; check that it is the table meant")

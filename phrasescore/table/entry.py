@@ -9,7 +9,7 @@ no-break space or U+2028 is part of a word. Moses' loader: moses/TranslationMode
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args, overload
 
 from phrasescore.words import split_words
 
@@ -61,15 +61,21 @@ class Entry(NamedTuple):
         # Moses itself ends a line whose last field is empty with ` |||`.
         return fields[:-1] if fields and not fields[-1] else fields
 
-    def occurrences(self, of: Counted) -> float | None:
-        """Return how often the target, the source or the pair was extracted, None if the table does not say."""
+    @overload
+    def occurrences(self, of: Counted) -> float | None: ...
+
+    @overload
+    def occurrences(self, of: Counted, default: float) -> float: ...
+
+    def occurrences(self, of: Counted, default: float | None = None) -> float | None:
+        """Return how often the target, the source or the pair was extracted, the default if the table does not say."""
         fields = self.other_fields()
         counts = fields[1].split(b" ") if len(fields) > 1 else []
         try:
             count = float(counts[_COUNTS.index(of)])
         except (IndexError, ValueError):
-            return None
-        return count if 0 <= count < math.inf else None
+            return default
+        return count if 0 <= count < math.inf else default
 
 
 def cut_line(line: bytes) -> Entry:

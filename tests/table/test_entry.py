@@ -103,6 +103,9 @@ def test_a_pair_without_counts() -> None:
     assert parse_line(b"a ||| b ||| 0.5\n").occurrences("pair") is None
     assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4\n").occurrences("pair") is None
     assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4 nan\n").occurrences("pair") is None
+    assert parse_line(b"a ||| b ||| 0.5\n").occurrences("pair", 1.0) == 1
+    assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4 nan\n").occurrences("pair", 1.0) == 1
+    assert parse_line(b"a ||| b ||| 0.5 ||| 0-0 ||| 3 4 0\n").occurrences("pair", 1.0) == 0
     assert parse_line(b"a ||| b ||| 0.5  ||| 0-0 ||| 3 4 7\n").occurrences("pair") == 7
 
 
