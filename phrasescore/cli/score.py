@@ -50,8 +50,7 @@ def run(args: argparse.Namespace) -> int:
     with open_input(args.pairs) as source:
         for pairs in _chunks(source.stream, args.pairs):
             scores = scorer.score(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
-            values = scores.log_prob / scores.symbols if args.per_word else scores.log_prob
-            sys.stdout.writelines(f"{value:.9g}\n" for value in values.tolist())
+            sys.stdout.writelines(f"{value:.9g}\n" for value in scores.values(per_word=args.per_word).tolist())
             sys.stdout.flush()
     return 0
 

@@ -164,8 +164,7 @@ def _without(entry: Entry, last: str, reader: TableReader, number: int) -> Entry
 
 def _new_columns(scores: Scores, columns: Columns, scorer: Scorer) -> tuple[list[bytes], int]:
     """Return the text to append to each line, its columns separated by blanks, and how many scores were clipped."""
-    values = scores.log_prob / scores.symbols if columns.per_word else scores.log_prob
-    texts, clipped = score_column(values)
+    texts, clipped = score_column(scores.values(per_word=columns.per_word))
     if columns.unknown_words is not None:
         unknown = count_column(_unknown_words(scores, columns.unknown_words, scorer))
         texts = [b"%b %b" % both for both in zip(texts, unknown, strict=True)]

@@ -58,6 +58,10 @@ class Scores:
     """Source words the network does not know; source and target as the network sees them."""
     unknown_target: NDArray[np.int64]
 
+    def values(self, *, per_word: bool) -> NDArray[np.float64]:
+        """Return ln p of each pair, or with `per_word` its mean over the predicted symbols."""
+        return self.log_prob / self.symbols if per_word else self.log_prob
+
 
 class Scorer:
     """Scores phrase pairs with a trained network, or with several: then a score is the mean of theirs."""
