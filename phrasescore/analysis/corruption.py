@@ -1,4 +1,7 @@
-"""Pairs made bad on purpose: what a good score must tell from the true ones."""
+"""Pairs made bad on purpose: what a good score must tell from the true ones.
+
+Legend: P pairs of a table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The gates of a phrase as a picture: in a terminal, or as a file."""
+"""The gates of a phrase as a picture: in a terminal, or as a file.
+
+Legend: T symbols of the phrase, n hidden size.
+"""
 
 from __future__ import annotations
 

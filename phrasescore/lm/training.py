@@ -1,4 +1,7 @@
-"""Training a neural language model on a tokenised text, one sentence a line."""
+"""Training a neural language model on a tokenised text, one sentence a line.
+
+Legend: A n-grams of a batch, c = n - 1 words of a context.
+"""
 
 from __future__ import annotations
 

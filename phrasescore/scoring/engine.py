@@ -3,6 +3,8 @@
 A chunk of pairs is cut into batches of neighbours. In each batch every distinct source phrase is encoded once,
 every distinct prefix of source and target costs one step of its network, what depends on the source alone is
 hoisted out of the decoder, and there is no padding; see `nn/prefix_tree.py` and `nn/softmax.py`.
+
+Legend: P pairs, M networks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The loss of a network on pairs it does not learn from."""
+"""The loss of a network on pairs it does not learn from.
+
+Legend: P pairs, I predicted symbols of a batch (words and end symbols).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What training on phrase pairs and on sentences have in common."""
+"""What training on phrase pairs and on sentences have in common.
+
+Legend: P pairs of a batch, I predicted symbols of all of them (words and end symbols).
+"""
 
 from __future__ import annotations
 
