@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from phrasescore.device import Device, choose_device
-from phrasescore.lm.config import NeuralLmConfig
 from phrasescore.lm.model_folder import TrainedLanguageModel
 from phrasescore.lm.presets import PRESETS
 from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.configuration import check_values
-from phrasescore.lm.config import NeuralLmConfig
 from phrasescore.model_folder import (
     CONFIG,
     describe_vocabulary,
@@ -24,6 +23,7 @@ from phrasescore.model_folder import (
     read_weights,
     write_description,
 )
+from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 

@@ -19,11 +19,12 @@ from torch import Tensor
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name
-from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.config import TextConfig
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
 from phrasescore.lm.perplexity import perplexity
 from phrasescore.lm.text import read_text
+from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig

@@ -1,4 +1,4 @@
-"""The architecture of a network, as data."""
+"""The architectures of the networks, as data."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ Biases = Literal["none", "authors", "all"]
 """Which layers have biases: none (a literal reading of the equations), those where the authors' code learns
 them, or every layer."""
 Initialisation = Literal["cho2014", "scaled"]
+NeuralLmInitialisation = Literal["uniform", "scaled"]
 
 NO_ATTENTION = "none"
 
@@ -123,6 +124,28 @@ class ModelConfig:
                 "annotations `bridged` are what attention looks at, and there is none; give --attention, or leave "
                 "--annotations out"
             )
+
+
+@dataclass(frozen=True)
+class NeuralLmConfig:
+    """Sizes and forms of the neural language model. The defaults are the paper's (section 4.1.2)."""
+
+    order: int = option(7, "words of an n-gram: the predicted one and those before it", minimum=2)
+    embedding: int = option(512, "size of a word vector", minimum=1)
+    first_hidden: int = option(1536, "rectified units in the first hidden layer", minimum=1)
+    second_hidden: int = option(1024, "rectified units in the second hidden layer", minimum=1)
+    initialisation: NeuralLmInitialisation = option(
+        "uniform", "all weights uniform between -0.01 and 0.01, or scaled by layer size"
+    )
+    dropout: float = option(
+        0.0, "share of word vectors' elements and of hidden units dropped in training", minimum=0, maximum=0.9
+    )
+    self_normalise: float = option(
+        0.0,
+        "weight of (ln Z)^2 in the loss, which drives the softmax's Z to 1, so that a score needs no sum over the "
+        "words (Devlin et al. 2014, who took 0.1)",
+        minimum=0,
+    )
 
 
 _UNITS_BY_RESET = {"before": "gru-paper", "after": "gru-appendix"}

@@ -45,10 +45,10 @@ from phrasescore.cli import main as phrasescore
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
-from phrasescore.lm.config import NeuralLmConfig
 from phrasescore.lm.model_folder import load_language_model, save_description
 from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.model_folder import load_model, save_weights
+from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.vocabulary import Vocabulary

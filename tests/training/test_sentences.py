@@ -15,12 +15,12 @@ import torch
 
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.config import TextConfig
 from phrasescore.lm.training import LmSettings
 from phrasescore.lm.training import prepare as prepare_lm
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.config import ModelConfig, NeuralLmConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.search.config import SearchConfig

@@ -9,8 +9,9 @@ from phrasescore.cli.console import Reporter, stop_on_signals
 from phrasescore.cli.options import add_device_options, add_quiet_option, add_section_options, path_or_standard_stream
 from phrasescore.cli.training import add_training_options, check_nothing_is_held_out, read_settings, run_trainer
 from phrasescore.configuration import Section
-from phrasescore.lm.config import NeuralLmConfig, TextConfig
+from phrasescore.lm.config import TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
+from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.training.config import TrainingConfig
 
 _SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}

@@ -12,9 +12,9 @@ import torch
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from phrasescore.lm.config import NeuralLmConfig
 from phrasescore.lm.model_folder import save_description
 from phrasescore.model_folder import save_weights
+from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words
 from tests.conftest import MINI

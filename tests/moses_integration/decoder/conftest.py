@@ -29,9 +29,9 @@ def neural_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A neural language model of order 4 with random weights, which knows some of the target words."""
     import torch
 
-    from phrasescore.lm.config import NeuralLmConfig
     from phrasescore.lm.model_folder import save_description
     from phrasescore.model_folder import save_weights
+    from phrasescore.nn.config import NeuralLmConfig
     from phrasescore.nn.neural_lm import NeuralLanguageModel
     from phrasescore.vocabulary import Vocabulary
 
