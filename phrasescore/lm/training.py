@@ -22,10 +22,10 @@ from phrasescore.files import display_name
 from phrasescore.lm.config import TextConfig
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
-from phrasescore.lm.perplexity import perplexity
 from phrasescore.lm.text import read_text
 from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.perplexity import perplexity
 from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer

@@ -16,7 +16,8 @@ from phrasescore import __version__
 from phrasescore.cli.options import add_device_options, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, read_lines, require_writable, sha256_of, sha256_of_input, write_json
-from phrasescore.lm.perplexity import Scores, best_weight, interpolate, perplexity
+from phrasescore.lm.interpolation import Scores, best_weight, interpolate
+from phrasescore.perplexity import perplexity
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:

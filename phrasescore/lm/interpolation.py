@@ -1,8 +1,6 @@
-"""Perplexity, and the interpolation of two language models."""
+"""The interpolation of two language models."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +9,6 @@ Scores = NDArray[np.float64]
 
 _STEPS = 200
 _CLOSE = 1e-6
-
-
-def perplexity(per_word: float) -> float:
-    """Return exp of a loss, the mean -ln p of words in nats; infinity where a double cannot hold it.
-
-    It is as KenLM's `query` counts, if the ends of sentences are among the words.
-    """
-    try:
-        return math.exp(per_word)
-    except OverflowError:
-        return math.inf
 
 
 def interpolate(first: Scores, second: Scores, weight: float) -> Scores:
