@@ -88,10 +88,9 @@ class TextTask:
         return math.ceil(len(self.ngrams) / self.config.batch_size)
 
     def batches(self, number: int) -> Iterator[Examples]:
-        """Yield the n-grams of each batch of a pass: all of them in random order."""
+        """Yield the n-grams of each batch of a pass: all of them in random order, in equal parts."""
         order = np.random.default_rng([self.config.seed, 1, number]).permutation(len(self.ngrams))
-        for start in range(0, len(order), self.config.batch_size):
-            yield order[start : start + self.config.batch_size]
+        yield from np.array_split(order, self.batches_per_pass)
 
     def loss(self, examples: Examples) -> BatchLoss:
         """Return the mean of -ln p, and of (ln Z)^2 times its weight (Devlin et al. 2014, section 3.1)."""

@@ -67,6 +67,7 @@ def test_a_pass_has_every_ngram_once(tmp_path: Path, cpu: Device) -> None:
     task = trainer.task
     batches = list(task.batches(0))
     assert len(batches) == task.batches_per_pass
+    assert max(map(len, batches)) - min(map(len, batches)) <= 1
     assert sorted(number for batch in batches for number in batch.tolist()) == list(range(len(task.ngrams)))
     assert [batch.tolist() for batch in task.batches(0)] == [batch.tolist() for batch in batches]
     assert [batch.tolist() for batch in task.batches(1)] != [batch.tolist() for batch in batches]
