@@ -54,6 +54,7 @@ LSTM = {"encoder_unit": "lstm", "decoder_unit": "lstm"}
 STACKED = {"encoder_layers": 2, "decoder_layers": 2}
 PLAIN = {**CHO, **GRU, "summary": False, "bridge": "last", "feed_context": False, "readout": "state"}
 TUTORIAL = {**PLAIN, "feed_context": True, "readout": "word-state-context"}
+TUTORIALS = ("tutorial", "always teacher-forced", "larger weights at the start", "and a falling learning rate")
 SIMPLEST = {**PLAIN, **RNN, "share_units": True, "feed_word": False}
 SEPARATE = {**SIMPLEST, "share_units": False}
 LADDER = {**PLAIN, **LSTM, **STACKED}
@@ -71,7 +72,7 @@ NO_CONTEXT = {"summary": False, "feed_context": False}
 BRIDGED = {**PLAIN, "encoder_layers": 2, "directions": "both", "bridge": "both-tanh", "annotations": "bridged"}
 
 FORMS: dict[str, dict[str, dict[str, Any]]] = {
-    "tutorial": {"tutorial": TUTORIAL, "always teacher-forced": TUTORIAL},
+    "tutorial": dict.fromkeys(TUTORIALS, TUTORIAL),
     "luong": {
         "base": LADDER,
         "+ reverse": {**LADDER, "reverse_source": True},
@@ -115,7 +116,7 @@ FORMS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 DROPOUT = {
-    "tutorial": {"tutorial": 0.5, "always teacher-forced": 0.5},
+    "tutorial": dict.fromkeys(TUTORIALS, 0.5),
     "luong": {**dict.fromkeys(FORMS["luong"], 0.2), "base": 0.0, "+ reverse": 0.0},
     "lecture": dict.fromkeys(FORMS["lecture"], 0.0),
     "attention": dict.fromkeys(FORMS["attention"], 0.3),
@@ -219,7 +220,8 @@ def test_systems_are_those_that_they_are_named_after(path: Path, gpu: bool) -> N
         layers = {"encoder_layers": 4, "decoder_layers": 4} if gpu and path.stem == "luong" else {}
         assert form(one) == {**expected[name], **layers}, name
         assert one.model.dropout == DROPOUT[path.stem][name], name
-        assert one.training.teacher_forcing == (0.5 if name == "tutorial" and config.phrases is None else 1.0)
+        is_half_forced = path.stem == "tutorial" and name != "always teacher-forced"
+        assert one.training.teacher_forcing == (0.5 if is_half_forced else 1.0)
         assert parameters(one, 90, 80) > 0
         one.check()
     assert set(COMPARISONS) - {ABLATION} == {path.stem for path in CONFIGS.glob("*.toml")}
