@@ -22,10 +22,10 @@ END = 1
 _SYMBOLS = (b"<unk>", b"<eos>")
 
 
-def is_text(word: bytes) -> bool:
-    """Whether a word is valid UTF-8. What is not can never enter a vocabulary: it is an unknown word."""
+def is_text(words: bytes) -> bool:
+    """Whether a word, or a line, is valid UTF-8. A word that is not can never enter a vocabulary: it is unknown."""
     try:
-        word.decode("utf-8")
+        words.decode("utf-8")
     except UnicodeDecodeError:
         return False
     return True

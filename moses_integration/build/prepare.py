@@ -22,6 +22,7 @@ from moses_integration.processes import available_cores, worker_pool
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_lines
 from phrasescore.tokenisation import tokenise, with_single_blanks
+from phrasescore.vocabulary import is_text
 
 Casing = Literal["lower", "true", "keep"]
 
@@ -140,15 +141,7 @@ def lines_not_utf8(path: Path) -> list[int]:
     Raises:
         UserError: the file cannot be read.
     """
-    return [number for number, line in enumerate(read_lines(path), 1) if not _is_utf8(line)]
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return [number for number, line in enumerate(read_lines(path), 1) if not is_text(line)]
 
 
 def escape(text: str) -> str:

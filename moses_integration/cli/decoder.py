@@ -20,7 +20,7 @@ from moses_integration.decoder.search import OutOfRange
 from moses_integration.decoder.settings import (
     CUBE_PRUNING,
     DecoderSettings,
-    candidates,
+    cube_pruning_limit,
     ignored_sections,
     is_on,
     pop_limit,
@@ -235,7 +235,7 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
         algorithm = search_algorithm(ini)
         if "search-algorithm" in given:
             algorithm = _whole(switches, "search-algorithm", CUBE_PRUNING)
-        limit = _whole(switches, "cube-pruning-pop-limit", candidates(ini, algorithm))
+        limit = _whole(switches, "cube-pruning-pop-limit", cube_pruning_limit(ini, algorithm))
         pops = pop_limit(algorithm, limit, f"-{given[-1]}")
     try:
         search = replace(

@@ -76,7 +76,7 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
             beam_threshold=ini.number("beam-threshold", default.beam_threshold),
             distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
             longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase),
-            pop_limit=pop_limit(algorithm, candidates(ini, algorithm), ini.place("search-algorithm")),
+            pop_limit=pop_limit(algorithm, cube_pruning_limit(ini, algorithm), ini.place("search-algorithm")),
         )
     except OutOfRange as fault:
         raise UserError(f"{ini.place(fault.name)}: [{fault.name}] {fault}") from fault
@@ -102,7 +102,7 @@ def search_algorithm(ini: MosesIni) -> int | None:
     return _whole(ini, "search-algorithm", CUBE_PRUNING) if ini.values("search-algorithm") else None
 
 
-def candidates(ini: MosesIni, algorithm: int | None) -> int:
+def cube_pruning_limit(ini: MosesIni, algorithm: int | None) -> int:
     """Return the pop limit that a moses.ini gives; else Moses' if a search algorithm is asked for, or else ours."""
     return _whole(ini, "cube-pruning-pop-limit", SearchSettings().pop_limit if algorithm is None else MOSES_POP_LIMIT)
 
