@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -66,6 +67,11 @@ class Steps:
 
 def _key(depends_on: Any) -> str:
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def say(text: str) -> None:
+    """Print what is being done to standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def clear_if_changed(folder: Path, depends_on: Any) -> None:

@@ -11,6 +11,7 @@ from experiments.ablation.report import table
 from experiments.ablation.run import Ablation
 from experiments.data.multi30k import DEFAULT_FOLDER
 from experiments.data.wheels import default_cache
+from experiments.steps import say
 from phrasescore.cli.console import run_command
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     config = read_config(path if path.exists() else Path(args.config), args.set)
     folder = args.output or Path("results/ablation") / Path(args.config).stem
     options = {"origin": args.origin, "cache": args.cache}
-    ablation = Ablation(config, folder, options, lambda text: print(text, file=sys.stderr, flush=True), args.processes)
+    ablation = Ablation(config, folder, options, say, args.processes)
     report = ablation.run()
     if args.examples and len(config.rows) > 1:
         print(ablation.examples(args.examples))

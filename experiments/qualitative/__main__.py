@@ -18,6 +18,7 @@ from experiments.provenance import describe_file
 from experiments.qualitative import agreement, maps, pictures, preferences, report
 from experiments.qualitative.probes import Probes
 from experiments.qualitative.settings import Settings
+from experiments.steps import say
 from phrasescore import __version__
 from phrasescore.analysis.loaded_table import LoadedTable, load_table
 from phrasescore.analysis.vectors import Vectors, output_word_vectors, phrase_vectors
@@ -147,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
         args.output,
         settings,
         args.device,
-        lambda text: print(text, file=sys.stderr, flush=True),
+        say,
     )
     print((args.output / "report.md").read_text(), end="")
     return 0

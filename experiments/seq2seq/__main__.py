@@ -16,7 +16,9 @@ from experiments.seq2seq.config import Config, read_config
 from experiments.seq2seq.phrases import PhraseComparison
 from experiments.seq2seq.report import table
 from experiments.seq2seq.run import Comparison
+from experiments.steps import say
 from phrasescore.cli.console import run_command
+from phrasescore.cli.options import positive
 from phrasescore.files import write_atomically
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -53,6 +55,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--device", default="auto", help="auto, cpu or cuda[:N]; the ablation takes auto (default: %(default)s)"
     )
+    parser.add_argument(
+        "--processes",
+        type=positive,
+        default=1,
+        help="systems to train and measure at once, but for the ablation's (default: %(default)s)",
+    )
     return parser.parse_args()
 
 
@@ -81,15 +89,11 @@ def _compare(args: argparse.Namespace, name: str, config: Config | None) -> str:
     ablation_config = read_ablation_config(Path(ablation.__file__).parent / "configs" / f"{ABLATION}.toml")
     data_options = {"origin": args.origin, "cache": default_cache()}
     if config is None:
-        return markdown(Ablation(ablation_config, folder, data_options, _say).run())
+        return markdown(Ablation(ablation_config, folder, data_options, say).run())
     if config.phrases is None:
-        return table(Comparison(config, folder, args.origin, args.device, _say).run())
+        return table(Comparison(config, folder, args.origin, args.device, say, args.processes).run())
     place = (ablation_config, args.ablation or args.output / ABLATION)
-    return table(PhraseComparison(config, folder, place, data_options, args.device, _say).run())
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    return table(PhraseComparison(config, folder, place, data_options, args.device, say, args.processes).run())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from experiments.ablation.config import Config as AblationConfig
@@ -12,6 +13,7 @@ from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.run import Ablation
 from experiments.machine import machine, timed, used_time
 from experiments.report.loaded import read_report
+from experiments.seq2seq.beside import each
 from experiments.seq2seq.config import Config, PhrasesSection, System
 from experiments.seq2seq.report import write_report
 from experiments.speed.scoring import blocks_of_lines
@@ -21,8 +23,8 @@ from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from phrasescore import __version__
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import settings_of
-from phrasescore.device import choose_device, keep_freed_memory
-from phrasescore.errors import UserError
+from phrasescore.device import choose_device
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
@@ -41,6 +43,7 @@ class PhraseComparison:
         data_options: Json,
         device: str,
         say: Callable[[str], None],
+        processes: int = 1,
     ) -> None:
         """Nothing is done yet.
 
@@ -52,11 +55,17 @@ class PhraseComparison:
             data_options: where the ablation's data set comes from, as `experiments.data.prepare` wants it.
             device: auto, cpu or cuda[:N].
             say: told of each step.
+            processes: systems that are trained at once.
+
+        Raises:
+            UsageError: several are to share a GPU, on which their time would be that of all.
         """
-        self._config, self._folder, self._say = config, folder, say
+        self._config, self._folder, self._say, self._processes = config, folder, say, processes
         self._section = config.phrases or PhrasesSection()
         self._ablation_config, self._ablation = ablation
         self._data_options, self._device_name, self._device = data_options, device, choose_device(device, "auto")
+        if processes > 1 and self._device.torch_device.type == "cuda":
+            raise UsageError("--processes: on a GPU phrase scorers are trained for equal time, alone; leave it out")
         self._steps = Steps(folder / "steps", say)
         baseline = replace(self._ablation_config, rows=(Row.parse(BASELINE),))
         self._shared = Ablation(baseline, self._ablation, data_options, say)
@@ -64,7 +73,6 @@ class PhraseComparison:
 
     def run(self) -> Json:
         """Do what is not done yet and return the report; report.json and report.md are written after each system."""
-        keep_freed_memory()
         if not (self._ablation / "report.json").exists():
             self._shared.run()
         self._check_ablation()
@@ -74,10 +82,13 @@ class PhraseComparison:
             "config": asdict(self._config),
             "ablation": _as_json(self._ablation_config),
             "tables": tables,
+            "processes": self._processes,
             "systems": {},
         }
-        for system in self._config.systems:
-            report["systems"][system.name] = self._measured(system, list(tables.values()))
+        systems = self._config.systems
+        measured = each(partial(self._measured, list(tables.values())), systems, self._processes)
+        for system, found in zip(systems, measured, strict=True):
+            report["systems"][system.name] = found
             write_report(report, self._folder)
         for system in self._best(report):
             report["systems"][system.name]["bleu"] = self._bleu(system, report["systems"][system.name])
@@ -110,7 +121,7 @@ class PhraseComparison:
     def _model(self, system: System) -> Path:
         return self._folder / "systems" / system.name
 
-    def _measured(self, system: System, tables: list[str]) -> Json:
+    def _measured(self, tables: list[str], system: System) -> Json:
         section, name = self._section, system.name
         # Times of two machines do not compare.
         place = [str(self._device), machine()["cpu"]]
@@ -127,6 +138,7 @@ class PhraseComparison:
             "0",
         ]
         command = ["train", str(self._table), "--validation", str(self._validation), "--device", self._device_name]
+        command += [] if self._processes == 1 else ["--quiet"]
         options = [*system.command, *budget]
         depends_on = [tables, options]
         trained = self._steps.run(

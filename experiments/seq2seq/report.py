@@ -136,7 +136,8 @@ def _machines(report: Json) -> str:
         f"torch {one['config']['versions']['torch']}"
         for one in found
     )
-    return f"Trained on {'; '.join(places)}."
+    beside = f", {report['processes']} systems at once" if report["processes"] > 1 else ""
+    return f"Trained on {'; '.join(places)}{beside}."
 
 
 def _name(search: Json) -> str:

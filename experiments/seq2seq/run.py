@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from experiments.data import DataFolder, prepare
 from experiments.machine import machine, timed
+from experiments.seq2seq.beside import each
 from experiments.seq2seq.config import Config, System, search_config
 from experiments.seq2seq.perplexity import perplexities
 from experiments.seq2seq.report import write_report
@@ -15,7 +17,7 @@ from experiments.steps import Steps
 from experiments.training import Json, train
 from moses_integration.evaluation import score
 from phrasescore import __version__
-from phrasescore.device import choose_device, keep_freed_memory
+from phrasescore.device import choose_device
 from phrasescore.files import read_lines, write_lines
 from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
@@ -25,7 +27,15 @@ from phrasescore.search.translator import Translator
 class Comparison:
     """A comparison in a folder; what is there already is not done again."""
 
-    def __init__(self, config: Config, folder: Path, origin: Path, device: str, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        folder: Path,
+        origin: Path,
+        device: str,
+        say: Callable[[str], None],
+        processes: int = 1,
+    ) -> None:
         """Nothing is done yet.
 
         Args:
@@ -34,22 +44,26 @@ class Comparison:
             origin: the folder of Multi30k's files.
             device: auto, cpu or cuda[:N].
             say: told of each step.
+            processes: systems that are measured at once.
         """
         self._config, self._folder, self._origin, self._device = config, folder, origin, device
+        self._processes = processes
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:
         """Do what is not done yet and return the report; report.json and report.md are written after each system."""
-        keep_freed_memory()
         data = self._data()
         report: Json = {
             "version": __version__,
             "config": asdict(self._config),
             "data": dict(data.description),
+            "processes": self._processes,
             "systems": {},
         }
-        for system in self._config.systems:
-            report["systems"][system.name] = self._measured(system, data)
+        systems = self._config.systems
+        measured = each(partial(self._measured, data), systems, self._processes)
+        for system, found in zip(systems, measured, strict=True):
+            report["systems"][system.name] = found
             write_report(report, self._folder)
         return report
 
@@ -57,7 +71,7 @@ class Comparison:
         section = self._config.data
         return prepare("multi30k", self._folder / "data", section.source, section.target, origin=self._origin)
 
-    def _measured(self, system: System, data: DataFolder) -> Json:
+    def _measured(self, data: DataFolder, system: System) -> Json:
         folder = self._folder / "systems" / system.name
         depends_on = [data.description, system.command]
         trained = self._steps.run(
@@ -75,7 +89,7 @@ class Comparison:
         return {**trained, "perplexity": perplexity, "searches": searches}
 
     def _command(self, system: System, data: DataFolder) -> list[str]:
-        command = ["train", "--device", self._device]
+        command = ["train", "--device", self._device, *([] if self._processes == 1 else ["--quiet"])]
         for prefix, part in (("", "train"), ("validation-", "dev")):
             [target] = data.target_files(part)
             command += [f"--{prefix}source", str(data.source_file(part)), f"--{prefix}target", str(target)]

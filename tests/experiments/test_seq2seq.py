@@ -13,7 +13,8 @@ import torch
 from experiments.ablation.config import BuildSection
 from experiments.ablation.config import read_config as read_ablation_config
 from experiments.seq2seq.__main__ import ABLATION, COMPARISONS, run
-from experiments.seq2seq.config import Config, read_config, search_config
+from experiments.seq2seq.beside import each
+from experiments.seq2seq.config import Config, System, read_config, search_config
 from experiments.seq2seq.phrases import PhraseComparison
 from experiments.seq2seq.report import table
 from experiments.seq2seq.run import Comparison
@@ -344,6 +345,44 @@ def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path)
     assert all(line.endswith("done before") for line in said)
 
 
+def test_systems_beside_each_other_come_to_the_same(tmp_path: Path, multi30k_of_mini: Path) -> None:
+    """Two at once leave what one after the other finds done, and trains the same networks."""
+    config, folder = small(tmp_path), tmp_path / "out"
+    report = Comparison(config, folder, multi30k_of_mini, "cpu", silent, processes=2).run()
+    assert ", 2 systems at once." in (folder / "report.md").read_text()
+    said: list[str] = []
+    again = Comparison(config, folder, multi30k_of_mini, "cpu", said.append).run()
+    assert all(line.endswith("done before") for line in said)
+    assert again["systems"] == report["systems"]
+    assert "at once" not in table(again)
+    alone = Comparison(config, tmp_path / "alone", multi30k_of_mini, "cpu", silent).run()
+    for name, system in alone["systems"].items():
+        found = report["systems"][name]["best"]["validation"]["teacher_forced_per_word"]
+        assert found == pytest.approx(system["best"]["validation"]["teacher_forced_per_word"], abs=1e-3)
+
+
+def test_a_system_that_is_stopped_does_not_make_room_for_another(tmp_path: Path) -> None:
+    """Its process ends; the others, which nobody waits for any more, do not begin."""
+    systems = [System(str(tmp_path / name), None, {}, {}) for name in "abcdef"]
+    with pytest.raises(UserError, match="a process was killed"):
+        list(each(note_and_stop, systems, 2))
+    assert len(list(tmp_path.iterdir())) <= 2
+
+
+def note_and_stop(system: System) -> dict[str, Any]:
+    Path(system.name).touch()
+    raise SystemExit(143)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
+def test_phrase_scorers_have_a_gpu_for_themselves(tmp_path: Path) -> None:
+    config = small(tmp_path, text=SMALL_PHRASES)
+    place = (read_ablation_config(EXPERIMENTS / "ablation" / "configs" / f"{ABLATION}.toml"), tmp_path / "ablation")
+    with pytest.raises(UserError, match="--processes: on a GPU"):
+        PhraseComparison(config, tmp_path / "out", place, {}, "cuda", silent, processes=2)
+
+
 def test_the_table_says_whether_a_step_helps_as_it_did_elsewhere(tmp_path: Path, multi30k_of_mini: Path) -> None:
     report = Comparison(small(tmp_path), tmp_path / "out", multi30k_of_mini, "cpu", silent).run()
     for system, perplexity, bleu in (("base", 30.0, 20.0), ("more", 25.0, 19.0)):
@@ -403,10 +442,11 @@ def test_phrase_scorers_from_text_to_table(tmp_path: Path, multi30k_of_mini: Pat
     config = small(tmp_path, text=SMALL_PHRASES)
     place = (read_ablation_config(tmp_path / "ablation.toml"), tmp_path / "ablation")
     said: list[str] = []
+    processes = 2
 
     def compared() -> dict[str, Any]:
         folder, origin = tmp_path / "out", {"origin": multi30k_of_mini}
-        return PhraseComparison(config, folder, place, origin, "cpu", said.append).run()
+        return PhraseComparison(config, folder, place, origin, "cpu", said.append, processes).run()
 
     report = compared()
     assert list(report["systems"]) == ["Cho et al.", "GRU"]
@@ -428,7 +468,8 @@ def test_phrase_scorers_from_text_to_table(tmp_path: Path, multi30k_of_mini: Pat
     before = {line.split(": ")[0] for line in said if line.endswith(": done before")}
     assert before >= {"build", "baseline.seed1.tuning", "baseline.seed1"}
     said.clear()
-    assert compared() == report
+    processes = 1
+    assert compared() == {**report, "processes": 1}
     assert all(line.endswith("done before") for line in said)
     place = (replace(place[0], build=BuildSection(aligner="hmm", order=2)), place[1])
     with pytest.raises(UserError, match=r"ablation: is an ablation with build = .*'ibm1'.* needs .*'hmm'"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.steps import Steps, clear_if_changed
+from experiments.steps import Steps, clear_if_changed, say
 from experiments.wmt14.commands.plan import as_text
 from experiments.wmt14.config import read_config
 from experiments.wmt14.corpora import CONFIGS, read_corpora
@@ -64,7 +64,7 @@ class _Runner:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._steps = Steps(folder / "steps", lambda text: print(text, file=sys.stderr, flush=True))
+        self._steps = Steps(folder / "steps", say)
         self._done: list[Any] = []
 
     def do(self, step: Step) -> None:

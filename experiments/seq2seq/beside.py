@@ -1,0 +1,53 @@
+"""Systems of a comparison, measured one after the other, or several beside each other in processes of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from experiments.seq2seq.config import System
+from experiments.training import Json
+from moses_integration.processes import available_cores, worker_pool
+from phrasescore.device import keep_freed_memory
+
+Work = Callable[[System], Json]
+
+
+def each(work: Work, systems: Sequence[System], processes: int) -> Iterator[Json]:
+    """Yield what `work` gives for each system, in their order.
+
+    Args:
+        work: what to do; with several processes, something that can be pickled.
+        systems: what to do it with.
+        processes: how many to work on at once; they share the cores.
+
+    Raises:
+        UserError: a system fails, or its process is killed.
+    """
+    if processes == 1:
+        keep_freed_memory()
+        yield from map(work, systems)
+        return
+    killed = "training: a process was killed, most likely for want of memory; use fewer --processes"
+    threads = max(1, available_cores() // processes)
+    with worker_pool(processes, killed, _begin, (threads,)) as pool:
+        for found in [pool.submit(_done, work, system) for system in systems]:
+            yield found.result()
+
+
+# In the worker processes
+
+
+def _begin(threads: int) -> None:
+    keep_freed_memory()
+    torch.set_num_threads(threads)
+
+
+def _done(work: Work, system: System) -> Json:
+    try:
+        return work(system)
+    except SystemExit as stopped:
+        # A training that a signal stops says so once it has kept its state. The pool would go on with another system.
+        os._exit(stopped.code if isinstance(stopped.code, int) else 1)
