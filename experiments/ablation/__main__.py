@@ -30,7 +30,13 @@ def parse_arguments() -> argparse.Namespace:
         metavar="TOML",
         help="""change the configuration, as in --set 'toolkit = "moses"' --set 'build.aligner = "hmm"'""",
     )
-    parser.add_argument("--from", dest="origin", type=Path, default=DEFAULT_FOLDER, help="folder of Multi30k's files")
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        type=Path,
+        default=DEFAULT_FOLDER,
+        help="folder of Multi30k's files (default: shared/data/multi30k beside the repository)",
+    )
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where downloads are kept")
     parser.add_argument("--processes", type=int, help="processes to share the work among (default: all cores)")
     parser.add_argument("--examples", type=int, default=0, metavar="N", help="show N translations side by side")

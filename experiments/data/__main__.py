@@ -31,7 +31,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         dest="origin",
         type=Path,
         default=DEFAULT_FOLDER,
-        help="multi30k: folder with train.lc.norm.tok.en and so on (default: %(default)s)",
+        help="multi30k: folder with train.lc.norm.tok.en and so on (default: shared/data/multi30k, beside the "
+        "repository)",
     )
     parser.add_argument(
         "--versions",

@@ -44,7 +44,7 @@ def parse_arguments() -> argparse.Namespace:
         "--shared",
         type=Path,
         default=_ROOT.parent / "shared",
-        help="folder with golden/multi30k-en-fr and data/multi30k (default: %(default)s)",
+        help="folder with golden/multi30k-en-fr and data/multi30k (default: shared, beside the repository)",
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to check (default: all)")
     parser.add_argument(

@@ -51,7 +51,13 @@ def parse_arguments() -> argparse.Namespace:
         metavar="FOLDER",
         help=f"folder of a finished ablation of Multi30k English-French, for phrases (default: {ABLATION} in --output)",
     )
-    parser.add_argument("--from", dest="origin", type=Path, default=DEFAULT_FOLDER, help="folder of Multi30k's files")
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        type=Path,
+        default=DEFAULT_FOLDER,
+        help="folder of Multi30k's files (default: shared/data/multi30k beside the repository)",
+    )
     parser.add_argument(
         "--device", default="auto", help="auto, cpu or cuda[:N]; the ablation takes auto (default: %(default)s)"
     )

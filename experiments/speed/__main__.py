@@ -21,7 +21,7 @@ _TABLES = (
     _ROOT.parent / "shared/golden/multi30k-en-fr/phrase-table.gz",
     _ROOT / "tests/data/mini/phrase-table.gz",
 )
-"""The large table beside the repository, where there is one, or the small one in it."""
+"""The large table beside the repository, where there is one, or the small one in it, which users have."""
 _PARTS = ("scoring", "training", "pipeline", "memory", "language-model")
 _DECODER = "decoder"
 """Measured where --ini says with what."""
@@ -31,7 +31,7 @@ def parse_arguments() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(prog="python -m experiments.speed", description=__doc__)
     table = next(path for path in _TABLES if path.exists())
-    parser.add_argument("--table", type=Path, default=table, help="phrase table (default: %(default)s)")
+    parser.add_argument("--table", type=Path, default=table, help="phrase table (default: a small one of the tests)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
     parser.add_argument("--parts", nargs="*", choices=_PARTS, default=_PARTS, help="what to measure (default: all)")
     parser.add_argument("--lines", type=int, default=16_384, help="lines to score (default: %(default)s)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -64,16 +64,29 @@ def add_quiet_option(parser: argparse.ArgumentParser, text: str = "print nothing
 
 
 def add_section_options(
-    parser: argparse.ArgumentParser, title: str, section: type[Section], hidden: Collection[str] = ()
+    parser: argparse.ArgumentParser,
+    title: str,
+    section: type[Section],
+    hidden: Collection[str] = (),
+    presets: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> None:
-    """Add an option for each field of a configuration section; those not given are None, the hidden have no help."""
+    """Add an option for each field of a configuration section; those not given are None, the hidden have no help.
+
+    Args:
+        parser: to add them to.
+        title: of the section.
+        section: its fields.
+        hidden: those without help.
+        presets: by name, what each gives to the fields of sections; the help shows it as their defaults.
+    """
     group = parser.add_argument_group(title)
     kinds = option_types(section)
     for item in fields(section):
         kind = scalar_type(kinds[item.name])
         flag = "--" + item.name.replace("_", "-")
-        shown = "none" if item.default is None else str(item.default)
-        text = f"{item.metadata['help']} (default: {shown.lower() if kind is bool else shown})"
+        chosen = {name: preset.get(title, {}) for name, preset in (presets or {}).items()}
+        by_preset = {name: values.get(item.name, item.default) for name, values in chosen.items()}
+        text = f"{item.metadata['help']} (default: {_default(item.default, by_preset)})"
         text = argparse.SUPPRESS if item.name in hidden else text
         if kind is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
@@ -81,6 +94,20 @@ def add_section_options(
         allowed = choices(kinds[item.name])
         metavar = None if allowed else {int: "N", float: "X", str: "NAME", Path: "FILE"}[kind]
         group.add_argument(flag, type=kind, choices=allowed or None, metavar=metavar, default=None, help=text)
+
+
+def _default(default: Any, by_preset: Mapping[str, Any]) -> str:
+    """Return a default as help shows it, with the presets that have another."""
+    names: dict[str, list[str]] = {}
+    for name, value in by_preset.items():
+        names.setdefault(_shown(value), []).append(name)
+    if len(names) < 2:
+        return next(iter(names), _shown(default))
+    return "; ".join(f"{value} with {', '.join(some)}" for value, some in names.items())
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str, Any]:

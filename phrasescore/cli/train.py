@@ -78,7 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_training_options(parser)
     add_device_options(parser)
     for name, section in _SECTIONS.items():
-        add_section_options(parser, name, section)
+        add_section_options(parser, name, section, presets=PRESETS)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 

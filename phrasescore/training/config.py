@@ -20,7 +20,9 @@ class TrainingConfig:
     schedule: Schedule = option("cosine", "how the learning rate falls over the budget")
     warmup_updates: int = option(200, "updates over which the learning rate rises from zero", minimum=0)
     final_rate: float = option(0.02, "learning rate at the end, as a share of the highest", minimum=0)
-    batch_size: int = option(512, "the most examples of an update: pairs, or words of a text", minimum=1)
+    batch_size: int = option(
+        512, "the most examples of an update: pairs of phrases or of sentences, for `lm` words", minimum=1
+    )
     teacher_forcing: float = option(
         1.0,
         "share of the steps in training that go on from the words of the target; the others go on from the word most "

@@ -6,6 +6,7 @@ import ast
 import gzip
 import hashlib
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -431,6 +432,22 @@ def test_help_needs_no_torch(command: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert b"usage: phrasescore" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "shown"),
+    [
+        ("train", "--hidden N", "1000 with cho2014, base; 384 with small; 256 with plain; 512 with attention"),
+        ("train", "--max-minutes X", "none with cho2014, plain, attention; 60.0 with base; 15.0 with small"),
+        ("train", "--feed-word, --no-feed-word", "true"),
+        ("train", "--seed N", "1"),
+        ("lm train", "--first-hidden N", "1536 with cho2014; 384 with small"),
+        ("translate", "--beam N", "5"),
+    ],
+)
+def test_help_says_what_each_preset_has(command: str, option: str, shown: str) -> None:
+    text = " ".join(run(*command.split(), "--help").stdout.decode().split())
+    assert re.search(rf"{option} [^(]*\(default: {shown}\)", text)
 
 
 def test_completion_scripts() -> None:
