@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 
@@ -16,6 +17,10 @@ from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.run import Settings
+
+# An example that takes long on a busy machine is no fault; tests have a time-out.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 DATA = Path(__file__).parent / "data"
 MINI = DATA / "mini"

@@ -70,6 +70,21 @@ def test_words_outside_the_shortlist_share_as_the_ngram_model_says(make_scorer: 
     assert found - plain == pytest.approx(math.log(back_off(texts[place]) / outside), abs=1e-4)
 
 
+def test_the_first_word_of_a_sentence_shares_behind_its_start(make_scorer: MakeScorer) -> None:
+    scorer, without = make_scorer(words=5), make_scorer(words=5, backoff=False)
+    model, start = kenlm.Model(str(ARPA)), kenlm.State()
+    model.BeginSentenceWrite(start)
+
+    def back_off(word: str) -> float:
+        return float(10.0 ** model.BaseScore(start, word, kenlm.State()))
+
+    sentence = next(s for s in SENTENCES if scorer.word_id(s[0]) >= scorer.shortlist)
+    inside = [word.decode() for word in scorer.model.vocabulary.known_words if word.decode() in model]
+    share = back_off(sentence[0].decode()) / (1 - sum(map(back_off, [*inside, "</s>"])))
+    found, plain = (one.word_log_probs([sentence])[0][0] for one in (scorer, without))
+    assert found - plain == pytest.approx(math.log(share), abs=1e-4)
+
+
 @pytest.mark.parametrize("unnormalised", [False, True])
 @pytest.mark.parametrize("rows", [7, 1024])
 def test_scores_do_not_depend_on_their_company(

@@ -322,6 +322,9 @@ def test_a_feature_that_knows_bleu_is_found() -> None:
     first, again, other = (tune_on_list(candidates, start, seed, restarts=2) for seed in (1, 1, 2))
     assert first == again
     assert (first.seed, other.seed) == (1, 2)
+    # Where no feature tells the answer, other restarts end elsewhere.
+    plain = starting_weights(entries[0], weights, [])
+    assert len({str(tune_on_list(without, plain, seed, restarts=2).weights) for seed in (1, 2)}) == 2
     oracle = oracle_bleu(candidates)
     assert list_bleu(candidates, start) + 1 < oracle
     assert oracle - 0.5 < first.bleu

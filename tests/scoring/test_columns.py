@@ -32,6 +32,11 @@ def test_moses_sees_small_scores_less_precisely(score: float) -> None:
     assert abs(as_moses_reads(score_column(np.array([score]))[0][0]) - max(score, FLOOR)) < 5e-3
 
 
+def test_nine_digits_and_a_floor() -> None:
+    """Scores below -99 are written as exp(-99)."""
+    assert score_column(np.array([math.log(1 / 3), -150.0])) == ([b"0.333333333", b"1.01122149e-43"], 1)
+
+
 def test_what_is_not_a_number_is_refused() -> None:
     with pytest.raises(ValueError, match="not a number"):
         score_column(np.array([-1.0, math.nan]))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasescore.device import choose_device
@@ -59,7 +59,6 @@ def score(scorer: Scorer, some: list[tuple[bytes, bytes]]) -> list[float]:
 
 
 @given(pairs)
-@settings(deadline=None)
 def test_scores_equal_the_equations(some: list[tuple[bytes, bytes]]) -> None:
     weights = {name: tensor.double().numpy() for name, tensor in SCORER.model.network.state_dict().items()}
     vocabulary = SCORER.model.source_vocabulary
@@ -102,7 +101,6 @@ def ids_of(model: TrainedModel, phrase: bytes) -> list[int]:
 
 
 @given(pairs, st.randoms(use_true_random=False), st.integers(1, 5))
-@settings(deadline=None)
 def test_scores_do_not_depend_on_company_or_order(some: list[tuple[bytes, bytes]], random: object, size: int) -> None:
     together = score(SCORER, some)
     alone = [score(SCORER, [pair])[0] for pair in some]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import sys
@@ -24,8 +25,8 @@ def read_back(path: Path, chunk_lines: int = 1000) -> bytes:
     return b"".join(entry.to_line() for chunk in chunks for entry in chunk.entries)
 
 
-@pytest.mark.parametrize("name", ["table.gz", "table.zst", "table.xz", "table", "table.txt", "wrong.gz"])
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress, lzma.compress])
+@pytest.mark.parametrize("name", ["table.gz", "table.bz2", "table.zst", "table.xz", "table", "table.txt", "wrong.gz"])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, zstd.compress, lzma.compress])
 def test_compression_is_told_by_content(tmp_path: Path, name: str, compress: type[bytes]) -> None:
     path = tmp_path / name
     path.write_bytes(compress(LINES))

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_integration.build import extraction
@@ -101,7 +101,6 @@ def sentence_pairs(draw: st.DrawFn) -> Sentence:
     return Sentence(source_length, target_length, draw(st.frozensets(point, max_size=12)))
 
 
-@settings(deadline=None)
 @given(st.lists(sentence_pairs(), min_size=1, max_size=4), st.integers(1, 7), st.sampled_from([1, 100, 1 << 22]))
 def test_the_pairs_are_those_of_the_definition(sentences: list[Sentence], longest: int, batch_cells: int) -> None:
     expected: Counter[Pair] = Counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_integration.build.pair_alignment import number_alignments, print_alignment, transpose_alignments
@@ -16,7 +16,6 @@ def number(sets: list[frozenset[int]]) -> int:
     return int(number_alignments(bits)[0])
 
 
-@settings(deadline=None)
 @given(SETS, SETS)
 def test_numbers_compare_as_lists_of_sorted_sets(left: list[frozenset[int]], right: list[frozenset[int]]) -> None:
     def compared(sets: list[frozenset[int]]) -> list[list[int]]:
@@ -25,7 +24,6 @@ def test_numbers_compare_as_lists_of_sorted_sets(left: list[frozenset[int]], rig
     assert (number(left) < number(right)) == (compared(left) < compared(right))
 
 
-@settings(deadline=None)
 @given(SETS)
 def test_print_and_transpose(sets: list[frozenset[int]]) -> None:
     points = [(source, target) for target, places in enumerate(sets) for source in sorted(places)]

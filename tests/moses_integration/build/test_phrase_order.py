@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_integration.build.phrase_order import phrase_ranks
@@ -13,7 +13,6 @@ WORDS = st.sampled_from(["a", "a!", "aa", "{", "}", "}a", "~", "é", "\N{NO-BREA
 SENTENCES = st.lists(st.lists(WORDS, max_size=6), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(SENTENCES, st.integers(1, 4))
 def test_ranks_sort_as_the_lines_of_a_table(sentences: list[list[str]], longest: int) -> None:
     lines = [" ".join(words).encode() for words in sentences]

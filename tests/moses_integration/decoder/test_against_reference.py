@@ -28,7 +28,7 @@ from tests.moses_integration.decoder.searching import (
 from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem, random_system
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_without_limits_the_list_is_that_of_all_derivations(language_models: list[Path], seed: int) -> None:
     system, sentence = random_system(random.Random(seed), language_models)
@@ -45,7 +45,7 @@ def test_without_limits_the_list_is_that_of_all_derivations(language_models: lis
     check_values(system, sentence, model, [best, *listed[:50]])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_a_distinct_list_has_the_best_of_each_translation(language_models: list[Path], seed: int) -> None:
     system, sentence = random_system(random.Random(seed), language_models)
@@ -59,7 +59,7 @@ def test_a_distinct_list_has_the_best_of_each_translation(language_models: list[
     assert len(listed) == len(best)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_a_narrow_search_finds_derivations_that_exist(language_models: list[Path], seed: int) -> None:
     system, sentence = random_system(random.Random(seed), language_models)

@@ -36,7 +36,7 @@ def with_neural_model(system: SmallSystem, folder: Path, backoff: Path) -> Small
     return replace(system, neural_models=[(folder, backoff)], weights={**system.weights, "N0": [0.7]})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_without_limits_the_list_is_that_of_all_derivations(
     language_models: list[Path], neural_model: Path, seed: int
@@ -52,7 +52,7 @@ def test_without_limits_the_list_is_that_of_all_derivations(
     check_values(system, sentence, model, listed[:50])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_a_narrow_search_scores_what_it_finds(language_models: list[Path], neural_model: Path, seed: int) -> None:
     system, sentence = random_system(random.Random(seed), language_models)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sacrebleu
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_integration.tuning.bleu import bleu, bleu_statistics, read_references, smoothed_bleu
@@ -37,14 +37,12 @@ def naive_statistics(references: list[str], candidate: str) -> list[int]:
     return [*row, min(lengths, key=lambda length: (abs(length - len(words)), length))]
 
 
-@settings(deadline=None)
 @given(st.lists(sentences, min_size=1, max_size=4), st.lists(sentences, min_size=1, max_size=4))
 def test_statistics_follow_their_definition(references: list[str], candidates: list[str]) -> None:
     found = bleu_statistics([text.encode() for text in references], [text.encode() for text in candidates])
     assert found.tolist() == [naive_statistics(references, text) for text in candidates]
 
 
-@settings(deadline=None)
 @given(corpora)
 def test_bleu_is_sacrebleus(corpus: list[tuple[str, list[str]]]) -> None:
     translations = [translation for translation, _ in corpus]

@@ -102,7 +102,6 @@ def test_the_optimum_is_as_good_as_moses(run: int, reported: float) -> None:
     assert np.abs(found.weights_F).sum() == pytest.approx(1)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**9), st.booleans(), st.data())
 def test_the_line_search_is_exact(seed: int, along_an_axis: bool, data: st.DataObject) -> None:
     candidates = random_candidates(seed, sentences=3, longest=7, features=3)
@@ -117,7 +116,7 @@ def test_the_line_search_is_exact(seed: int, along_an_axis: bool, data: st.DataO
     assert value == pytest.approx(value_at(candidates, heights, slopes, step), rel=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**9))
 def test_the_line_search_finds_what_a_fine_grid_finds(seed: int) -> None:
     generator = np.random.default_rng(seed)
@@ -136,7 +135,6 @@ def test_the_line_search_finds_what_a_fine_grid_finds(seed: int) -> None:
 small = st.integers(-3, 3).map(float)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(small, small), min_size=1, max_size=12), min_size=1, max_size=4))
 def test_the_envelope_is_the_highest_line_everywhere(sentences: list[list[tuple[float, float]]]) -> None:
     rows = sorted(
@@ -211,7 +209,7 @@ def test_processes_do_not_matter(without_4_grams: bool) -> None:
     assert (alone.bleu == 0) == without_4_grams
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6))
 def test_more_starts_and_directions_never_hurt(seed: int) -> None:
     candidates = random_candidates(seed, sentences=5, longest=8, features=3)

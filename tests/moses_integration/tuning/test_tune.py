@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,23 @@ def tuner(
 
 def flat(weights: dict[str, list[float]]) -> list[float]:
     return [number for numbers in weights.values() for number in numbers]
+
+
+def test_each_search_has_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that tuning runs differ by more than their names, and restarts of one decoding from those of the next."""
+    searches: list[tuple[int, int]] = []
+    optimise = tune.optimise
+
+    def noted(*arguments: Any, seed: int, restarts: int, **options: Any) -> Optimum:
+        searches.append((seed, restarts))
+        return optimise(*arguments, seed=seed, restarts=restarts, **options)
+
+    monkeypatch.setattr(tune, "optimise", noted)
+    with tuner() as work:
+        work.tune(1)
+        work.tune(2)
+    assert len({seed for seed, _ in searches}) == len(searches) == 4
+    assert {restarts for _, restarts in searches} == {SETTINGS.restarts}
 
 
 def test_tuning_finds_better_weights() -> None:
