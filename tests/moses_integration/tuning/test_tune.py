@@ -16,7 +16,7 @@ import pytest
 from moses_integration.ini import MosesIni
 from moses_integration.tuning import tune
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.mert import Optimum
+from moses_integration.tuning.mert import Optimum, optimise
 from moses_integration.tuning.tune import Tuner, Tuning, TuningSettings, check_dev_set, spread
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
@@ -44,7 +44,6 @@ def flat(weights: dict[str, list[float]]) -> list[float]:
 def test_each_search_has_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that tuning runs differ by more than their names, and restarts of one decoding from those of the next."""
     searches: list[tuple[int, int]] = []
-    optimise = tune.optimise
 
     def noted(*arguments: Any, seed: int, restarts: int, **options: Any) -> Optimum:
         searches.append((seed, restarts))
