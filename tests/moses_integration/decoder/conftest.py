@@ -38,7 +38,7 @@ def neural_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("neural-lm")
     torch.manual_seed(1)
     vocabulary = Vocabulary(TARGET_WORDS[:2])
-    config = NeuralLmConfig(order=4, embedding=3, first_hidden=5, second_hidden=4)
+    config = NeuralLmConfig(order=4, embedding=3, first_hidden=5, second_hidden=4, self_normalise=0.1)
     network = NeuralLanguageModel(config, len(vocabulary))
     with torch.no_grad():
         for parameter in network.parameters():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
 
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
@@ -121,10 +124,24 @@ def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neur
         found.append(scores)
     assert (found[0] == found[1]).all()
     assert feature.served == feature.queries == 12
-    other = NeuralLanguageModelFeature("N0", neural_model, language_models[0], cache=tmp_path / "cache")
-    other.load()
-    other.extend(np.array([other.begin(phrases)]), np.array([0]), is_end=False)
-    assert other.served == 0, "another back-off model gives other scores"
+
+
+def test_models_that_share_a_file_have_scores_of_their_own(
+    tmp_path: Path, language_models: list[Path], neural_model: Path
+) -> None:
+    """With another back-off model, another network, or the same one not normalised, scores are others."""
+    changed = tmp_path / "changed"
+    shutil.copytree(neural_model, changed)
+    weights = load_file(changed / "weights.safetensors")
+    save_file({**weights, "second.bias": weights["second.bias"] + 1}, changed / "weights.safetensors")
+    for network, backoff, unnormalised in product((neural_model, changed), language_models[:2], (False, True)):
+        for served in (0, 1):
+            feature = NeuralLanguageModelFeature(
+                "N0", network, backoff, unnormalised=unnormalised, cache=tmp_path / "cache"
+            )
+            feature.load()
+            feature.extend(np.array([feature.begin([(b"A",)])]), np.array([0]), is_end=False)
+            assert (feature.queries, feature.served) == (1, served)
 
 
 @dataclass(frozen=True)
