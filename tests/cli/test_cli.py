@@ -70,6 +70,9 @@ def test_scores_of_pairs() -> None:
     done = run("score", "-m", MODEL, "--precision", "fp32", stdin=pairs)
     expected = [float(line.split(b"\t")[2]) for line in lines]
     assert np.allclose([float(text) for text in done.stdout.split()], expected, atol=1e-4)
+    done = run("score", "-m", MODEL, "--precision", "fp32", "--per-word", stdin=pairs)
+    per_word = [score / (len(line.split(b"\t")[1].split()) + 1) for score, line in zip(expected, lines, strict=True)]
+    assert np.allclose([float(text) for text in done.stdout.split()], per_word, atol=1e-4)
     assert "line 2: is not a source phrase, one tab" in error_of(run("score", "-m", MODEL, stdin=b"a\tb\nc d\n"))
 
 

@@ -79,6 +79,17 @@ def test_a_resumed_run_equals_one_never_stopped(
     assert [record["update"] for record in metrics(tmp_path / "whole")] == [10, 20, 30, 34]
 
 
+def test_time_and_patience_go_on_where_a_run_stopped(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    stopped = train(small_table, tmp_path / "run", tiny_settings, stop_after=13)
+    stopped.progress.evaluations_without_gain = 3
+    stopped.save_checkpoint()
+    resumed, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    assert resumed.progress.seconds == stopped.progress.seconds > 0
+    assert resumed.progress.evaluations_without_gain == 3
+
+
 def test_a_checkpoint_that_counts_no_terms_resumes(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     """The terms of a table's losses are its pairs, which all checkpoints count."""
     train(small_table, tmp_path / "whole", tiny_settings)
@@ -200,7 +211,7 @@ def test_other_settings_or_data_do_not_resume(small_table: Path, tmp_path: Path,
         train(small_table, folder, other)
     with pytest.raises(UserError, match="holds a run with another table; give the same"):
         train(MINI / "phrase-table.gz", folder, tiny_settings)
-    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
+    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3, patience=7))
     assert train(small_table, folder, longer).progress.update == 51
 
 
