@@ -18,6 +18,7 @@ from experiments.ablation.run import Ablation
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
 from experiments.steps import Steps
+from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
@@ -332,13 +333,20 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s"}
     assert set(rows["+RNN"]["against"]) == {BASELINE}
     assert set(rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
-    assert all(0 <= one["p_value"] <= 1 for one in rows["+RNN+CSLM+WP"]["against"].values())
+    for name, other in [(name, other) for name, row in rows.items() for other in row["against"]]:
+        compared, both = rows[name]["against"][other], (name, other)
+        mean, before = (rows[one]["test_bleu"]["mean"] for one in both)
+        assert compared["difference"] == pytest.approx(mean - before)
+        runs, others = ([folder / "rows" / f"{one}.seed1" / "test.out"] for one in both)
+        assert compared["p_value"] == p_value_over_runs(runs, others, [folder / "data" / "test.fr"], "none")
     assert report["rows"][BASELINE]["test_bleu"]["mean"] > 20
     assert [one["unnormalised"] for one in report["networks"]["cslm"]["perplexities"]] == [False, True]
     weights = {name: (folder / name / "weights.safetensors").read_bytes() for name in report["networks"]}
     for name, content in weights.items():
         assert report["networks"][name]["weights_sha256"] == hashlib.sha256(content).hexdigest()
     assert report["tables"]["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
+    averaged = report["tables"]["phrase-table.ensemble"]["models"]
+    assert [Path(one["folder"]).name for one in averaged] == ["rnn", "rnn-2", "rnn-3"]
     assert report["machine"]["versions"]["torch"]
     costs = {name: row["translating"] for name, row in rows.items()}
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -24,6 +25,7 @@ from experiments.wmt14.selection import Domain, choose, sample, threshold, write
 from experiments.wmt14.stand_in import make_archives
 from experiments.wmt14.step_commands import main as own
 from experiments.wmt14.steps import GROUPS, ROWS, Step, make_steps
+from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
@@ -435,5 +437,7 @@ def test_bleu_of_rows_and_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[st
             write(tmp_path / f"{row}.{seed}", lines)
     command = ["bleu", str(tmp_path), "--rows", *ROWS[:2], "--seeds", "1", "2", "--reference", str(reference)]
     assert main([*command, "-o", str(tmp_path / "bleu.json")]) == 0
-    assert "| +RNN | 100.00 ± 0.00 |" in capsys.readouterr().out
-    assert (tmp_path / "bleu.json").exists()
+    found = json.loads((tmp_path / "bleu.json").read_bytes())["rows"]["+RNN"]
+    runs, others = ([tmp_path / f"{row}.{seed}" for seed in (1, 2)] for row in reversed(ROWS[:2]))
+    assert found["p_value"] == p_value_over_runs(runs, others, [reference])
+    assert re.search(r"\| \+RNN \| 100\.00 ± 0\.00 \| \+\d+\.\d\d \| ", capsys.readouterr().out)
