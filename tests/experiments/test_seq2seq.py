@@ -464,7 +464,13 @@ def test_phrase_scorers_from_text_to_table(tmp_path: Path, multi30k_of_mini: Pat
     text = (tmp_path / "out" / "report.md").read_text()
     assert re.search(r"\| \d+\.\d\d ± 0\.00 \| [+-]\d+\.\d\d \(p = ", text)
     assert text == table(report)
-    # The network is not trained again, nor the baseline tuned.
+    # The network is not trained again (another training takes other times), nor the baseline tuned.
+    [name] = [name for name, system in report["systems"].items() if "bleu" in system]
+    trained, used = (
+        tmp_path / "out" / "systems" / name,
+        tmp_path / "out" / "ablations" / name.replace(" ", "-") / "rnn",
+    )
+    assert (used / "metrics.jsonl").read_bytes() == (trained / "metrics.jsonl").read_bytes()
     before = {line.split(": ")[0] for line in said if line.endswith(": done before")}
     assert before >= {"build", "baseline.seed1.tuning", "baseline.seed1"}
     said.clear()
