@@ -9,8 +9,8 @@ from pathlib import Path
 from experiments.ablation.config import read_config
 from experiments.ablation.report import table
 from experiments.ablation.run import Ablation
-from experiments.data.multi30k import DEFAULT_FOLDER
 from experiments.data.wheels import default_cache
+from experiments.options import add_origin_option
 from experiments.steps import say
 from phrasescore.cli.console import run_command
 
@@ -30,13 +30,7 @@ def parse_arguments() -> argparse.Namespace:
         metavar="TOML",
         help="""change the configuration, as in --set 'toolkit = "moses"' --set 'build.aligner = "hmm"'""",
     )
-    parser.add_argument(
-        "--from",
-        dest="origin",
-        type=Path,
-        default=DEFAULT_FOLDER,
-        help="folder of Multi30k's files (default: shared/data/multi30k beside the repository)",
-    )
+    add_origin_option(parser)
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where downloads are kept")
     parser.add_argument("--processes", type=int, help="processes to share the work among (default: all cores)")
     parser.add_argument("--examples", type=int, default=0, metavar="N", help="show N translations side by side")

@@ -14,8 +14,8 @@ from pathlib import Path
 from experiments.data import DATA_SETS, prepare
 from experiments.data.bible import list_versions
 from experiments.data.folder import PARTS, DataFolder
-from experiments.data.multi30k import DEFAULT_FOLDER
 from experiments.data.wheels import CACHE_VARIABLE, default_cache
+from experiments.options import add_origin_option
 from phrasescore.cli.console import run_command
 
 
@@ -26,14 +26,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", type=Path, help="folder to write; one that is complete already is kept")
     parser.add_argument("--source", default="en", help="language code (default: %(default)s)")
     parser.add_argument("--target", default="fr", help="language code (default: %(default)s)")
-    parser.add_argument(
-        "--from",
-        dest="origin",
-        type=Path,
-        default=DEFAULT_FOLDER,
-        help="multi30k: folder with train.lc.norm.tok.en and so on (default: shared/data/multi30k, beside the "
-        "repository)",
-    )
+    add_origin_option(parser)
     parser.add_argument(
         "--versions",
         nargs="+",

@@ -10,8 +10,8 @@ from experiments import ablation
 from experiments.ablation.config import read_config as read_ablation_config
 from experiments.ablation.report import markdown
 from experiments.ablation.run import Ablation
-from experiments.data.multi30k import DEFAULT_FOLDER
 from experiments.data.wheels import default_cache
+from experiments.options import add_origin_option
 from experiments.seq2seq.config import Config, read_config
 from experiments.seq2seq.phrases import PhraseComparison
 from experiments.seq2seq.report import table
@@ -51,13 +51,7 @@ def parse_arguments() -> argparse.Namespace:
         metavar="FOLDER",
         help=f"folder of a finished ablation of Multi30k English-French, for phrases (default: {ABLATION} in --output)",
     )
-    parser.add_argument(
-        "--from",
-        dest="origin",
-        type=Path,
-        default=DEFAULT_FOLDER,
-        help="folder of Multi30k's files (default: shared/data/multi30k beside the repository)",
-    )
+    add_origin_option(parser)
     parser.add_argument(
         "--device", default="auto", help="auto, cpu or cuda[:N]; the ablation takes auto (default: %(default)s)"
     )
@@ -65,7 +59,8 @@ def parse_arguments() -> argparse.Namespace:
         "--processes",
         type=positive,
         default=1,
-        help="systems to train and measure at once, but for the ablation's (default: %(default)s)",
+        help="systems to train and measure at once, but for the ablation's, and phrase scorers on a GPU "
+        "(default: %(default)s)",
     )
     return parser.parse_args()
 

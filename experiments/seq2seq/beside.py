@@ -37,6 +37,11 @@ def each(work: Work, systems: Sequence[System], processes: int) -> Iterator[Json
             yield found.result()
 
 
+def progress_options(processes: int) -> list[str]:
+    """Return options of `phrasescore train`: what several trainings show of their progress would run together."""
+    return [] if processes == 1 else ["--quiet"]
+
+
 # In the worker processes
 
 

@@ -13,7 +13,7 @@ from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.run import Ablation
 from experiments.machine import machine, timed, used_time
 from experiments.report.loaded import read_report
-from experiments.seq2seq.beside import each
+from experiments.seq2seq.beside import each, progress_options
 from experiments.seq2seq.config import Config, PhrasesSection, System
 from experiments.seq2seq.report import write_report
 from experiments.speed.scoring import blocks_of_lines
@@ -24,7 +24,7 @@ from phrasescore import __version__
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import settings_of
 from phrasescore.device import choose_device
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
@@ -55,17 +55,13 @@ class PhraseComparison:
             data_options: where the ablation's data set comes from, as `experiments.data.prepare` wants it.
             device: auto, cpu or cuda[:N].
             say: told of each step.
-            processes: systems that are trained at once.
-
-        Raises:
-            UsageError: several are to share a GPU, on which their time would be that of all.
+            processes: systems that are trained at once; on a GPU each is alone, for its time is the clock's.
         """
-        self._config, self._folder, self._say, self._processes = config, folder, say, processes
+        self._config, self._folder, self._say = config, folder, say
         self._section = config.phrases or PhrasesSection()
         self._ablation_config, self._ablation = ablation
         self._data_options, self._device_name, self._device = data_options, device, choose_device(device, "auto")
-        if processes > 1 and self._device.torch_device.type == "cuda":
-            raise UsageError("--processes: on a GPU phrase scorers are trained for equal time, alone; leave it out")
+        self._processes = processes if self._device.torch_device.type == "cpu" else 1
         self._steps = Steps(folder / "steps", say)
         baseline = replace(self._ablation_config, rows=(Row.parse(BASELINE),))
         self._shared = Ablation(baseline, self._ablation, data_options, say)
@@ -138,7 +134,7 @@ class PhraseComparison:
             "0",
         ]
         command = ["train", str(self._table), "--validation", str(self._validation), "--device", self._device_name]
-        command += [] if self._processes == 1 else ["--quiet"]
+        command += progress_options(self._processes)
         options = [*system.command, *budget]
         depends_on = [tables, options]
         trained = self._steps.run(

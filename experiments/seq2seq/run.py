@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments.data import DataFolder, prepare
 from experiments.machine import machine, timed
-from experiments.seq2seq.beside import each
+from experiments.seq2seq.beside import each, progress_options
 from experiments.seq2seq.config import Config, System, search_config
 from experiments.seq2seq.perplexity import perplexities
 from experiments.seq2seq.report import write_report
@@ -89,7 +89,7 @@ class Comparison:
         return {**trained, "perplexity": perplexity, "searches": searches}
 
     def _command(self, system: System, data: DataFolder) -> list[str]:
-        command = ["train", "--device", self._device, *([] if self._processes == 1 else ["--quiet"])]
+        command = ["train", "--device", self._device, *progress_options(self._processes)]
         for prefix, part in (("", "train"), ("validation-", "dev")):
             [target] = data.target_files(part)
             command += [f"--{prefix}source", str(data.source_file(part)), f"--{prefix}target", str(target)]

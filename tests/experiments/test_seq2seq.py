@@ -374,15 +374,6 @@ def note_and_stop(system: System) -> dict[str, Any]:
     raise SystemExit(143)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.gpu
-def test_phrase_scorers_have_a_gpu_for_themselves(tmp_path: Path) -> None:
-    config = small(tmp_path, text=SMALL_PHRASES)
-    place = (read_ablation_config(EXPERIMENTS / "ablation" / "configs" / f"{ABLATION}.toml"), tmp_path / "ablation")
-    with pytest.raises(UserError, match="--processes: on a GPU"):
-        PhraseComparison(config, tmp_path / "out", place, {}, "cuda", silent, processes=2)
-
-
 def test_the_table_says_whether_a_step_helps_as_it_did_elsewhere(tmp_path: Path, multi30k_of_mini: Path) -> None:
     report = Comparison(small(tmp_path), tmp_path / "out", multi30k_of_mini, "cpu", silent).run()
     for system, perplexity, bleu in (("base", 30.0, 20.0), ("more", 25.0, 19.0)):
