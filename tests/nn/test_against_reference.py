@@ -76,13 +76,6 @@ def test_every_preset_of_the_paper_s_form_equals_the_equations(preset: str) -> N
     assert np.abs(scores(network.double(), shared()) - expected).max() < 1e-9
 
 
-def test_dropout_acts_in_training_only() -> None:
-    network, dropping = random_network(TINY), random_network(replace(TINY, dropout=0.5))
-    assert (scores(dropping.eval(), shared()) == scores(network, shared())).all()
-    dropping.train()
-    assert (scores(dropping, shared()) != scores(dropping, shared())).all()
-
-
 @pytest.mark.usefixtures("double_precision")
 def test_training_batches_equal_scoring_batches() -> None:
     network = random_network(TINY)

@@ -58,6 +58,14 @@ def test_dropout_acts_in_training_only() -> None:
     assert not torch.equal(dropping.hidden(CONTEXTS), dropping.hidden(CONTEXTS))
 
 
+def test_dropout_acts_on_word_vectors_and_both_hidden_layers() -> None:
+    model, sizes = network(replace(CONFIG, dropout=0.5)).train(), list[int]()
+    model.dropout.register_forward_hook(lambda module, given, output: sizes.append(given[0].shape[-1]))
+    model.hidden(CONTEXTS)
+    assert model.dropout.p == 0.5
+    assert sizes == [CONFIG.embedding, CONFIG.first_hidden, CONFIG.second_hidden]
+
+
 def test_the_paper_s_weights_start_between_bounds() -> None:
     model = network(replace(CONFIG, initialisation="uniform"))
     weights = torch.cat([parameter.detach().ravel() for parameter in model.parameters()])

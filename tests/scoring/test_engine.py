@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
@@ -130,6 +132,33 @@ def test_several_networks_give_the_mean_of_their_scores() -> None:
     assert np.allclose(together, np.mean(alone, axis=0), atol=1e-5)
 
 
+def test_batches_that_do_not_fit_into_memory_are_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [(b"a b", b"c"), (b"a b", b"d d"), (b"c", b"a"), (b"b", b"b a"), (b"d", b"")]
+    scorer, expected, sizes = make_scorer(), score(make_scorer(), some), list[int]()
+    scorer.batch_pairs = 8
+    network = scorer.networks[0]
+    pair_scores = network.pair_scores
+
+    def of_two(batch: PairBatch) -> torch.Tensor:
+        found: torch.Tensor = pair_scores(batch)
+        sizes.append(len(found))
+        if len(found) > 2:
+            raise torch.OutOfMemoryError
+        return found
+
+    monkeypatch.setattr(network, "pair_scores", of_two)
+    assert np.allclose(score(scorer, some), expected, atol=1e-6)
+    assert sizes == [5, 4, 2, 2, 1]
+    assert scorer.batch_pairs == 2
+
+
+def test_a_pair_that_does_not_fit_into_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = make_scorer()
+    monkeypatch.setattr(scorer.networks[0], "pair_scores", Mock(side_effect=torch.OutOfMemoryError))
+    with pytest.raises(torch.OutOfMemoryError):
+        score(scorer, [(b"a", b"b"), (b"c", b"d")])
+
+
 def test_counts_of_symbols_and_unknown_words() -> None:
     found = SCORER.score(SCORER.encode([b"a z", b"z z", b"a z"], [b"b", b"z", b""]))
     assert found.symbols.tolist() == [2, 2, 1]
@@ -145,7 +174,7 @@ def test_sixteen_bit_scores_are_near() -> None:
     expected = exact.score(exact.encode(sources, targets)).log_prob
     rounded = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "bf16"))
     found = rounded.score(rounded.encode(sources, targets)).log_prob
-    assert np.abs(found - expected).mean() < 0.05
+    assert 1e-4 < np.abs(found - expected).mean() < 0.05
     assert np.abs(found - expected).max() < 0.5
 
 

@@ -1,0 +1,61 @@
+"""Where dropout acts, and that each update draws masks of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from torch import Tensor, nn
+
+from phrasescore.nn.config import ModelConfig
+from tests.conftest import TINY
+from tests.nn.networks import random_network, scores, shared
+
+RATE = 0.25
+PLAIN = replace(TINY, summary=False, dropout=RATE)
+"""Word vectors of 5, states of 8, maxout of 4; no summary, whose size would be that of the states."""
+STACKED: dict[str, Any] = {"encoder_layers": 2, "decoder_layers": 2}
+ATTENTION: dict[str, Any] = {"attention": "dot", "readout": "attentional"}
+WORDS = {("encoder", 5), ("decoder", 5)}
+
+
+def dropped(config: ModelConfig) -> set[tuple[str, int, float]]:
+    """Return which layers drop vectors of which sizes in training, and how much."""
+    network = random_network(config).train()
+    found = set()
+    for name, module in network.named_modules():
+        if isinstance(module, nn.Dropout):
+
+            def note(
+                module: nn.Dropout, given: tuple[Tensor], output: Tensor, name: str = name.removesuffix(".dropout")
+            ) -> None:
+                found.add((name, given[0].shape[-1], module.p))
+
+            module.register_forward_hook(note)
+    scores(network, shared())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "places"),
+    [
+        ({}, WORDS | {("decoder.readout", 4)}),
+        ({"summary": True}, WORDS | {("encoder", 8), ("decoder.readout", 4)}),
+        (STACKED, WORDS | {("encoder", 8), ("decoder", 8), ("decoder.readout", 4)}),
+        (ATTENTION, WORDS | {("decoder.readout", 8)}),
+        ({"readout": "state"}, WORDS | {("decoder.readout", 8)}),
+        ({"readout": "state-context"}, WORDS | {("decoder.readout", 8)}),
+        ({"readout": "word-state-context"}, WORDS),
+        ({"readout": "state", "feed_word": False}, {("encoder", 5), ("decoder.readout", 8)}),
+    ],
+)
+def test_dropout_acts_where_the_option_says(changes: dict[str, Any], places: set[tuple[str, int]]) -> None:
+    assert dropped(replace(PLAIN, **changes)) == {(*place, RATE) for place in places}
+
+
+def test_dropout_acts_in_training_only() -> None:
+    network, dropping = random_network(TINY), random_network(replace(TINY, dropout=0.5))
+    assert (scores(dropping.eval(), shared()) == scores(network, shared())).all()
+    dropping.train()
+    assert (scores(dropping, shared()) != scores(dropping, shared())).all()
