@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from argparse import Namespace
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,14 +17,21 @@ from experiments.ablation.config import read_config as read_ablation_config
 from experiments.seq2seq.__main__ import ABLATION, COMPARISONS, run
 from experiments.seq2seq.beside import each
 from experiments.seq2seq.config import Config, System, read_config, search_config
+from experiments.seq2seq.perplexity import perplexities
 from experiments.seq2seq.phrases import PhraseComparison
 from experiments.seq2seq.report import table
 from experiments.seq2seq.run import Comparison
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import settings_of
+from phrasescore.device import choose_device
 from phrasescore.errors import UserError
+from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import PhrasePairs
+from phrasescore.training.evaluation import SentenceLoss, sentence_loss
 from phrasescore.training.run import Settings
+from phrasescore.vocabulary import Vocabulary
+from tests.conftest import TINY
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 CONFIGS = EXPERIMENTS / "seq2seq" / "configs"
@@ -343,6 +352,28 @@ def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path)
     said.clear()
     assert Comparison(config, folder, multi30k_of_mini, "cpu", said.append).run()["systems"] == report["systems"]
     assert all(line.endswith("done before") for line in said)
+
+
+def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.seq2seq.perplexity._TUTORIAL_BATCH", 1)
+    vocabulary, device = Vocabulary([b"a", b"b", b"c"]), choose_device("cpu", "fp32")
+    torch.manual_seed(3)
+    network = EncoderDecoder(TINY, len(vocabulary), len(vocabulary))
+    model = TrainedModel(tmp_path, network, vocabulary, vocabulary, "target-given-source", "none")
+    lines = ([b"a b", b"c", b"b a c c"], [b"b", b"a c c a b b", b""])
+    for name, side in zip(("source", "target"), lines, strict=True):
+        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in side))
+
+    def loss(*pairs: tuple[bytes, bytes]) -> SentenceLoss:
+        source, target = (vocabulary.encode(list(side)) for side in zip(*pairs, strict=True))
+        return sentence_loss(network, PhrasePairs(source, target, np.ones(len(pairs), np.float32)), device)
+
+    pairs = list(zip(*lines, strict=True))
+    found, whole = perplexities(model, tmp_path / "source", tmp_path / "target", device), loss(*pairs)
+    assert found["teacher_forced"] == pytest.approx(whole.teacher_forced_perplexity)
+    assert found["free_running"] == pytest.approx(whole.free_running_perplexity)
+    assert found["tutorial"] == pytest.approx(math.exp(np.mean([loss(pair).free_running_per_word for pair in pairs])))
+    assert len({round(value, 3) for value in found.values()}) == 3
 
 
 def test_systems_beside_each_other_come_to_the_same(tmp_path: Path, multi30k_of_mini: Path) -> None:

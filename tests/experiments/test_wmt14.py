@@ -25,6 +25,7 @@ from experiments.wmt14.selection import Domain, choose, sample, threshold, write
 from experiments.wmt14.stand_in import make_archives
 from experiments.wmt14.step_commands import main as own
 from experiments.wmt14.steps import GROUPS, ROWS, Step, make_steps
+from moses_integration.build.system import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
@@ -312,6 +313,10 @@ def test_the_likeliest_translations_are_kept_in_order() -> None:
     assert list(likeliest(iter(lines), frozenset([b"a", b"b"]), 9)) == lines
 
 
+def pairs_of(table: Path) -> list[list[str]]:
+    return [line.split(" ||| ")[:2] for line in _read(table)]
+
+
 def test_the_steps_to_the_filtered_tables_run_and_are_done_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -337,7 +342,9 @@ def test_the_steps_to_the_filtered_tables_run_and_are_done_once(
     assert sum(part["sentences"] for part in parts) == 2000
     words = sum(part["words"] for part in parts)
     assert 0.98 < sum(part["kept_words"] for part in parts) / (words * 418 / 2069.5) <= 1.001
-    assert 0 < len(_read(folder / "filtered" / "phrase-table.gz")) < len(_read(folder / "system" / "phrase-table.gz"))
+    kept = pairs_of(folder / "filtered" / PHRASE_TABLE)
+    assert 0 < len(kept) < len(pairs_of(folder / "system" / PHRASE_TABLE))
+    assert pairs_of(folder / "filtered" / REORDERING_TABLE) == kept
     capsys.readouterr()
     # What was done holds where the folder is moved to, too.
     moved = folder.rename(tmp_path / "moved")

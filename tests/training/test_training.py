@@ -516,7 +516,7 @@ def test_each_update_drops_other_elements(small_table: Path, tmp_path: Path, tin
     settings = replace(tiny_settings, model=replace(tiny_settings.model, dropout=0.5))
     trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
     seeds = set()
-    trainer.network.encoder.dropout.register_forward_hook(lambda *_: seeds.add(torch.initial_seed()))
+    trainer.task.network.encoder.dropout.register_forward_hook(lambda *_: seeds.add(torch.initial_seed()))
     trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == 5)
     trainer.train()
     assert len(seeds) == 5
