@@ -17,6 +17,7 @@ from experiments.report.differences import choose, word_differences
 from experiments.report.embedded import embedded
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
+from experiments.report.tuning import tuning
 from phrasescore.errors import UserError
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "circle", "line", "path", "polyline", "rect"}
@@ -152,6 +153,34 @@ def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
     assert {link[1:] for link in found.links if link.startswith("#")} <= found.ids
     assert "<B>" not in html
     assert "against the rows it extends" not in html
+
+
+def test_translations_stand_under_what_they_are(folder: Path) -> None:
+    """The best row is better in the first and the last sentence and worse in the second."""
+    for row, text in (("baseline", "A <B> C\nD\nX\n"), ("+RNN", "A <B> & C\nY\nE\n")):
+        (folder / "rows" / f"{row}.seed1" / "test.out").write_text(text)
+    html = page(Contents([LoadedAblation.read(folder)], sentences=1))
+    text = " ".join(" ".join(checked(html).texts).split())
+    order = [
+        "Largest gains",
+        "Sentence 3 +RNN +100",
+        "Largest losses",
+        "Sentence 2 +RNN -100",
+        "At random",
+        "Sentence 1",
+    ]
+    assert [text.index(heading) for heading in order] == sorted(text.index(heading) for heading in order)
+    assert re.search(r"\+RNN 2 1 0 0", text)
+    assert "<ins>Y</ins>" in html
+
+
+def test_measured_bleu_is_drawn_in_one_line_and_promised_bleu_in_a_dashed_one(folder: Path) -> None:
+    html = tuning(LoadedAblation.read(folder))
+    drawn = re.findall(r'<polyline points="[\d.]+,([\d.]+)[^"]*" class="([^"]*)"', html)
+    # In the report 50.25 was measured and 51.5 promised, and higher places have smaller numbers.
+    measured, promised = ([float(y) for y, style in drawn if ("dashed" in style) == dashed] for dashed in (False, True))
+    assert len(measured) == len(promised) == 4
+    assert min(measured) > max(promised)
 
 
 def test_the_options_of_all_networks_are_shown_and_of_no_others(folder: Path) -> None:

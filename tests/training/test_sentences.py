@@ -83,6 +83,14 @@ def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, Paral
     assert forced.progress.best_loss != whole.best_loss
 
 
+def test_a_resumed_run_may_measure_bleu_on_other_sentences(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path
+) -> None:
+    train(texts, tmp_path / "run", settings(ATTENTION), stop_after=3)
+    train(texts, tmp_path / "run", settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=5)))
+    assert all(record["validation"]["bleu"] >= 0 for record in metrics(tmp_path / "run"))
+
+
 def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     trainer = train(texts, tmp_path / "run", settings(config_of("tutorial")))
     found = metrics(tmp_path / "run")[-1]["validation"]
