@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments.ablation.config import Config, read_config
@@ -19,7 +21,9 @@ from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
 from experiments.steps import Steps
 from moses_integration.evaluation import p_value_over_runs
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, Weights
+from moses_integration.nbest import NbestEntry
+from moses_integration.rescoring import add_scores
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -288,9 +292,29 @@ def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:
     assert shown == "source     b\nreference  B\nbaseline   y\n+RNN       Y\n"
 
 
+def likeliest(entries: list[NbestEntry], weights: Weights) -> list[bytes]:
+    """Return the translation of each sentence whose features, weighed, are the highest."""
+    best: dict[int, tuple[float, bytes]] = {}
+    for entry in entries:
+        features = entry.features()
+        found = sum(float(np.dot(weights[label], values)) for label, values in features.items())
+        if found > best.get(entry.sentence, (-math.inf, b""))[0]:
+            best[entry.sentence] = (found, entry.words)
+    return [translation for _, translation in best.values()]
+
+
 @pytest.mark.timeout(300)
-def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path) -> None:
+def test_an_ablation_from_text_to_report(
+    tmp_path: Path, multi30k_of_mini: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The whole way on a few sentences; run again, it finds everything done."""
+    lists = list[list[NbestEntry]]()
+
+    def noted(*arguments: Any) -> list[NbestEntry]:
+        lists.append(add_scores(*arguments))
+        return lists[-1]
+
+    monkeypatch.setattr("experiments.ablation.run.add_scores", noted)
     (tmp_path / "a.toml").write_text("""
         toolkit = "embedded"
         seeds = [1]
@@ -329,7 +353,11 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     widths = {name: len(row["seeds"][0]["weights"]["TranslationModel0"]) for name, row in rows.items()}
     assert list(widths.values()) == [4, 5, 6, 5, 6]
     assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [False, False, True, False, False]
-    assert {"CSLM", "S2S"} <= rows["+RNN+CSLM+RESCORING+S2S"]["seeds"][0]["weights"].keys()
+    rescored = "+RNN+CSLM+RESCORING+S2S"
+    assert {"CSLM", "S2S"} <= rows[rescored]["seeds"][0]["weights"].keys()
+    chosen = likeliest(lists[1], rows[rescored]["seeds"][0]["weights"])
+    assert chosen == (folder / "rows" / f"{rescored}.seed1" / "test.tokens").read_bytes().splitlines()
+    assert chosen != (folder / "rows" / f"{rescored}.seed1" / "test.before").read_bytes().splitlines()
     assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s"}
     assert set(rows["+RNN"]["against"]) == {BASELINE}
     assert set(rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
@@ -351,20 +379,18 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     costs = {name: row["translating"] for name, row in rows.items()}
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
-    assert [name for name, one in costs.items() if "rescoring" in one] == ["+RNN+CSLM+RESCORING+S2S"]
+    assert [name for name, one in costs.items() if "rescoring" in one] == [rescored]
     assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
     inside = costs["+RNN+CSLM+WP"]
     assert inside["cold"]["served"] < inside["warm"]["served"]
     assert inside["warm"]["served"] > 0.999
     assert "unnormalised=true" in (folder / "rows" / "+RNN+CSLM+WP.seed1" / "moses.ini").read_text()
     times = {path.stem: json.loads(path.read_bytes())["seconds"] for path in (folder / "steps").glob("+RNN*.seed1.*")}
-    parts = ("+RNN.seed1.tuning", "+RNN.seed1", "+RNN+CSLM+RESCORING+S2S.seed1")
-    assert rows["+RNN+CSLM+RESCORING+S2S"]["seconds"] == pytest.approx(sum(times[part] for part in parts))
+    parts = ("+RNN.seed1.tuning", "+RNN.seed1", f"{rescored}.seed1")
+    assert rows[rescored]["seconds"] == pytest.approx(sum(times[part] for part in parts))
     assert "s2s: " in markdown(report)
     assert "nats per word on the dev set" in markdown(report)
-    assert "That of +RNN+CSLM+RESCORING+S2S is what the weights choose from the lists they were tuned" in markdown(
-        report
-    )
+    assert f"That of {rescored} is what the weights choose from the lists they were tuned" in markdown(report)
     shown = page(Contents([LoadedAblation.read(folder)]))
     assert all(words in shown for words in ("Translating multi30k", "outputs taken for ln p", "Phrase pairs that were"))
     assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
@@ -374,7 +400,6 @@ def test_an_ablation_from_text_to_report(tmp_path: Path, multi30k_of_mini: Path)
     assert again.run()["rows"] == report["rows"]
     assert all(line.endswith("done before") for line in said)
     assert again.examples(3).startswith("source") or again.examples(3) == "\n"
-    rescored = "+RNN+CSLM+RESCORING+S2S"
     for name in (f"{rescored}.seed1", f"{rescored}.translating"):
         (folder / "steps" / f"{name}.json").unlink()
     # What was done holds where the folder is moved to, too.
