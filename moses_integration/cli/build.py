@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import add_toolkit_option, natural, refuse_idle, toolkit_of
-from phrasescore.cli.console import Reporter, interrupt_on_signals
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UsageError, UserError
 
@@ -126,18 +126,17 @@ def run(args: argparse.Namespace) -> int:
             longest=args.longest_sentence or _LONGEST, ratio=_RATIO if args.ratio is None else args.ratio
         ),
     )
-    with interrupt_on_signals():
-        ini = build_system(
-            args.source,
-            args.target,
-            args.output,
-            settings,
-            toolkit.build_tables,
-            args.alignment,
-            args.validation,
-            reporter.say,
-            str(toolkit),
-        )
+    ini = build_system(
+        args.source,
+        args.target,
+        args.output,
+        settings,
+        toolkit.build_tables,
+        args.alignment,
+        args.validation,
+        reporter.say,
+        str(toolkit),
+    )
     reporter.say(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
     return 0
 

@@ -16,7 +16,7 @@ from moses_integration.cli.options import (
     toolkit_of,
     work_folder,
 )
-from phrasescore.cli.console import Reporter, interrupt_on_signals
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
 from phrasescore.files import STANDARD_STREAM, require_writable
 
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, toolkit, reporter)
-    with interrupt_on_signals(), work_folder(args.work) as folder:
+    with work_folder(args.work) as folder:
         raw = folder / "input"
         # Moses loses a last line that has no end.
         content = read_bytes(args.source)

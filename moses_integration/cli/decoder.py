@@ -29,7 +29,7 @@ from moses_integration.decoder.settings import (
 )
 from moses_integration.ini import MosesIni, parse_number
 from phrasescore import __version__
-from phrasescore.cli.console import interrupt_on_signals, run_command
+from phrasescore.cli.console import run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
 
@@ -111,7 +111,7 @@ def _run(arguments: Sequence[str]) -> int:
     require_words(lines, display_name(text))
     sentences = [words_of(line) for line in lines]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
-    with interrupt_on_signals(), DecoderPool(ini, settings, sentences, processes) as pool:
+    with DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)
     return 0
 

@@ -20,7 +20,7 @@ from moses_integration.cli.options import (
 )
 from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
 from phrasescore import __version__
-from phrasescore.cli.console import Reporter, interrupt_on_signals
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_plugin_option, add_quiet_option, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import require_writable
@@ -111,11 +111,10 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     from moses_integration.nbest import ListFault
 
-    with interrupt_on_signals():
-        try:
-            (_apply if args.weights else _tune)(args, reporter)
-        except ListFault as fault:
-            raise UserError(f"{args.nbest}: {fault.reason}") from fault
+    try:
+        (_apply if args.weights else _tune)(args, reporter)
+    except ListFault as fault:
+        raise UserError(f"{args.nbest}: {fault.reason}") from fault
     return 0
 
 

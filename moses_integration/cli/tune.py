@@ -23,7 +23,7 @@ from moses_integration.cli.options import (
     work_folder,
 )
 from phrasescore import __version__
-from phrasescore.cli.console import Reporter, interrupt_on_signals
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.files import require_writable
 
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         "settings": {**asdict(settings), "prepared": args.prepared},
     }
     started = time.monotonic()
-    with interrupt_on_signals(), work_folder(args.work) as folder:
+    with work_folder(args.work) as folder:
         source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared)
         references = [
             prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared)

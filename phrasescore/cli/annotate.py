@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phrasescore import __version__
-from phrasescore.cli.console import Reporter, interrupt_on_signals
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
     add_direction_option,
@@ -103,25 +103,24 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     _keep_the_table(args)
     columns = Columns(args.per_word, args.unknown_words, args.replace_last)
-    with interrupt_on_signals():
-        # Before the output may take the place of the table.
-        digest = sha256_of_input(args.table) if args.report else None
-        scorer = load_scorer(args, args.direction)
-        sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
-        models = ", ".join(map(str, args.models))
-        reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
-        reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)
-        with reporter.task("annotating") as task:
+    # Before the output may take the place of the table.
+    digest = sha256_of_input(args.table) if args.report else None
+    scorer = load_scorer(args, args.direction)
+    sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
+    models = ", ".join(map(str, args.models))
+    reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
+    reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)
+    with reporter.task("annotating") as task:
 
-            def on_chunk(counts: Counts, share: float | None) -> None:
-                rate = counts.lines_written / counts.seconds
-                task.update(share, f"{counts.lines_written:,} lines, {rate:,.0f} lines/s")
+        def on_chunk(counts: Counts, share: float | None) -> None:
+            rate = counts.lines_written / counts.seconds
+            task.update(share, f"{counts.lines_written:,} lines, {rate:,.0f} lines/s")
 
-            output = None if args.dry_run else args.output
-            counts = annotate(reader, output, scorer, columns, sources, on_chunk)
-        _summarise(reporter, counts)
-        if args.report:
-            write_json(args.report, make_report(args, digest, scorer, counts))
+        output = None if args.dry_run else args.output
+        counts = annotate(reader, output, scorer, columns, sources, on_chunk)
+    _summarise(reporter, counts)
+    if args.report:
+        write_json(args.report, make_report(args, digest, scorer, counts))
     return 0
 
 

@@ -21,10 +21,13 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 
 def run_command(name: str, run: Callable[[], int]) -> int:
-    """Run a command; print what went wrong as one sentence behind its name; return the exit code."""
+    """Run a command; print what went wrong as one sentence behind its name; return the exit code.
+
+    SIGTERM and SIGHUP unwind it as Ctrl-C does, so that no half-written file and no program stays, and exit.
+    """
     try:
         # What users ask for names its file itself.
-        with full_disk_told("standard output or a temporary file"):
+        with interrupt_on_signals(), full_disk_told("standard output or a temporary file"):
             code = run()
             sys.stdout.flush()
         return code
@@ -168,7 +171,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind the work as Ctrl-C does, so that no half-written file and no program stays."""
+    """Let SIGTERM and SIGHUP unwind the work as Ctrl-C does."""
     with _handled(_endings(), lambda number, frame: _unwind(number)):
         yield
 

@@ -307,7 +307,9 @@ WITH_SIGINT = "import signal, sys; from phrasescore.cli import main; signal.sign
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", [f"annotate - -m {MODEL} -o", "train - -o", "lm train - -o"])
+@pytest.mark.parametrize(
+    "command", [f"annotate - -m {MODEL} -o", f"translate - -m {MODEL} -o", "train - -o", "lm train - -o"]
+)
 def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, number: signal.Signals) -> None:
     """Nothing stays of it."""
     output = tmp_path / "out"
@@ -316,7 +318,7 @@ def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, 
         assert process.stdin is not None
         process.stdin.write(b"the ||| le ||| 1\n")
         process.stdin.flush()
-        wait_for(tmp_path / ".out.tmp" if command.startswith("annotate") else output / "training-state" / "lock")
+        wait_for(tmp_path / ".out.tmp" if "train" not in command else output / "training-state" / "lock")
         time.sleep(0.5)
         process.send_signal(number)
         assert process.wait(30) == 128 + number

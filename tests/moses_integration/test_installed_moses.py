@@ -84,12 +84,11 @@ def test_a_stopped_step_ends_all_that_it_started(tmp_path: Path, number: signal.
     code = (
         "import signal, sys; from pathlib import Path\n"
         "from moses_integration.installed_moses import run_step\n"
-        "from phrasescore.cli.console import interrupt_on_signals, run_command\n"
+        "from phrasescore.cli.console import run_command\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         # Where the tests run under nohup it is ignored.
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
-        f"with interrupt_on_signals():\n"
-        f"    sys.exit(run_command('test', lambda: run_step('a', [{str(parent)!r}], Path({str(tmp_path / 'log')!r}))))"
+        f"sys.exit(run_command('test', lambda: run_step('a', [{str(parent)!r}], Path({str(tmp_path / 'log')!r}))))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
