@@ -15,7 +15,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -147,7 +147,7 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
     if (found := network_kind(folder)) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
     description = _read_json(folder / CONFIG)
-    if not {"format", *keys} <= description.keys():
+    if not _describes(description, keys):
         raise UserError(f"{folder / CONFIG}: does not describe a network; copy the model folder again")
     if description["format"] != FORMAT:
         raise UserError(
@@ -155,6 +155,23 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
             "train again or use the version that wrote it"
         )
     return description
+
+
+def _describes(description: dict[str, Any], keys: set[str]) -> bool:
+    """Whether a description has these keys and says of vocabularies, plugins and the direction what is read of them."""
+    vocabularies = [description.get(key) for key in keys if key.endswith("vocabulary")]
+    plugins = description.get("plugins", [])
+    return (
+        {"format", *keys} <= description.keys()
+        and all(_has_texts(one, {"sha256"}) for one in vocabularies)
+        and isinstance(plugins, list)
+        and all(_has_texts(one, {"path", "sha256"}) for one in plugins)
+        and ("direction" not in keys or description["direction"] in get_args(Direction))
+    )
+
+
+def _has_texts(value: object, keys: set[str]) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in keys)
 
 
 def training_table(folder: Path) -> Path | None:

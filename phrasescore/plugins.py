@@ -66,23 +66,31 @@ def check_plugins(folder: Path, described: Collection[Mapping[str, str]]) -> Non
 
 @contextmanager
 def plugins_blamed() -> Iterator[None]:
-    """Turn an error that a plugin's code raises while the network runs into one sentence.
+    """Turn an error that a plugin's code, or what it has registered, makes while the network runs into one sentence.
 
     Raises:
-        UserError: a plugin failed; what other code raises is let through.
+        UserError: a plugin failed, or what could not be used is most likely a plugin's; an error of the system that
+            does not come from a plugin is let through, as is a want of memory.
     """
     try:
         yield
-    except (UserError, OSError):
+    except UserError:
         raise
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        frames, what = traceback.extract_tb(error.__traceback__), f"{type(error).__name__}: {error}"
+        for frame in reversed(frames):
             if Path(frame.filename) in _loaded:
-                place = f"{frame.filename}: line {frame.lineno}"
-                raise UserError(f"{place}: fails with {type(error).__name__}: {error}; mend it") from error
-        raise
+                raise UserError(f"{frame.filename}: line {frame.lineno}: fails with {what}; mend it") from error
+        if isinstance(error, OSError) or not _loaded:
+            raise
+        # Our own code has called it in the way of docs/plugins.md, or works on what it returned.
+        used = f"{frames[-1].filename}, line {frames[-1].lineno}"
+        raise UserError(
+            f"{', '.join(map(str, _loaded))}: cannot be used by {used} ({what}); mend it, docs/plugins.md says what is "
+            "asked of a part"
+        ) from error
 
 
 def _import(path: Path, resolved: Path) -> None:
@@ -94,7 +102,7 @@ def _import(path: Path, resolved: Path) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         if isinstance(error, UserError):
             raise UserError(f"{path}: {error}") from error

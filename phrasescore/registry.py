@@ -28,8 +28,10 @@ class Registry(Generic[T]):
         """Return the decorator that adds a class or a function under a name.
 
         Raises:
-            UserError: the name is taken.
+            UserError: the name is none, or taken.
         """
+        if not isinstance(name, str):
+            raise UserError(f'a part is registered as {name!r}; give its name, as in @register_unit("minimal")')
 
         def add(thing: U) -> U:
             if name in self._things:
@@ -46,5 +48,6 @@ class Registry(Generic[T]):
             NotRegisteredError: nothing is; the nearest name is suggested.
         """
         if name not in self._things:
-            raise NotRegisteredError(f"there is no {self.kind} `{name}`; {suggestion(name, self._things)}")
+            advice = f"{suggestion(name, self._things)} (--plugin brings others)"
+            raise NotRegisteredError(f"there is no {self.kind} `{name}`; {advice}")
         return self._things[name]

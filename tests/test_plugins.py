@@ -110,6 +110,11 @@ def test_a_plugin_in_the_place_of_another_is_refused(
             "from phrasescore.nn.units import register_unit\nregister_unit('gru')(1)",
             "plugin.py: there is already the unit",
         ),
+        (
+            "from phrasescore.nn.units import register_unit\n@register_unit\nclass Unit: pass",
+            'Unit\'>; give its name, as in @register_unit("minimal")',
+        ),
+        ("import sys; sys.exit(3)", "plugin.py: fails with SystemExit: 3; mend it"),
     ],
 )
 def test_plugins_that_fail_are_one_sentence(
@@ -134,6 +139,47 @@ def test_a_unit_of_wrong_shape_is_one_sentence(small_table: Path, tmp_path: Path
     )
     assert message.startswith(f"phrasescore train: {plugin}: line {line}: fails with RuntimeError: The size of tensor")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("self, inputs, hidden, context, biases", "self, inputs", "TypeError: MinimalGatedUnit.__init__() takes 2"),
+        ("self.hidden = self.state = hidden", "pass", "AttributeError: 'MinimalGatedUnit' object has no attribute"),
+        ("def step(self, x, h, context=None)", "def step(self, x)", "TypeError: MinimalGatedUnit.step() takes 2"),
+        ("return (1 - f) * h + f *", "f *", "(TypeError: "),
+        ("def momentum(parameters, config)", "def momentum(parameters)", "TypeError: momentum() takes 1 positional"),
+    ],
+)
+def test_a_part_that_cannot_be_used_is_one_sentence(
+    small_table: Path, tmp_path: Path, right: str, wrong: str, message: str
+) -> None:
+    """No line of the plugin fails, but what uses its parts."""
+    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    assert right in code
+    plugin = tmp_path / "wrong.py"
+    plugin.write_text(code.replace(right, wrong))
+    command = ["train", str(small_table), "-o", str(tmp_path / "rnn"), "--plugin", str(plugin), "--max-updates", "2"]
+    parts = "--encoder-unit minimal --decoder-unit minimal --optimiser momentum"
+    said = run([*command, *parts.split(), *SIZES.split(), "-q"], code=1).strip()
+    assert said.startswith(f"phrasescore train: {plugin}: cannot be used by ")
+    assert message in said
+    assert said.endswith("; mend it, docs/plugins.md says what is asked of a part")
+    assert "\n" not in said
+
+
+def test_the_system_s_errors_are_a_plugin_s_only_where_it_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phrasescore.plugins._loaded", {})
+    plugin = tmp_path / "absent.py"
+    plugin.write_text("def work():\n    open('/nowhere/to/be/found')\n")
+    load_plugins([plugin])
+    module = next(module for name, module in sys.modules.items() if name.startswith("phrasescore_plugin_absent_"))
+    with pytest.raises(UserError, match=r"absent.py: line 2: fails with FileNotFoundError"), plugins_blamed():
+        module.work()
+    with pytest.raises(FileNotFoundError), plugins_blamed():
+        Path("/nowhere/to/be/found").read_bytes()
 
 
 def test_a_plugin_is_not_blamed_for_memory_that_runs_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

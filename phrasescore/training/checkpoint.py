@@ -87,7 +87,7 @@ class Checkpoint:
         try:
             with safe_open(path, "pt") as stream:
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-                metadata = {key: json.loads(value) for key, value in stream.metadata().items()}
+                metadata = {key: json.loads(value) for key, value in (stream.metadata() or {}).items()}
             progress = metadata["progress"]
             # The first checkpoints counted every loss as many times as the batch has examples.
             progress.setdefault("loss_terms", progress["example_sum"])

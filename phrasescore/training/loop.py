@@ -125,15 +125,16 @@ class Trainer(Generic[TaskT]):
         return self.folder / TRAINING_STATE / CHECKPOINT
 
     def resume(self) -> bool:
-        """Take up the state an earlier run left in the folder; return whether there was one.
+        """Take up the state an earlier run left in the folder; return whether there was one that had begun to learn.
 
         Raises:
             UserError: it was started with other settings or data, or is damaged.
         """
-        if not self._checkpoint_path.exists():
+        checkpoint = Checkpoint.load(self._checkpoint_path) if self._checkpoint_path.exists() else None
+        # What failed before its first update, in a plugin, say, may be done anew in another way.
+        if checkpoint is None or checkpoint.progress.update == 0:
             write_atomically(self.folder / METRICS, b"")
             return False
-        checkpoint = Checkpoint.load(self._checkpoint_path)
         for key in (*self.run, *checkpoint.run):
             before, now = checkpoint.run.get(key), self.run.get(key)
             if before != now:
@@ -313,5 +314,12 @@ class Trainer(Generic[TaskT]):
         """Drop the records of evaluations that a killed run made after its last checkpoint."""
         path = self.folder / METRICS
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        kept = [line for line in lines if line.endswith(b"\n") and json.loads(line)["update"] <= self.progress.update]
+        try:
+            # What a kill has cut short has no end.
+            whole = [(line, json.loads(line)["update"]) for line in lines if line.endswith(b"\n")]
+        except (ValueError, TypeError, KeyError) as error:
+            raise UserError(
+                f"{path}: has a line that is no record of an evaluation; remove it, or start over with --restart"
+            ) from error
+        kept = [line for line, update in whole if update <= self.progress.update]
         write_atomically(path, b"".join(kept))

@@ -52,12 +52,15 @@ def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[FolderLock]:
     else the lock is that of the trainer.
 
     Raises:
-        UserError: it is no model folder, or holds a network of another kind or weights without the state of their
-            training, or another run is training in it.
+        UserError: it cannot be made, is no model folder, or holds a network of another kind or weights without the
+            state of their training, or another run is training in it.
     """
     _check_folder(folder, restart, kind)
     was_there, state = folder.exists(), folder / TRAINING_STATE
-    state.mkdir(parents=True, exist_ok=True)
+    try:
+        state.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
     lock = FolderLock(folder)
     is_new = [path.name for path in folder.iterdir()] == [TRAINING_STATE] and not (state / CHECKPOINT).exists()
     try:

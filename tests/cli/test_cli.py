@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -406,6 +407,30 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
     assert "is not the vocabulary the network was trained with" in error_of(run(*arguments))
     (folder / "config.json").write_text("{")
     assert "is not JSON" in error_of(run(*arguments))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"source_vocabulary": 3},
+        {"target_vocabulary": {"sha256": None}},
+        {"plugins": "unit.py"},
+        {"plugins": [{"path": "unit.py"}]},
+        {"direction": 5},
+    ],
+)
+def test_a_description_of_the_wrong_form_is_one_sentence(tmp_path: Path, changes: dict[str, Any]) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(MODEL, folder)
+    description = json.loads((folder / "config.json").read_bytes())
+    (folder / "config.json").write_text(json.dumps({**description, **changes}))
+    assert "config.json: does not describe a network; copy" in error_of(run("score", "-m", folder, stdin=b"a\tb\n"))
+
+
+def test_standard_input_is_one_input_only() -> None:
+    done = run("train", "--source", "-", "--target", "-", "-o", "rnn")
+    assert done.returncode == 2
+    assert b"-: standard input can be one input only; give files for the others" in done.stderr
 
 
 def test_faulty_lines_are_told_of_whether_they_are_kept_or_not() -> None:

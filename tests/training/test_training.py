@@ -272,6 +272,40 @@ def test_folders_that_hold_something_else(small_table: Path, tmp_path: Path, tin
         prepare(small_table, tmp_path / "run", tiny_settings, CPU)
 
 
+def test_a_damaged_state_of_training_is_one_sentence(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings)
+    with (folder / METRICS).open("a") as stream:
+        stream.write("garbage\n")
+    with pytest.raises(UserError, match=r"metrics.jsonl: has a line that is no record of an evaluation; remove it, or"):
+        prepare(small_table, folder, tiny_settings, CPU)
+    # Weights have no metadata.
+    shutil.copy(folder / WEIGHTS, folder / "training-state/checkpoint.safetensors")
+    with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
+        prepare(small_table, folder, tiny_settings, CPU)
+
+
+def test_a_run_without_an_update_makes_room_for_another(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("at the first update")
+
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    monkeypatch.setattr(trainer.network, "forward", fail)
+    other = replace(tiny_settings, training=replace(tiny_settings.training, learning_rate=0.003))
+    with pytest.raises(RuntimeError, match="at the first update"):
+        trainer.train()
+    assert train(small_table, tmp_path / "run", other).progress.update == 34
+
+
+def test_a_folder_that_cannot_be_made(small_table: Path, tiny_settings: Settings) -> None:
+    with pytest.raises(UserError, match=r"^/proc/rnn: cannot be made \(.*\); check the folder and its rights"):
+        prepare(small_table, Path("/proc/rnn"), tiny_settings, CPU)
+
+
 def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
 
