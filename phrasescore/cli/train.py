@@ -133,19 +133,37 @@ def settings_of(args: argparse.Namespace) -> Settings:
     """Return the settings of a run: preset, TOML file, command line.
 
     Raises:
-        UserError: a key or a value is wrong.
+        UserError: a key or a value is wrong, or an option would change nothing.
     """
     from phrasescore.training.run import Settings
 
     default = DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET
     refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
     values = read_settings(args, _SECTIONS, PRESETS[args.preset or default], refused)
-    return Settings(
+    settings = Settings(
         ModelConfig(**values["model"]),
         DataConfig(**values["data"]),
         TrainingConfig(**values["training"]),
         None if args.source is None else SentenceConfig(**values["sentences"]),
     )
+    _check_effect(args, settings.model, settings.training)
+    return settings
+
+
+def _check_effect(args: argparse.Namespace, model: ModelConfig, training: TrainingConfig) -> None:
+    """Check that each option on the command line has something to act on.
+
+    Raises:
+        UsageError: one has not.
+    """
+    idle = (
+        ("maxout", model.readout != "maxout", f"the readout `{model.readout}` has no maxout"),
+        ("teacher_forcing", not model.feed_word, "no words are fed to the decoder"),
+        ("final_rate", training.schedule == "constant", "the schedule `constant` ends at the rate it begins with"),
+    )
+    for name, is_idle, why in idle:
+        if is_idle and getattr(args, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')}: changes nothing, for {why}; leave it out")
 
 
 def _prepare(

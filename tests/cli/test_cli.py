@@ -427,6 +427,21 @@ def test_a_description_of_the_wrong_form_is_one_sentence(tmp_path: Path, changes
     assert "config.json: does not describe a network; copy" in error_of(run("score", "-m", folder, stdin=b"a\tb\n"))
 
 
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ("--preset plain --maxout 5", "--maxout"),
+        ("--no-feed-word --teacher-forcing 0.5", "--teacher-forcing"),
+        ("--schedule constant --final-rate 0.5", "--final-rate"),
+    ],
+)
+def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: str, option: str) -> None:
+    done = run("train", MINI / "phrase-table.gz", "-o", tmp_path / "rnn", *options.split())
+    assert done.returncode == 2
+    assert f"{option}: changes nothing, for ".encode() in done.stderr
+    assert not (tmp_path / "rnn").exists()
+
+
 def test_standard_input_is_one_input_only() -> None:
     done = run("train", "--source", "-", "--target", "-", "-o", "rnn")
     assert done.returncode == 2
