@@ -116,11 +116,14 @@ def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str,
     Raises:
         UsageError: a value is too small or too large.
     """
+    place = "command line"
     given = {item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None}
     try:
-        return check_values(section, given, "command line")
+        return check_values(section, given, place)
     except UserError as error:
-        raise UsageError(str(error)) from error
+        # A user knows the option, not the name that it has in a file.
+        name, fault = str(error).removeprefix(f"{place}: ").split(" ", 1)
+        raise UsageError(f"--{name.replace('_', '-')}: {fault}") from error
 
 
 def path_or_standard_stream(text: str) -> str | Path:

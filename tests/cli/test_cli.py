@@ -190,11 +190,11 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "TABLE", "--batch-size", "0"], "batch_size is 0; give at least 1"),
-        (["train", "TABLE", "--max-minutes", "0"], "max_minutes is 0.0; give at least"),
-        (["train", "TABLE", "--held-out", "inf"], "held_out is inf; give at most 1"),
-        (["lm", "train", "TABLE", "--held-out", "inf"], "held_out is inf; give at most 1"),
-        (["train", "TABLE", "--seed", "4294967296"], "seed is 4294967296; give at most 4294967295"),
+        (["train", "TABLE", "--batch-size", "0"], "--batch-size: is 0; give at least 1"),
+        (["train", "TABLE", "--max-minutes", "0"], "--max-minutes: is 0.0; give at least"),
+        (["train", "TABLE", "--held-out", "inf"], "--held-out: is inf; give at most 1"),
+        (["lm", "train", "TABLE", "--held-out", "inf"], "--held-out: is inf; give at most 1"),
+        (["train", "TABLE", "--seed", "4294967296"], "--seed: is 4294967296; give at most 4294967295"),
         (["annotate", "TABLE", "-m", MODEL, "--replace-last", "1", "--on-error", "keep"], "does not go with --on-err"),
     ],
 )
