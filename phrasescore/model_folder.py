@@ -147,13 +147,14 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
     if (found := network_kind(folder)) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
     description = _read_json(folder / CONFIG)
-    if not _describes(description, keys):
-        raise UserError(f"{folder / CONFIG}: does not describe a network; copy the model folder again")
-    if description["format"] != FORMAT:
+    # Another format may say other things.
+    if description.get("format", FORMAT) != FORMAT:
         raise UserError(
             f"{folder / CONFIG}: has format {description['format']!r}, this version reads {FORMAT}; "
             "train again or use the version that wrote it"
         )
+    if not _describes(description, keys):
+        raise UserError(f"{folder / CONFIG}: does not describe a network; copy the model folder again")
     return description
 
 
