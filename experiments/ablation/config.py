@@ -45,6 +45,7 @@ class TuningSection:
     nbest: int = option(100, "distinct translations of a list", minimum=1)
     iterations: int = option(10, "decodings at most", minimum=1)
     restarts: int = option(20, "random starts of each search", minimum=0)
+    sentences: int = option(0, "of the dev set, evenly spread; all if 0", minimum=0)
 
 
 @dataclass(frozen=True)

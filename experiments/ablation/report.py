@@ -86,9 +86,11 @@ def dev_bleu_in_words(report: Json) -> str:
     references = report["data"]["sizes"]["dev"]["references"]
     signature = f"nrefs:{references}|case:mixed|eff:no|tok:none|smooth:none"
     ours = f"counted on the prepared text as sacreBLEU does with {signature}"
-    told = f"Dev BLEU is that of tuning, {ours}."
+    part = report["config"]["tuning"].get("sentences")
+    dev = f"{part} sentences of the dev set" if part else "the dev set"
+    told = f"Dev BLEU is that of tuning on {dev}, {ours}."
     if report["toolkit"] != "embedded":
-        told = "Dev BLEU is what Moses' mert says of its lists, on the prepared text."
+        told = f"Dev BLEU is what Moses' mert says of its lists of {dev}, on the prepared text."
     rescored = [name for name in report["rows"] if Row.parse(name).listed]
     if rescored:
         told += (

@@ -193,12 +193,25 @@ class Ablation:
         }
         left = [seed for seed, step in steps.items() if not self._steps.is_done(*step)]
         settings = TuningSettings(section.nbest, section.iterations, restarts=section.restarts)
-        source, references = self._prepared("dev", "source"), self._references("dev")
+        source, references = self._tuning_text()
         # In one call, for the seeds share the first decoding; each is tuned when its step asks for it. The decoders
         # end with it, before others translate the test text.
         work = self._folder / "rows" / row.name
         tunings = self._toolkit.tune(ini, source, references, left, settings, work, self._say)
         return [self._steps.run(*step, lambda: asdict(next(tunings))) for step in steps.values()]
+
+    def _tuning_text(self) -> tuple[Path, list[Path]]:
+        """Return source and references that weights are tuned on: the dev set, or a part that is written here."""
+        texts = [self._prepared("dev", "source"), *self._references("dev")]
+        count = self._config.tuning.sentences
+        if count:
+            parts = [path.with_name(path.name.replace("dev", "tuning", 1)) for path in texts]
+            for path, part in zip(texts, parts, strict=True):
+                lines = list(read_lines(path))
+                chosen = min(count, len(lines))
+                write_lines(part, [lines[number * len(lines) // chosen] for number in range(chosen)])
+            texts = parts
+        return texts[0], texts[1:]
 
     def _translate(self, row: Row, ini: MosesIni, found: Json) -> Json:
         """Return what is known of a row with the weights that one tuning run found."""
@@ -234,13 +247,14 @@ class Ablation:
         # As precisely as in the decoder.
         scorers = load_scorers(choices, choose_device("auto", "fp32"), tuned.language_model())
         lists = {}
-        for part in ("dev", "test"):
-            source, path = self._prepared(part, "source"), work / f"{part}.nbest"
+        dev, references = self._tuning_text()
+        for part, source in (("dev", dev), ("test", self._prepared("test", "source"))):
+            path = work / f"{part}.nbest"
             self._toolkit.decode(
                 tuned, source, work / f"{part}.before", NbestRequest(path, self._config.scoring.rescored), work
             )
             lists[part] = add_scores(list(read_nbest(path)), list(read_lines(source)), scorers)
-        candidates = from_nbest(lists["dev"], read_references(self._references("dev")))
+        candidates = from_nbest(lists["dev"], read_references(references))
         start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))
         tuning = tune_on_list(candidates, start, seed, restarts=self._config.tuning.restarts)
         best = best_of(rerank(lists["test"], tuning.weights), len(list(read_lines(self._prepared("test", "source")))))

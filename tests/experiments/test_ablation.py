@@ -20,6 +20,7 @@ from experiments.ablation.run import Ablation
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
 from experiments.steps import Steps
+from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
@@ -170,6 +171,7 @@ def fake_report() -> dict[str, Any]:
     part = {"sentences": 10, "references": 1}
     return {
         "toolkit": "embedded",
+        "config": {"tuning": {"sentences": 0}},
         "data": {
             "settings": {"name": "toy", "source": "en", "target": "fr"},
             "sizes": {"train": part, "dev": part, "test": part},
@@ -206,6 +208,12 @@ def test_dev_bleu_is_not_said_to_be_ours_where_moses_tuned() -> None:
     text = table({**fake_report(), "toolkit": "Moses in /opt/moses"})
     assert "smooth:none" not in text
     assert "what Moses' mert says" in text
+
+
+def test_the_report_says_that_weights_are_tuned_on_a_part() -> None:
+    assert "that of tuning on the dev set, counted" in table(fake_report())
+    text = table({**fake_report(), "config": {"tuning": {"sentences": 5}}})
+    assert "that of tuning on 5 sentences of the dev set, counted" in text
 
 
 def test_the_report_shows_weights_as_means_over_the_seeds() -> None:
@@ -315,6 +323,13 @@ def test_an_ablation_from_text_to_report(
         return lists[-1]
 
     monkeypatch.setattr("experiments.ablation.run.add_scores", noted)
+    tuned_on, tune = set[bytes](), EmbeddedToolkit.tune
+
+    def note_text(toolkit: EmbeddedToolkit, ini: MosesIni, source: Path, references: list[Path], *others: Any) -> Any:
+        tuned_on.add(b"".join(path.read_bytes() for path in (source, *references)))
+        return tune(toolkit, ini, source, references, *others)
+
+    monkeypatch.setattr(EmbeddedToolkit, "tune", note_text)
     (tmp_path / "a.toml").write_text("""
         toolkit = "embedded"
         seeds = [1]
@@ -344,6 +359,7 @@ def test_an_ablation_from_text_to_report(
         nbest = 10
         iterations = 1
         restarts = 1
+        sentences = 20
     """)
     config: Config = read_config(tmp_path / "a.toml")
     said: list[str] = []
@@ -355,6 +371,11 @@ def test_an_ablation_from_text_to_report(
     assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [False, False, True, False, False]
     rescored = "+RNN+CSLM+RESCORING+S2S"
     assert {"CSLM", "S2S"} <= rows[rescored]["seeds"][0]["weights"].keys()
+    # Of 30 the two first ones of every three.
+    texts = [(folder / "prepared" / f"dev.{side}").read_bytes().splitlines() for side in ("source", "reference0")]
+    chosen_lines = [line for text in texts for number, line in enumerate(text) if number % 3 < 2]
+    assert tuned_on == {b"".join(line + b"\n" for line in chosen_lines)}
+    assert {entry.sentence for entry in lists[0]} == set(range(20))
     chosen = likeliest(lists[1], rows[rescored]["seeds"][0]["weights"])
     assert chosen == (folder / "rows" / f"{rescored}.seed1" / "test.tokens").read_bytes().splitlines()
     assert chosen != (folder / "rows" / f"{rescored}.seed1" / "test.before").read_bytes().splitlines()

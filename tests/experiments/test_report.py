@@ -99,7 +99,12 @@ def folder(tmp_path: Path) -> Path:
     }
     report = {
         "version": "0.1",
-        "config": {"network": ["--hidden", "8"], "language_model": [], "rows": ["baseline", "+RNN"]},
+        "config": {
+            "network": ["--hidden", "8"],
+            "language_model": [],
+            "rows": ["baseline", "+RNN"],
+            "tuning": {"sentences": 0},
+        },
         "toolkit": "embedded",
         "data": {
             "settings": {"name": "toy", "source": "en", "target": "fr"},
