@@ -143,10 +143,17 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Calla
 
 
 def test_it_ends_when_patience_does(pretend: Callable[..., Tuner]) -> None:
-    result = pretend([0.3, 0.5, 0.4, 0.5, 0.9], lambda number: 0.1).tune(1)
-    assert [iteration.bleu for iteration in result.iterations] == [30, 50, 40, 50]
+    result = pretend([0.49, 0.5, 0.495, 0.5, 0.9], lambda number: 0.1).tune(1)
+    assert [iteration.bleu for iteration in result.iterations] == [49, 50, 49.5, 50]
     assert result.bleu == 50
     assert result.weights == result.iterations[1].weights
+
+
+def test_decodings_that_stray_do_not_exhaust_patience(pretend: Callable[..., Tuner]) -> None:
+    bleus = [0.5, 0.02, 0.3, 0.495, 0.52, 0.515, 0.1, 0.52, 0.9]
+    result = pretend(bleus, lambda number: 0.1).tune(1)
+    assert [iteration.bleu / 100 for iteration in result.iterations] == pytest.approx(bleus[:8])
+    assert result.bleu == 52
 
 
 def test_it_ends_when_nothing_moves(pretend: Callable[..., Tuner]) -> None:
