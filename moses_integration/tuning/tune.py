@@ -37,8 +37,8 @@ FEW = 1e-3
 stay, took three more decodings of eight on Multi30k and gained 0.02 dev BLEU at most."""
 
 STRAY = 1.0
-"""A decoding that falls so much BLEU behind the best one went where the lists knew nothing: it says what they lacked, and
-not that tuning has come to its end.
+"""A decoding that falls so much BLEU behind the best one went where the lists knew nothing: it says what they lacked,
+and not that tuning has come to its end.
 """
 
 
