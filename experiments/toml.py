@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
+from phrasescore.cli import make_parser
 from phrasescore.configuration import parse_toml
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
@@ -34,3 +37,23 @@ def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
         name = key.replace("_", "-")
         words += [f"--{name}" if value else f"--no-{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
     return tuple(words)
+
+
+def check_options(options: Sequence[str], command: str, place: str) -> None:
+    """Check that a command has these options: an experiment must not work for an hour before it learns of a slip.
+
+    Args:
+        options: as `command_options` returns them.
+        command: of `phrasescore` that they are for, `train` or `lm train`.
+        place: where they come from, for errors.
+
+    Raises:
+        UserError: the command has no such option, or one does not take its value.
+    """
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            make_parser().parse_args([*command.split(), "TEXT", "-o", "MODEL", *options])
+    except SystemExit:
+        wrong = said.getvalue().rpartition("error: ")[2].strip()
+        raise UserError(f"{place}: {wrong}; `phrasescore {command} --help` has the options") from None

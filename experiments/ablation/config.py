@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.ablation.rows import WHOLE, Row
-from experiments.toml import command_options, read_values
+from experiments.toml import check_options, command_options, read_values
 from moses_integration.build.alignment import METHODS
 from moses_integration.build.language_model import ORDERS
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
@@ -80,7 +80,8 @@ class Config:
 
 
 _SECTIONS = {"data": DataSection, "build": BuildSection, "tuning": TuningSection, "scoring": ScoringSection}
-_COMMAND_OPTIONS = ("network", "language_model", "sentence_network")
+_COMMANDS = {"network": "train", "language_model": "lm train", "sentence_network": "train"}
+"""The commands whose options sections are."""
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
@@ -99,8 +100,9 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
     if values["build"].aligner not in METHODS:
         raise UserError(f"{path}: [build]: aligner is {values['build'].aligner!r}; choose one of {', '.join(METHODS)}")
-    for key in _COMMAND_OPTIONS:
+    for key, command in _COMMANDS.items():
         values[key] = command_options(values.get(key, {}))
+        check_options(values[key], command, f"{path}: [{key}]")
     if "seeds" in values:
         values["seeds"] = tuple(values["seeds"])
     if "rows" in values:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.toml import command_options, read_values
+from experiments.toml import check_options, command_options, read_values
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
 from phrasescore.search.config import SearchConfig
@@ -130,6 +130,7 @@ def _systems(entries: Sequence[Mapping[str, Any]], common: dict[str, Any], path:
             raise UserError(f"{path}: system `{name}` has no name of its own, or extends none before it; mend it")
         before = common if base is None else systems[base].options
         systems[name] = System(name, base, {**before, **entry.get("options", {})}, entry.get("published", {}))
+        check_options(systems[name].command, "train", f"{path}: system `{name}`")
     if not systems:
         raise UserError(f"{path}: has no [[systems]]; name at least one")
     return tuple(systems.values())

@@ -94,6 +94,9 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[decoder]\nstack = '50'", "stack is '50'; give a whole number"),
         ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
         ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
+        ("[network]\ndroput = 0.3", "[network]: unrecognized arguments: --droput 0.3; `phrasescore train --help`"),
+        ("[sentence_network]\nhidden = 'x'", "[sentence_network]: argument --hidden: invalid int value: 'x'"),
+        ("[language_model]\nfeed_word = 3", "--feed-word 3; `phrasescore lm train --help` has the options"),
         ("rows = [", "is not TOML"),
     ],
 )

@@ -318,6 +318,7 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
         ("[[systems]]\nname = 'x'\noptions = 3", r"options of \[\[systems\]\] 1 is 3; give a section"),
         ("common = 3\n[[systems]]\nname = 'x'", r"\[common\] is 3; give a section"),
         ("searches = ['beam']\n[[systems]]\nname = 'x'", r"\[\[searches\]\] 1 is 'beam'"),
+        ("[common]\nfeed_word = 3\n[[systems]]\nname = 'x'", "system `x`: unrecognized arguments: 3"),
         ("[phrases]\ncpu_minutes = 0\n[[systems]]\nname = 'x'", "give at least 0.001"),
     ],
 )
