@@ -97,10 +97,19 @@ def run_phrasescore(arguments: Sequence[str]) -> None:
         UserError: it fails; what it said stands on standard error.
         SystemExit: it was stopped by a signal; the exit code says by which.
     """
-    code = phrasescore(arguments)
+    check_exit_code(phrasescore(arguments), f"phrasescore {' '.join(arguments)}")
+
+
+def check_exit_code(code: int, command: str) -> None:
+    """Check that a command did what it should.
+
+    Raises:
+        UserError: it failed.
+        SystemExit: it was stopped by a signal; the exit code says by which.
+    """
+    # A program that does not catch a signal has its number with a minus.
+    code = 128 - code if code < 0 else code
     if code in [128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)]:
         raise SystemExit(code)
     if code:
-        raise UserError(
-            f"`phrasescore {' '.join(arguments)}` ended with exit code {code}; mend what it said and run this again"
-        )
+        raise UserError(f"`{command}` ended with exit code {code}; mend what it said and run this again")

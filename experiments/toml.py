@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import io
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from phrasescore.cli import make_parser
+from phrasescore.cli import make_parser, train
+from phrasescore.cli.lm import train as lm_train
 from phrasescore.configuration import parse_toml
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
+from phrasescore.lm.training import LmSettings
+from phrasescore.plugins import load_plugins
+from phrasescore.training.run import Settings
 
 
 def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
@@ -30,6 +35,24 @@ def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
     return values
 
 
+def are_distinct(values: Any, kind: type) -> bool:
+    """Return whether these are one value or several of a type, all different."""
+    # By its type, for a truth value is a whole number too.
+    is_list = isinstance(values, list) and all(type(value) is kind for value in values)
+    return is_list and 0 < len(values) == len(set(values))
+
+
+def read_seeds(values: Any, place: str) -> tuple[int, ...]:
+    """Return the seeds of tuning.
+
+    Raises:
+        UserError: they are none; `place` says where they come from.
+    """
+    if not are_distinct(values, int) or min(values) < 0:
+        raise UserError(f"{place}: seeds is {values!r}; give different whole numbers, as in [1, 2, 3]")
+    return tuple(values)
+
+
 def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return settings as options of a command: `{hidden = 3, summary = false}` is `--hidden 3 --no-summary`."""
     words: list[str] = []
@@ -39,21 +62,59 @@ def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def check_options(options: Sequence[str], command: str, place: str) -> None:
-    """Check that a command has these options: an experiment must not work for an hour before it learns of a slip.
+def network_settings(options: Sequence[str], place: str, *, of_sentences: bool = False) -> Settings:
+    """Return what `phrasescore train` makes of its options: an experiment must not work for an hour before it does.
 
     Args:
         options: as `command_options` returns them.
-        command: of `phrasescore` that they are for, `train` or `lm train`.
         place: where they come from, for errors.
+        of_sentences: whether it learns from parallel text and not from a phrase table.
 
     Raises:
-        UserError: the command has no such option, or one does not take its value.
+        UserError: the command refuses them.
     """
+    text = ["TABLE", "--validation", "TABLE"]
+    if of_sentences:
+        text = ["--source", "TEXT", "--target", "TEXT", "--validation-source", "TEXT", "--validation-target", "TEXT"]
+    with _said_of(place):
+        args = _parsed("train", [*text, *options])
+        if of_sentences and args.table is not None:
+            raise UserError(f"{args.table} belongs to no option; leave it out")
+        return train.settings_of(args)
+
+
+def language_model_settings(options: Sequence[str], place: str, *, holds_out: bool = False) -> LmSettings:
+    """Return what `phrasescore lm train` makes of its options; see `network_settings`.
+
+    Args:
+        options: as `command_options` returns them.
+        place: where they come from, for errors.
+        holds_out: whether it holds sentences out of its text and has no other text to validate with.
+
+    Raises:
+        UserError: the command refuses them.
+    """
+    validation = [] if holds_out else ["--validation", "TEXT"]
+    with _said_of(place):
+        return lm_train.settings_of(_parsed("lm train", ["TEXT", *validation, *options]))
+
+
+def _parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            make_parser().parse_args([*command.split(), "TEXT", "-o", "MODEL", *options])
+            args = make_parser().parse_args([*command.split(), *words, "-o", "MODEL"])
     except SystemExit:
         wrong = said.getvalue().rpartition("error: ")[2].strip()
-        raise UserError(f"{place}: {wrong}; `phrasescore {command} --help` has the options") from None
+        raise UserError(f"{wrong}; `phrasescore {command} --help` has the options") from None
+    load_plugins(args.plugins or [])
+    return args
+
+
+@contextmanager
+def _said_of(place: str) -> Iterator[None]:
+    """Say in an error where the options come from."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from None

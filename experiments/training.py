@@ -14,7 +14,6 @@ from safetensors.numpy import load_file
 
 from experiments.machine import machine
 from experiments.steps import clear_if_changed, run_phrasescore
-from phrasescore.cli import make_parser
 from phrasescore.device import Device
 from phrasescore.files import read_bytes, read_lines, sha256_of
 from phrasescore.model_folder import CONFIG, WEIGHTS
@@ -32,7 +31,8 @@ def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
 
     Args:
         folder: the model folder.
-        command: the words before `-o FOLDER`, beginning with `train` or `lm train`.
+        command: the words before `-o FOLDER`, beginning with `train` or `lm train`; checked before, for a folder is
+            deleted for options that have changed.
         depends_on: all that the network depends on, as JSON can hold it.
 
     Returns:
@@ -41,13 +41,9 @@ def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
 
     Raises:
         UserError: the training fails.
-        SystemExit: the command has an option that there is not; what it says of it stands on standard error.
     """
-    words = [*command, "-o", str(folder)]
-    # A mistyped option is told before an earlier network is deleted for it.
-    make_parser().parse_args(words)
     clear_if_changed(folder, depends_on)
-    run_phrasescore(words)
+    run_phrasescore([*command, "-o", str(folder)])
     evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
     return {
         "parameters": sum(weight.size for weight in load_file(folder / WEIGHTS).values()),

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from experiments.ablation.rows import WHOLE, Row
-from experiments.toml import check_options, command_options, read_values
+from experiments.toml import (
+    are_distinct,
+    command_options,
+    language_model_settings,
+    network_settings,
+    read_seeds,
+    read_values,
+)
 from moses_integration.build.alignment import METHODS
 from moses_integration.build.language_model import ORDERS
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
@@ -80,15 +88,19 @@ class Config:
 
 
 _SECTIONS = {"data": DataSection, "build": BuildSection, "tuning": TuningSection, "scoring": ScoringSection}
-_COMMANDS = {"network": "train", "language_model": "lm train", "sentence_network": "train"}
-"""The commands whose options sections are."""
+_COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
+    "network": network_settings,
+    "language_model": language_model_settings,
+    "sentence_network": partial(network_settings, of_sentences=True),
+}
+"""What the commands make of the sections that are options of theirs."""
 
 
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     """Read a configuration; `changes` are lines of TOML such as `build.aligner = "hmm"` that come after it.
 
     Raises:
-        UserError: it cannot be read, or has an unknown key or a value of the wrong type.
+        UserError: it cannot be read, has an unknown key or a value of the wrong type, or a command refuses its options.
     """
     values = read_values(path, changes)
     _check_shape(values, path)
@@ -100,11 +112,11 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
     if values["build"].aligner not in METHODS:
         raise UserError(f"{path}: [build]: aligner is {values['build'].aligner!r}; choose one of {', '.join(METHODS)}")
-    for key, command in _COMMANDS.items():
+    for key, settings_of in _COMMANDS.items():
         values[key] = command_options(values.get(key, {}))
-        check_options(values[key], command, f"{path}: [{key}]")
+        settings_of(values[key], f"{path}: [{key}]")
     if "seeds" in values:
-        values["seeds"] = tuple(values["seeds"])
+        values["seeds"] = read_seeds(values["seeds"], str(path))
     if "rows" in values:
         values["rows"] = _rows(values["rows"], path)
     return Config(**values)
@@ -120,20 +132,11 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
     if values.get("toolkit", "auto") not in choices(ToolkitName):
         raise UserError(f"{path}: toolkit is {values['toolkit']!r}; choose one of {', '.join(choices(ToolkitName))}")
-    if not _are_distinct(values.get("seeds", [1]), int) or min(values.get("seeds", [1])) < 0:
-        raise UserError(f"{path}: seeds is {values['seeds']!r}; give different whole numbers, as in [1, 2, 3]")
-    if not _are_distinct(values.get("rows", ["baseline"]), str):
+    if not are_distinct(values.get("rows", ["baseline"]), str):
         raise UserError(f'{path}: rows is {values["rows"]!r}; give different names, as in ["baseline", "+RNN"]')
     for name, value in values.get("decoder", {}).items():
         if type(value) is not int:
             raise UserError(f"{path}: [decoder]: {name} is {value!r}; give a whole number")
-
-
-def _are_distinct(values: Any, kind: type) -> bool:
-    """Whether these are one value or several of a type, all different."""
-    # By its type, for a truth value is a whole number too.
-    is_list = isinstance(values, list) and all(type(value) is kind for value in values)
-    return is_list and 0 < len(values) == len(set(values))
 
 
 def _rows(names: Sequence[str], path: Path) -> tuple[Row, ...]:

@@ -68,6 +68,9 @@ class Ablation:
                 f"the row {inside[0]}: Moses has no neural language model in its decoder; set toolkit to embedded, or "
                 "add +RESCORING to the row"
             )
+        ignored = self._toolkit.ignored_sections(MosesIni(f"[{section}]\n" for section in config.decoder))
+        if ignored:
+            raise UserError(f"[decoder]: {ignored[0]} is passed over by the {self._toolkit.name} toolkit; leave it out")
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.toml import check_options, command_options, read_values
+from experiments.toml import command_options, network_settings, read_values
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
 from phrasescore.search.config import SearchConfig
@@ -97,6 +97,8 @@ def read_config(path: Path, changes: Sequence[str] = (), *, gpu: bool = False) -
     for search in searches:
         search_config(search, f"{path}: [[searches]]")
     systems = _systems(values.get("systems", []), common, path)
+    for system in systems:
+        network_settings(system.command, f"{path}: system `{system.name}`", of_sentences=phrases is None)
     for system in systems if phrases else ():
         for key in sorted({name.replace("-", "_") for name in system.options} & _BUDGETS):
             raise UserError(
@@ -130,7 +132,6 @@ def _systems(entries: Sequence[Mapping[str, Any]], common: dict[str, Any], path:
             raise UserError(f"{path}: system `{name}` has no name of its own, or extends none before it; mend it")
         before = common if base is None else systems[base].options
         systems[name] = System(name, base, {**before, **entry.get("options", {})}, entry.get("published", {}))
-        check_options(systems[name].command, "train", f"{path}: system `{name}`")
     if not systems:
         raise UserError(f"{path}: has no [[systems]]; name at least one")
     return tuple(systems.values())

@@ -6,7 +6,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from experiments.toml import command_options, read_values
+from experiments.toml import (
+    command_options,
+    language_model_settings,
+    network_settings,
+    read_seeds,
+    read_values,
+)
+from moses_integration.build.alignment import METHODS
 from moses_integration.build.language_model import ORDERS
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.toolkit import ToolkitName
@@ -74,13 +81,12 @@ class Config:
     """Of tuning."""
     network: tuple[str, ...]
     """Options of `phrasescore train`."""
+    network_pairs: int
+    """That it is trained on, one as often as it comes."""
     cslm: tuple[str, ...]
     """Options of `phrasescore lm train`."""
-
-    @property
-    def unnormalised(self) -> bool:
-        """Whether the neural language model is asked for one row of the softmax a word, as it was trained for that."""
-        return "--self-normalise" in self.cslm
+    unnormalised: bool
+    """Whether the neural language model is asked for one row of the softmax a word, as it was trained for that."""
 
 
 _SECTIONS = {
@@ -96,16 +102,31 @@ def read_config(path: Path) -> Config:
     """Read a configuration.
 
     Raises:
-        UserError: it cannot be read, or has an unknown key or a value of the wrong type.
+        UserError: it cannot be read, has an unknown key or a value of the wrong type, or a command refuses its options.
     """
     values = read_values(path)
     known = [item.name for item in fields(Config)]
     for key in values:
         if key not in known:
             raise UserError(unknown_key(key, known, str(path)))
-    seeds = values.get("tuning", {}).pop("seeds", [1])
+        if not isinstance(values[key], dict):
+            raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
+    seeds = read_seeds(values.get("tuning", {}).pop("seeds", [1]), f"{path}: [tuning]")
     sections: dict[str, Any] = {
         name: kind(**check_values(kind, values.get(name, {}), f"{path}: [{name}]")) for name, kind in _SECTIONS.items()
     }
+    method = sections["alignment"].method
+    if method not in METHODS:
+        raise UserError(f"{path}: [alignment]: method is {method!r}; choose one of {', '.join(METHODS)}")
     network, cslm = (command_options(values.get(name, {})) for name in ("network", "cslm"))
-    return Config(**sections, seeds=tuple(seeds), network=network, cslm=cslm)
+    training = network_settings(network, f"{path}: [network]").training
+    if training.max_updates is None:
+        raise UserError(f"{path}: [network]: has no max_updates, by which the plan tells its hours; give it")
+    return Config(
+        **sections,
+        seeds=seeds,
+        network=network,
+        network_pairs=training.max_updates * training.batch_size,
+        cslm=cslm,
+        unnormalised=language_model_settings(cslm, f"{path}: [cslm]", holds_out=True).model.self_normalise > 0,
+    )

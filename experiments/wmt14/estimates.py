@@ -138,9 +138,9 @@ class Estimates:
         return Cost(self.table_lines * _M / self._rates.filter / _HOUR, 0.1, size)
 
     def network(self) -> Cost:
-        """Reading the drawn lines, then updates of 64 pairs, a batch too small for many cores."""
+        """Reading the drawn lines, then the pairs it is trained on, in batches too small for many cores."""
         lines = self.table_lines * _M * self._config.tables.draw
-        reading, pairs = lines / self._rates.read_table / _HOUR, _option(self._config.network, "--max-updates") * 64
+        reading, pairs = lines / self._rates.read_table / _HOUR, self._config.network_pairs
         memory, size = lines * self._rates.table_memory / _G + 1, lines * 8 * 4 / _G
         gpu = reading + pairs / self._rates.train_gpu / _HOUR
         return Cost(reading + pairs / self._rates.train / _HOUR, memory, 0.1, size, gpu, cores=2)
@@ -190,7 +190,3 @@ class Estimates:
 
 _PACKED = 0.45
 """Size of compressed text, as a share of plain text."""
-
-
-def _option(options: Sequence[str], name: str) -> float:
-    return float(options[options.index(name) + 1])

@@ -86,7 +86,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
-    _check_usage(args)
     settings = settings_of(args)
     reporter = Reporter(quiet=args.quiet)
     from phrasescore.device import choose_device, keep_freed_memory
@@ -133,10 +132,11 @@ def settings_of(args: argparse.Namespace) -> Settings:
     """Return the settings of a run: preset, TOML file, command line.
 
     Raises:
-        UserError: a key or a value is wrong, or an option would change nothing.
+        UserError: a key or a value is wrong, options do not go together, or one would change nothing.
     """
     from phrasescore.training.run import Settings
 
+    _check_usage(args)
     default = DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET
     refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
     values = read_settings(args, _SECTIONS, PRESETS[args.preset or default], refused)

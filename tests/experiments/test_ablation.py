@@ -94,6 +94,8 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[decoder]\nstack = '50'", "stack is '50'; give a whole number"),
         ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
         ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
+        ("[network]\ndropout = 7", "[network]: --dropout: is 7.0; give"),
+        ("[language_model]\nheld_out = 0.1", "[language_model]: --held-out: does nothing with --validation"),
         ("[network]\ndroput = 0.3", "[network]: unrecognized arguments: --droput 0.3; `phrasescore train --help`"),
         ("[sentence_network]\nhidden = 'x'", "[sentence_network]: argument --hidden: invalid int value: 'x'"),
         ("[language_model]\nfeed_word = 3", "--feed-word 3; `phrasescore lm train --help` has the options"),
@@ -287,11 +289,20 @@ def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.
     class Moses:
         name = "moses"
 
+        def ignored_sections(self, ini: MosesIni) -> list[str]:
+            return []
+
     monkeypatch.setattr("experiments.ablation.run.choose_toolkit", lambda name, processes: Moses())
     rows = [Row.parse(name) for name in (BASELINE, "+CSLM+RESCORING", "+CSLM+S2S")]
     Ablation(Config(rows=tuple(rows[:2])), tmp_path, {}, silent)
     with pytest.raises(UserError, match=r"\+CSLM\+S2S: Moses has no neural language model"):
         Ablation(Config(rows=tuple(rows)), tmp_path, {}, silent)
+
+
+def test_a_section_that_changes_nothing_is_refused(tmp_path: Path) -> None:
+    Ablation(Config(decoder={"search-algorithm": 1}), tmp_path, {}, silent)
+    with pytest.raises(UserError, match=r"\[decoder\]: search-algoritm is passed over by the embedded toolkit"):
+        Ablation(Config(decoder={"search-algoritm": 1}), tmp_path, {}, silent)
 
 
 def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
-from experiments.steps import Steps, clear_if_changed, run_phrasescore
-from experiments.training import seconds_per_update, train
+from experiments.steps import Steps, check_exit_code, clear_if_changed, run_phrasescore
+from experiments.training import seconds_per_update
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.nn.config import ModelConfig
@@ -21,6 +22,13 @@ def test_a_command_that_a_signal_stopped_stops_the_experiment(monkeypatch: pytes
     with pytest.raises(SystemExit) as stopped:
         run_phrasescore(["train"])
     assert stopped.value.code == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_so_does_a_program_that_the_signal_killed(number: signal.Signals) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        check_exit_code(-number, "curl")
+    assert stopped.value.code == 128 + number
 
 
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
@@ -52,17 +60,6 @@ def test_a_step_that_was_stopped_is_done_with_no_settings(tmp_path: Path) -> Non
         steps.run("train", {"hidden": 4}, stop)
     assert not steps.is_done("train", {"hidden": 3})
     assert steps.run("train", {"hidden": 3}, lambda: "the network once more") == "the network once more"
-
-
-def test_a_mistyped_option_deletes_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "rnn"
-    clear_if_changed(folder, ["--dropout", "0.3"])
-    folder.mkdir()
-    with pytest.raises(SystemExit) as stopped:
-        train(folder, ["train", "table.gz", "--drop-out", "0.3"], ["--drop-out", "0.3"])
-    assert stopped.value.code == 2
-    assert "--drop-out" in capsys.readouterr().err
-    assert folder.exists()
 
 
 def test_the_time_of_an_update_leaves_out_the_first_ones() -> None:

@@ -258,7 +258,7 @@ def test_the_first_decoding_with_the_network_is_the_slow_one(full: Config) -> No
     costs = {step.name: step.cost for step in steps_of(full)}
     seconds = {name: costs[f"tune.{name}"].core_hours for name in ("+RNN.1", "+CSLM.1", "+CSLM.2", "+RNN+CSLM+WP.1")}
     assert seconds["+RNN.1"] < seconds["+CSLM.2"] == seconds["+RNN+CSLM+WP.1"] < seconds["+CSLM.1"]
-    exact = dataclasses.replace(full, cslm=("--preset", "cho2014"))
+    exact = dataclasses.replace(full, unnormalised=False)
     assert {step.name: step.cost for step in steps_of(exact)}["tune.+CSLM.1"].core_hours > 2 * seconds["+CSLM.1"]
     assert "--unnormalised" in _commands(full, "ini.+CSLM")
     assert "--unnormalised" not in _commands(exact, "ini.+CSLM")
@@ -292,11 +292,36 @@ def test_the_page_has_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
         ("[selektion]\norder = 3", "did you mean `selection`"),
         ("[tables]\nlimt = 3", "did you mean `limit`"),
         ("[", "TOML"),
+        ("selection = 3", r"`selection` must be a section, written \[selection\]"),
+        ("[tuning]\nseeds = []", r"\[tuning\]: seeds is \[\]; give different whole numbers"),
+        ("[tuning]\nseeds = 1", r"\[tuning\]: seeds is 1; give different whole numbers"),
+        ("[alignment]\nmethod = 'giza'", r"\[alignment\]: method is 'giza'; choose one of"),
+        ("[network]\nepochs = 3", r"\[network\]: has no max_updates"),
+        ("[network]\nmax_updates = 3\ndropout = 7", r"\[network\]: --dropout: is 7.0; give"),
+        ("[network]\nmax_updates = 3\n[cslm]\nhiden = 3", r"\[cslm\]: unrecognized arguments: --hiden 3"),
     ],
 )
 def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_config(write(tmp_path / "a.toml", [text]))
+
+
+def test_what_the_options_of_the_networks_come_to(tmp_path: Path) -> None:
+    text = "[network]\nmax_updates = 30\nbatch_size = 8\n[cslm]\nself_normalise = {}\nheld_out = 0.2"
+    config = read_config(write(tmp_path / "a.toml", [text.format(0.1)]))
+    assert config.network_pairs == 240
+    assert config.unnormalised
+    assert not read_config(write(tmp_path / "a.toml", [text.format(0.0)])).unnormalised
+
+
+def test_a_missing_moses_is_told_before_the_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("MOSES_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["run", str(tmp_path / "work")]) == 1
+    assert "Moses was not found" in capsys.readouterr().err
+    assert not (tmp_path / "work").exists()
 
 
 # Steps

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.steps import Steps, clear_if_changed, say
+from experiments.steps import Steps, check_exit_code, clear_if_changed, say
 from experiments.wmt14.commands.plan import as_text
 from experiments.wmt14.config import read_config
 from experiments.wmt14.corpora import CONFIGS, read_corpora
@@ -19,6 +19,7 @@ from experiments.wmt14.step_commands import main as own
 from experiments.wmt14.steps import GROUPS, OWN, Command, Step, make_steps
 from moses_integration.cli import main as smt
 from moses_integration.installed_moses import find_installation
+from moses_integration.toolkit import choose_toolkit
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UserError
 
@@ -45,14 +46,18 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     config = read_config(args.config or CONFIGS / ("stand-in.toml" if args.stand_in else "full.toml"))
     texts = read_corpora()
+    groups = list(GROUPS)
+    last = groups.index(args.until or groups[-1])
+    if last >= groups.index("tables"):
+        # What is not installed is told before the days that the steps before take.
+        for toolkit in (config.tables.toolkit, config.tuning.toolkit):
+            choose_toolkit(toolkit)
     has_moses = find_installation() is not None
     estimates = Estimates(texts, config, read_rates())
     steps = make_steps(config, texts, args.folder, estimates, args.stand_in, has_moses)
     if not has_moses:
         print("no Moses: the embedded toolkit does all of it, and is compared with nothing", file=sys.stderr)
     runner = _Runner(args.folder)
-    groups = list(GROUPS)
-    last = groups.index(args.until or groups[-1])
     for step in steps:
         if groups.index(step.group) <= last:
             runner.do(step)
@@ -99,5 +104,4 @@ def _run(command: Command) -> None:
     program, *arguments = command
     run_here = _PROGRAMS.get(program)
     code = run_here(arguments) if run_here else subprocess.run(command, check=False).returncode
-    if code:
-        raise UserError(f"`{as_text(command)}` ended with exit code {code}; mend what it said and run this again")
+    check_exit_code(code, as_text(command))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter, stop_on_signals
 from phrasescore.cli.options import add_device_options, add_quiet_option, add_section_options, path_or_standard_stream
@@ -13,6 +14,9 @@ from phrasescore.lm.config import TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from phrasescore.lm.training import LmSettings
 
 _SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
 _FOR_OTHERS = {"teacher_forcing"}
@@ -54,17 +58,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
-    if args.validation is not None:
-        check_nothing_is_held_out(args, "--validation")
-    values = read_settings(args, _SECTIONS, PRESETS[args.preset])
+    settings = settings_of(args)
     reporter = Reporter(quiet=args.quiet)
     from phrasescore.device import choose_device, keep_freed_memory
-    from phrasescore.lm.training import LmSettings, prepare
+    from phrasescore.lm.training import prepare
 
     keep_freed_memory()
-    settings = LmSettings(
-        NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
-    )
     device = choose_device(args.device, args.precision)
     with stop_on_signals() as stop:
         with stop.urgently():
@@ -74,3 +73,19 @@ def run(args: argparse.Namespace) -> int:
             "losses are nats per word, ends of sentences included"
         )
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
+
+
+def settings_of(args: argparse.Namespace) -> LmSettings:
+    """Return the settings of a run: preset, TOML file, command line.
+
+    Raises:
+        UserError: a key or a value is wrong, or options do not go together.
+    """
+    from phrasescore.lm.training import LmSettings
+
+    if args.validation is not None:
+        check_nothing_is_held_out(args, "--validation")
+    values = read_settings(args, _SECTIONS, PRESETS[args.preset])
+    return LmSettings(
+        NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
+    )
