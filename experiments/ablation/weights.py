@@ -16,6 +16,12 @@ _MOSES_SCORES = (
     "lexical, target given source",
 )
 """The columns that the table has before networks append theirs."""
+_COUNTED = {
+    "target": "unknown target words",
+    "source": "unknown source words",
+    "both": "unknown words of both sides",
+}
+"""The count of words that a network does not know, by whose it is."""
 _COLUMN_NAMES = {"rnn": "network", "ensemble": "network", "reverse": "network, source given target"}
 
 
@@ -51,5 +57,6 @@ def _table_columns(row: str) -> list[str]:
     names = list(_MOSES_SCORES)
     for column in Row.parse(row).columns():
         names.append(_COLUMN_NAMES.get(column.name.split("-")[0], column.name))
-        names += ["unknown words"] * (column.width - 1)
+        if column.width > 1:
+            names.append(_COUNTED[column.options[-1]])
     return names

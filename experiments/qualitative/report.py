@@ -78,8 +78,9 @@ def _probes(probes: Json) -> str:
         ("mean_reciprocal_rank", "phrase with the same target found by phrase vector, mean reciprocal rank"),
         ("mean_reciprocal_rank_of_other_words", "the same among phrases that share less than half of their words"),
     ):
-        if key in retrieval:
-            ranks = retrieval[key]
+        ranks = retrieval.get(key, {})
+        # Which queries there are does not depend on the vectors.
+        if ranks.get("phrase_vector") is not None:
             lines.append(
                 f"| {what} ({retrieval['phrases']:,} phrases, {retrieval['targets']:,} targets) | "
                 f"{ranks['phrase_vector']:.3f} | bag of embeddings {ranks['bag_of_embeddings']:.3f}, random "

@@ -10,6 +10,7 @@ from experiments.ablation.report import markdown
 from experiments.report.embedded import embedded_markdown
 from experiments.report.loaded import REPORT, LoadedAblation, read_report
 from experiments.report.page import SENTENCES, Contents, write_page
+from moses_integration.cli.options import natural
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically, write_json
@@ -34,11 +35,11 @@ def parse_arguments() -> argparse.Namespace:
         nargs="+",
         default=[],
         metavar="FOLDER",
-        help="of experiments.speed and experiments.goldens",
+        help="of experiments.speed or experiments.goldens",
     )
     parser.add_argument(
         "--sentences",
-        type=int,
+        type=natural,
         default=SENTENCES,
         metavar="N",
         help="translations side by side: N with the largest gains, with the largest losses, and at random; 0 for a "

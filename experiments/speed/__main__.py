@@ -12,16 +12,12 @@ import torch
 from experiments.machine import machine
 from experiments.speed import decoder, language_model, pipeline, scoring, training
 from phrasescore.cli.console import run_command
+from phrasescore.cli.options import positive
 from phrasescore.device import choose_device, keep_freed_memory
 from phrasescore.files import write_atomically, write_json
 from phrasescore.lm.presets import PRESETS
 
-_ROOT = Path(__file__).parents[2]
-_TABLES = (
-    _ROOT.parent / "shared/golden/multi30k-en-fr/phrase-table.gz",
-    _ROOT / "tests/data/mini/phrase-table.gz",
-)
-"""The large table beside the repository, where there is one, or the small one in it, which users have."""
+_TABLE = Path("tests/data/mini/phrase-table.gz")
 _PARTS = ("scoring", "training", "pipeline", "memory", "language-model")
 _DECODER = "decoder"
 """Measured where --ini says with what."""
@@ -30,18 +26,17 @@ _DECODER = "decoder"
 def parse_arguments() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(prog="python -m experiments.speed", description=__doc__)
-    table = next(path for path in _TABLES if path.exists())
-    parser.add_argument("--table", type=Path, default=table, help="phrase table (default: a small one of the tests)")
+    parser.add_argument("--table", type=Path, default=_TABLE, help="phrase table (default: a small one, %(default)s)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
     parser.add_argument("--parts", nargs="*", choices=_PARTS, default=_PARTS, help="what to measure (default: all)")
-    parser.add_argument("--lines", type=int, default=16_384, help="lines to score (default: %(default)s)")
-    parser.add_argument("--repetitions", type=int, default=3, help="runs of each scorer (default: %(default)s)")
-    parser.add_argument("--updates", type=int, default=80, help="training updates (default: %(default)s)")
+    parser.add_argument("--lines", type=positive, default=16_384, help="lines to score (default: %(default)s)")
+    parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer (default: %(default)s)")
+    parser.add_argument("--updates", type=positive, default=80, help="training updates (default: %(default)s)")
     parser.add_argument(
         "--preset", choices=PRESETS, default="cho2014", help="sizes of the language model (default: %(default)s)"
     )
     parser.add_argument(
-        "--memory-lines", type=int, default=10_000_000, help="lines of the huge table (default: %(default)s)"
+        "--memory-lines", type=positive, default=10_000_000, help="lines of the huge table (default: %(default)s)"
     )
     parser.add_argument(
         "--output", type=Path, default=Path("results/speed"), help="folder of the report (default: %(default)s)"
@@ -49,7 +44,7 @@ def parse_arguments() -> argparse.Namespace:
     group = parser.add_argument_group("decoder", "measured if --ini and --source are given")
     group.add_argument("--ini", type=Path, help="tuned moses.ini with a CSLM feature")
     group.add_argument("--source", type=Path, help="prepared sentences")
-    group.add_argument("--sentences", type=int, default=100, help="how many of them (default: %(default)s)")
+    group.add_argument("--sentences", type=positive, default=100, help="how many of them (default: %(default)s)")
     args = parser.parse_args()
     if (args.ini is None) != (args.source is None):
         parser.error("--ini and --source go together")

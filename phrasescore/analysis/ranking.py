@@ -16,11 +16,12 @@ _QUERIES_AT_ONCE = 512
 
 def mean_reciprocal_rank(
     vectors_Pd: Vectors, group_P: NDArray[np.int64], ignored: list[NDArray[np.int64]] | None = None
-) -> float:
+) -> float | None:
     """Return the mean of 1 / (rank of the first phrase of the query's own group), each phrase a query once.
 
     The other phrases are ranked by cosine; of equally near ones, the wrong come first, so that vectors which tell
-    nothing gain nothing. Queries without another phrase of their group do not count.
+    nothing gain nothing. Queries without another phrase of their group do not count; without any query there is no
+    mean, and None stands for it.
 
     Args:
         vectors_Pd: one vector a phrase.
@@ -40,7 +41,7 @@ def mean_reciprocal_rank(
             if right_P.any():
                 best = cosine_P[right_P].max()
                 reciprocal.append(1.0 / (1 + np.count_nonzero(cosine_P[~right_P] >= best)))
-    return float(np.mean(reciprocal))
+    return float(np.mean(reciprocal)) if reciprocal else None
 
 
 def accuracy(true: Numbers, false: Numbers) -> float:

@@ -54,7 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "gates while it reads the phrase. All logarithms are natural.",
     )
     parser.add_argument("phrase", help="source phrase, tokenised as the table is")
-    add_model_option(parser)
+    add_model_option(parser, several=False)
     parser.add_argument(
         "--table",
         type=path_or_standard_stream,

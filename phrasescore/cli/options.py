@@ -152,8 +152,12 @@ def run_with_plugins(args: argparse.Namespace) -> int:
         return int(args.run(args))
 
 
-def add_model_option(parser: argparse.ArgumentParser) -> None:
-    """Add --model, and --plugin for those that a model needs."""
+def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
+    """Add --model, and --plugin for those that a model needs; `several` if it may be given several times."""
+    of_several = (
+        "; given again, a score is the mean ln p of the networks, which must know the same words (`train` on one table "
+        "with several --seed)"
+    )
     add_plugin_option(parser)
     parser.add_argument(
         "-m",
@@ -163,8 +167,7 @@ def add_model_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="models",
         metavar="FOLDER",
-        help="model folder; given again, a score is the mean ln p of the networks, which must know the same words "
-        "(`train` on one table with several --seed)",
+        help=f"model folder{of_several if several else ''}",
     )
 
 
