@@ -7,13 +7,13 @@ and spacing survive. Grammar: moses/Parameter.cpp (sections, comments, weights),
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from moses_integration.number import parse_number
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes, read_lines, write_atomically
 from phrasescore.table.entry import LineFault, cut_line
@@ -447,18 +447,6 @@ def parse_truth(text: str) -> bool:
     if text.lower() not in _TRUTHS:
         raise ValueError(f"`{text}` is neither true nor false")
     return _TRUTHS[text.lower()]
-
-
-def parse_number(text: str) -> float:
-    """Parse a finite number; Python would take `1_0` for one, too.
-
-    Raises:
-        ValueError: it is none.
-    """
-    number = float(text)
-    if "_" in text or not math.isfinite(number):
-        raise ValueError(text)
-    return number
 
 
 def _absolute(path: Path) -> Path:

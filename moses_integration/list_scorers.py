@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.decoder.derivations import cover_once, segments_of
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.ini import LABEL
 from moses_integration.nbest import ListFault, NbestEntry
+from moses_integration.number import parse_number
 from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
+from moses_integration.segmentation import cover_once, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.pairs import orient
@@ -236,12 +237,12 @@ class Numbers:
         rows: list[list[float]] = []
         for number, line in enumerate(read_lines(self.path), 1):
             try:
-                rows.append([float(token) for token in words_of(line)])
+                rows.append([parse_number(token) for token in words_of(line)])
             except ValueError as error:
-                raise UserError(f"{self.path}: line {number}: is not numbers; give a line for each entry") from error
-            if not rows[-1] or len(rows[-1]) != len(rows[0]) or not np.isfinite(rows[-1]).all():
+                raise UserError(f"{self.path}: line {number}: {error}; give each entry a line of numbers") from error
+            if not rows[-1] or len(rows[-1]) != len(rows[0]):
                 raise UserError(
-                    f"{self.path}: line {number}: has not {len(rows[0]) or 1} finite numbers like the first; mend it"
+                    f"{self.path}: line {number}: has not {len(rows[0]) or 1} numbers like the first; mend it"
                 )
         if len(rows) != len(entries):
             raise UserError(

@@ -10,11 +10,11 @@ Writer in Moses: moses/Manager.cpp, moses/ScoreComponentCollection.cpp.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from moses_integration.number import parse_number
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
 from phrasescore.table.entry import SEPARATOR, quote
@@ -68,7 +68,7 @@ class NbestEntry:
             elif token:
                 if label is None:
                     raise ValueError("has a score without a label before it")
-                features[label].append(_parse_number(token))
+                features[label].append(parse_number(token))
         return features
 
     def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
@@ -110,20 +110,10 @@ def parse_entry(line: bytes) -> NbestEntry:
     extras = [extra.removeprefix(b" ") if extra.strip(b" ") else extra for extra in extras]
     if not sentence.isdigit():
         raise ValueError(f"`{quote(sentence)}` is no sentence number")
-    _parse_number(total)
+    parse_number(total)
     entry = NbestEntry(int(sentence), words.strip(b" "), scores.strip(b" "), total.strip(b" "), tuple(extras))
     entry.features()
     return entry
-
-
-def _parse_number(token: bytes) -> float:
-    try:
-        number = float(token)
-    except ValueError:
-        raise ValueError(f"`{quote(token)}` is no number") from None
-    if not math.isfinite(number):
-        raise ValueError(f"`{quote(token)}` is no finite number")
-    return number
 
 
 def read_nbest(path: Path) -> Iterator[NbestEntry]:

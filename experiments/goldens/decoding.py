@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from experiments.goldens.finding import Finding
 from experiments.machine import peak_memory_mb
-from moses_integration.decoder.derivations import score_derivations, segments_of
+from moses_integration.decoder.derivations import score_derivations
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import translation_line
@@ -34,6 +34,7 @@ from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import score
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
+from moses_integration.segmentation import segments_of
 from phrasescore.files import read_lines, write_lines
 
 SYSTEM = Path("golden/multi30k-en-fr")

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.goldens.decoding import moses_system
+from experiments.goldens.extractor import read_candidates
 from experiments.goldens.finding import Finding
 from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.processes import available_cores
-from moses_integration.tuning.candidates import Candidates, read_candidates
+from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import evaluate, optimise
 from moses_integration.tuning.tune import TuningSettings
 

@@ -27,7 +27,8 @@ from moses_integration.decoder.settings import (
     read_settings,
     search_algorithm,
 )
-from moses_integration.ini import MosesIni, parse_number
+from moses_integration.ini import MosesIni
+from moses_integration.number import parse_number
 from phrasescore import __version__
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UsageError, UserError
@@ -66,7 +67,7 @@ The embedded decoder under Moses' switches (- or --, short and long names as in 
   -s, -stack N                         hypotheses in a stack (200)
   -b, -beam-threshold X                worst factor to the best of a stack (1e-5)
   -search-algorithm 0|1                0 scores every candidate, 1 cube pruning
-  -cbp, -cube-pruning-pop-limit N      candidates of a stack that are scored (500)
+  -cbp, -cube-pruning-pop-limit N      candidates of a stack that are scored (500; 1000 with -search-algorithm 1)
   -dl, -distortion-limit N             longest jump; -1 for any (moses.ini's)
   -max-phrase-length N                 longest source phrase (20)
   -du, -drop-unknown                   leave unknown words out

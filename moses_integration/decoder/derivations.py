@@ -6,52 +6,16 @@ Shapes: D derivations of L phrase pairs each, F components of all features, K co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
-from typing import NamedTuple
+from itertools import groupby
 
 import numpy as np
 
 from moses_integration.decoder.graph import Derivation, Step, step_values
 from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.options import Options, assemble_options
-from moses_integration.decoder.phrases import Floats, Indices, Words, words_of
-from moses_integration.nbest import ListFault, NbestEntry
+from moses_integration.decoder.phrases import Floats, Indices, Words
+from moses_integration.segmentation import Segment, cover_once
 from phrasescore.errors import UserError
-
-
-class Segment(NamedTuple):
-    """A phrase of a derivation: source words `start` to `end`, inclusive, and what they became."""
-
-    start: int
-    end: int
-    words: Words
-
-
-def segments_of(entry: NbestEntry) -> list[Segment]:
-    """Return the phrases of an n-best entry, in target order, from its words and its segmentation.
-
-    Raises:
-        ListFault: the entry has no segmentation.
-    """
-    try:
-        sides = [field.split(b"=") for field in words_of(entry.extras[0])]
-        sources = [[int(position) for position in source.split(b"-")] for source, _ in sides]
-        starts = [int(target.split(b"-")[0]) for _, target in sides]
-    except (IndexError, ValueError) as error:
-        raise ListFault(
-            f"an entry of sentence {entry.sentence} has no segmentation after its total; decode with "
-            "-include-segmentation-in-n-best"
-        ) from error
-    words = words_of(entry.words)
-    # A phrase ends where the next one begins: that of an empty phrase cannot be told from its own range.
-    targets = [words[start:end] for start, end in pairwise([*starts, len(words)])]
-    return [Segment(source[0], source[-1], target) for source, target in zip(sources, targets, strict=True)]
-
-
-def cover_once(segments: Sequence[Segment], length: int) -> bool:
-    """Whether the phrases cover each of the `length` words of a sentence once."""
-    covered = [position for segment in segments for position in range(segment.start, segment.end + 1)]
-    return sorted(covered) == list(range(length))
 
 
 def score_derivations(

@@ -5,7 +5,8 @@ hypothesis of an earlier stack and a span it may cover next) times every option 
 bound: all but the language model is exact in it, and for that stands the option's estimate. The best `pop_limit`
 candidates by this bound are scored exactly, in one batch, then recombined and pruned to the stack's size. That is cube
 pruning (Chiang 2007, Huang & Chiang 2007; moses/SearchCubePruning.cpp) with the order of pops fixed by the bound, not
-by the neighbours popped before. Without a pop limit it is Moses' normal search.
+by the neighbours popped before. Without a pop limit all are scored, as in Moses' normal search, but that the beam
+prunes stacks that are not full, too.
 
 Shapes: H hypotheses of a stack, S spans, M moves (hypothesis, span), N candidates (move, option), C coverages of a
 stack, R relations, O options of the sentence, n words, X context features.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words, words_of
+from moses_integration.number import parse_number
 from phrasescore.errors import UserError
 from phrasescore.files import open_input
 from phrasescore.table.entry import SEPARATOR, LineFault, check_phrases
@@ -148,7 +149,7 @@ def _floored_logs(scores: Iterable[bytes]) -> tuple[float, ...]:
     values = []
     for token in scores:
         try:
-            probability = _single(float(token))
+            probability = _single(parse_number(token))
         except (ValueError, OverflowError):
             probability = math.nan
         if not 0 <= probability < math.inf:

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.decoder.derivations import Segment, score_derivations, segments_of
+from moses_integration.decoder.derivations import score_derivations
 from moses_integration.decoder.model import LogLinearModel, load_model
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import parse_entry
+from moses_integration.segmentation import Segment, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI

@@ -68,6 +68,7 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
         (b"a ||| B ||| 0.5 -1", "line 2: the score `-1` is no probability"),
         (b"a ||| B ||| 0.5 nan", "line 2: the score `nan` is no probability"),
         (b"a ||| B ||| inf 1", "line 2: the score `inf` is no probability"),
+        (b"a ||| B ||| 0.5 0_5", "line 2: the score `0_5` is no probability"),
         (b"a ||| B ||| 0.5 0,5", "line 2: the score `0,5` is no probability"),
         (b"a ||| B", "line 2: has fewer than three fields"),
         (b"a ||| B ||| 1 1 ||| ||| ||| x 1 ||| {{p}}", "line 2: has sparse features, which the embedded decoder does"),

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from experiments.goldens.extractor import read_candidates
 from moses_integration.tuning import mert
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
-from moses_integration.tuning.candidates import Candidates, read_candidates
+from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import (
     NARROWEST,
     Lines,

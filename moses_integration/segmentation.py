@@ -1,0 +1,45 @@
+"""The phrases of a derivation, as an n-best list has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from moses_integration.decoder.phrases import Words, words_of
+from moses_integration.nbest import ListFault, NbestEntry
+
+
+class Segment(NamedTuple):
+    """A phrase of a derivation: source words `start` to `end`, inclusive, and what they became."""
+
+    start: int
+    end: int
+    words: Words
+
+
+def segments_of(entry: NbestEntry) -> list[Segment]:
+    """Return the phrases of an n-best entry, in target order, from its words and its segmentation.
+
+    Raises:
+        ListFault: the entry has no segmentation.
+    """
+    try:
+        sides = [field.split(b"=") for field in words_of(entry.extras[0])]
+        sources = [[int(position) for position in source.split(b"-")] for source, _ in sides]
+        starts = [int(target.split(b"-")[0]) for _, target in sides]
+    except (IndexError, ValueError) as error:
+        raise ListFault(
+            f"an entry of sentence {entry.sentence} has no segmentation after its total; decode with "
+            "-include-segmentation-in-n-best"
+        ) from error
+    words = words_of(entry.words)
+    # A phrase ends where the next one begins: that of an empty phrase cannot be told from its own range.
+    targets = [words[start:end] for start, end in pairwise([*starts, len(words)])]
+    return [Segment(source[0], source[-1], target) for source, target in zip(sources, targets, strict=True)]
+
+
+def cover_once(segments: Sequence[Segment], length: int) -> bool:
+    """Whether the phrases cover each of the `length` words of a sentence once."""
+    covered = [position for segment in segments for position in range(segment.start, segment.end + 1)]
+    return sorted(covered) == list(range(length))
