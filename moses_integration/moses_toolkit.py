@@ -20,7 +20,7 @@ from moses_integration.toolkit import Binary, NbestRequest, Progress, Say
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
-from phrasescore.files import detect_format, open_output, read_lines, write_lines
+from phrasescore.files import MAGIC_LENGTH, detect_format, open_output, read_lines, write_lines
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
@@ -225,7 +225,7 @@ def _check_compression(table: Path) -> None:
     for path in (table, table.with_name(f"{table.name}.gz")):
         if path.is_file():
             with path.open("rb") as stream:
-                found = detect_format(stream.read(6))
+                found = detect_format(stream.read(MAGIC_LENGTH))
             if found != ("gz" if path.suffix == ".gz" else None):
                 raise UserError(
                     f"{path}: is {found or 'plain text'}, and Moses reads gzip in files called .gz and plain text in "

@@ -14,6 +14,7 @@ import json
 import lzma
 import math
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 STANDARD_STREAM = "-"
 
-_MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2"}
+_MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz"}
+# A text may well begin with BZh: in bzip2 a level follows, and then the start of a block or the end of the stream.
+_BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)")
+MAGIC_LENGTH = 10
+"""Bytes that tell a compressed file."""
 _SUFFIXES = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
 # igzip level 1 writes a phrase table at several hundred MB a second; the other formats keep their defaults.
 _LEVELS = {"gz": 1}
@@ -55,6 +60,8 @@ def display_name(path: str | Path) -> str:
 
 def detect_format(head: bytes) -> str | None:
     """The compression format that a file's first bytes announce, or None for plain data."""
+    if _BZIP2.match(head):
+        return "bz2"
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -92,7 +99,7 @@ def open_input(path: str | Path) -> Iterator[Input]:
         raise _unreadable(name, error) from error
     with raw:
         try:
-            compression = detect_format(raw.peek(6))
+            compression = detect_format(raw.peek(MAGIC_LENGTH))
             if compression is None:
                 yield Input(raw, raw)
             else:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import lzma
@@ -12,7 +13,7 @@ from typing import BinaryIO
 import pytest
 
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import open_output, require_writable, sha256_of, to_json
+from phrasescore.files import open_output, read_lines, require_writable, sha256_of, to_json
 
 
 def _fill_disk_of(file: BinaryIO) -> None:
@@ -20,6 +21,18 @@ def _fill_disk_of(file: BinaryIO) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, file.fileno())
     os.close(full)
+
+
+@pytest.mark.parametrize("text", [b"BZhang sleeps .\n", b"BZh9 is a level .\n", b"BZ"])
+def test_a_text_that_begins_like_bzip2(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "text").write_bytes(text)
+    assert b"".join(read_lines(tmp_path / "text")).rstrip(b"\n") == text.rstrip(b"\n")
+
+
+@pytest.mark.parametrize("data", [b"", b"a ||| b\n"])
+def test_an_empty_bzip2_file_and_one_with_text(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "text").write_bytes(bz2.compress(data))
+    assert b"".join(read_lines(tmp_path / "text")).rstrip(b"\n") == data.rstrip(b"\n")
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])

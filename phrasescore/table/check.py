@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from phrasescore.files import STANDARD_STREAM, detect_format
+from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import SEPARATOR, Entry
 from phrasescore.table.reader import TableReader
 from phrasescore.table.runs import SourceRuns
@@ -216,7 +216,7 @@ class _Checker:
         if not path.is_file():
             return
         with path.open("rb") as stream:
-            compression = detect_format(stream.read(6))
+            compression = detect_format(stream.read(MAGIC_LENGTH))
         if compression not in (None, "gz"):
             self.problem(f"file: is {compression} data, which Moses does not read in a table; compress it as .gz")
         elif (compression == "gz") != (path.suffix == ".gz"):
