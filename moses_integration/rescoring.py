@@ -8,7 +8,7 @@ Features that stand in the ini but not in the list, as UnknownWordPenalty, have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -44,11 +44,8 @@ def add_scores(
         ListFault: a label is taken, or the list and the source do not go together.
         UserError: a scorer gives no numbers for this list.
     """
-    taken = set(entries[0].features()) if entries else set()
-    for scorer in scorers:
-        if scorer.label in taken:
-            raise ListFault(f"has a feature {scorer.label} already; give the scorer another label")
-        taken.add(scorer.label)
+    if entries:
+        check_new(entries[0], [scorer.label for scorer in scorers])
     for entry in entries:
         if entry.sentence >= len(source):
             raise ListFault(
@@ -73,6 +70,19 @@ def add_scores(
         extended = [entry.with_feature(scorer.label, values) for entry, values in rows]
         report(scorer)
     return extended
+
+
+def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:
+    """Check that a list, of which this is an entry, has none of the features that are to be added.
+
+    Raises:
+        ListFault: it has one, or two that are to be added have one label.
+    """
+    taken = set(entry.features())
+    for label in labels:
+        if label in taken:
+            raise ListFault(f"has a feature {label} already; give a list without it, or the scorer another label")
+        taken.add(label)
 
 
 def check_fit(features: Weights, weights: Weights) -> None:

@@ -204,19 +204,24 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.build.system_text import SystemText
     from moses_integration.ini import MosesIni
     from moses_integration.nbest import write_nbest
-    from moses_integration.rescoring import best_of, check_fit, rerank
+    from moses_integration.rescoring import best_of, check_fit, check_new, rerank
     from moses_integration.tuned_weights import TunedWeights
     from phrasescore.files import read_lines, sha256_of, write_lines
 
     tuned = TunedWeights.read(args.weights)
     choices = tuned.choices(args.weights, args.scorers)
-    ini = MosesIni.read(args.ini or tuned.ini)
-    with work_folder(None) as folder:
-        source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
+    if args.prepared:
+        refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
+        source, ini = list(read_lines(args.source)), None
+    else:
+        ini = MosesIni.read(args.ini or tuned.ini)
+        with work_folder(None) as folder:
+            source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
     entries = _read_list(args, source, reporter)
     # Before the scorers' work, too.
     own = {label: weights for label, weights in tuned.weights.items() if label not in tuned.digests}
     if entries:
+        check_new(entries[0], tuned.digests)
         check_fit(entries[0].features(), own)
     if tuned.backoff is None:
         refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
@@ -236,7 +241,7 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     entries, _ = _scored_list(entries, scorers, source, reporter)
     ranked = rerank(entries, tuned.weights)
     lines = best_of(ranked, len(source))
-    if not args.prepared:
+    if ini is not None:
         text = SystemText.of(ini)
         assert text is not None, "the source was prepared"
         lines = list(text.detokenise(iter(lines)))

@@ -198,10 +198,10 @@ def test_numbers_of_a_file(tmp_path: Path) -> None:
     assert Numbers("N", tmp_path / "none").score([], []).shape == (0, 1), "a list of empty sentences"
     for text, message in (
         ("1\n2\n", "has 2 lines where the n-best list has 3 entries"),
-        ("1\nx\n3\n", "line 2: is not numbers"),
-        ("1\nnan\n3\n", "line 2: has not 1 finite numbers"),
-        ("1\n2 3\n4\n", "line 2: has not 1 finite numbers"),
-        ("\n\n\n", "line 1: has not 1 finite numbers"),
+        ("1\nx\n3\n", "line 2: `x` is no finite number; give each entry"),
+        ("1\nnan\n3\n", "line 2: `nan` is no finite number"),
+        ("1\n2 3\n4\n", "line 2: has not 1 numbers"),
+        ("\n\n\n", "line 1: has not 1 numbers"),
     ):
         path.write_text(text)
         with pytest.raises(UserError, match=message):

@@ -123,6 +123,24 @@ def test_numbers_of_another_list(rescore: Rescore, data: Path, tmp_path: Path) -
     assert len(out.read_bytes().splitlines()) == SENTENCES
 
 
+def test_a_list_that_has_the_features_already(
+    rescore: Rescore, tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extended, out = tmp_path / "extended", tmp_path / "out"
+    assert rescore(*DEV, "--weights", tuned, "--nbest-output", extended, "-o", out, "-q") == 0
+    code = rescore(*DEV, "--nbest", extended, "--weights", tuned, "-o", out, "-q")
+    assert "extended: has a feature RNN already; give a list" in sentence_of(code, capsys.readouterr().err.encode())
+
+
+def test_prepared_text_needs_no_ini(rescore: Rescore, tuned: Path, tmp_path: Path) -> None:
+    report = json.loads(tuned.read_text())
+    weights, out = tmp_path / "weights.json", tmp_path / "out"
+    weights.write_text(json.dumps({**report, "ini": str(tmp_path / "gone.ini")}))
+    apply = (*DEV, "--weights", weights, "-o", out, "-q")
+    assert rescore(*apply) == 0
+    assert len(out.read_bytes().splitlines()) == SENTENCES
+
+
 def test_another_network_is_refused(
     rescore: Rescore, tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,7 +168,7 @@ def test_another_network_is_refused(
     [
         (
             [*TUNE, "--scorer", f"LM0=sentences:{NETWORK}"],
-            "/nbest: has a feature LM0 already; give the scorer another label",
+            "/nbest: has a feature LM0 already; give a list without it",
         ),
         ([*TUNE, "--scorer", "RNN=phrases:FOLDER"], "is not a model folder"),
         (
@@ -237,6 +255,7 @@ def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[
         ([*DEV, "--weights", "x", "--seeds", "1"], "--seeds: changes nothing with --weights, which are tuned; leave"),
         ([*DEV, "--weights", "x", "--restarts", "0"], "--restarts: changes nothing with --weights"),
         ([*DEV, "--weights", "x", "--processes", "1"], "--processes: changes nothing with --weights"),
+        ([*DEV, "--weights", "TUNED", "--ini", "x"], "--ini: changes nothing with --weights and --prepared"),
         ([*DEV, "--weights", "TUNED", "--backoff", "lm"], "--backoff: changes nothing without a scorer of the kind lm"),
         ([*TUNE, "--backoff", "lm"], "--backoff: changes nothing without a scorer of the kind lm or lm-unnormalised"),
     ],
