@@ -40,10 +40,18 @@ _SINGLE = {"WordPenalty", "UnknownWordPenalty"}
 DEFAULT_TABLE_LIMIT = 20
 
 _FACTORS = {"input-factor", "output-factor", "factor"}
-# What a feature line may say here: what is used, and what changes no score.
-_ARGUMENTS = _FACTORS | {"name", "num-features", "path", "type", "table-limit", "tuneable"}
-_ARGUMENTS |= {"order", "lazyken", "load", "cache-size", "filterable", "verbosity"}
-_ARGUMENTS |= {"backoff", "cache", "unnormalised"}
+# What feature lines may say here: what is used, and what changes no score.
+_OF_ALL = {"name", "num-features", "tuneable", "filterable", "verbosity"}
+_ARGUMENTS: dict[str, set[str]] = {
+    "UnknownWordPenalty": set(),
+    "WordPenalty": set(),
+    "PhrasePenalty": set(),
+    "Distortion": set(),
+    "PhraseDictionaryMemory": _FACTORS | {"path", "table-limit", "cache-size"},
+    "LexicalReordering": _FACTORS | {"path", "type"},
+    "KENLM": _FACTORS | {"path", "order", "lazyken", "load"},
+    "CSLM": _FACTORS | {"path", "backoff", "cache", "unnormalised"},
+}
 _ALLOWED = {**dict.fromkeys(_FACTORS, ("0",)), "unnormalised": ("true", "false")}
 """What those may be that may not be anything."""
 
@@ -132,8 +140,9 @@ class LogLinearModel:
                 raise UserError(
                     f"{origin}: {label} has {width} features but {len(numbers)} weights; give as many of both"
                 )
-            if not np.isfinite(numbers).all():
-                raise UserError(f"{origin}: a weight of {label} is no finite number; give one")
+            # Moses has them in 32 bit.
+            if not (np.abs(numbers) <= np.finfo(np.float32).max).all():
+                raise UserError(f"{origin}: a weight of {label} is no finite number of 32 bit; give one")
             self.weights_F[columns] = numbers
         self._pruned = {}
 
@@ -240,11 +249,15 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
 
 
 def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
+    if line.kind not in _ARGUMENTS:
+        # It is refused by its name.
+        return
+    known = _OF_ALL | _ARGUMENTS[line.kind]
     for key, value in line.arguments.items():
-        if key not in _ARGUMENTS or value not in _ALLOWED.get(key, (value,)):
+        if key not in known or value not in _ALLOWED.get(key, (value,)):
             raise UserError(
-                f"{ini.name}: line {line.row + 1}: the embedded decoder does not know `{key}={value}`; remove "
-                "it, or use Moses"
+                f"{ini.name}: line {line.row + 1}: the embedded decoder does not know `{key}={value}` of {line.kind}; "
+                "remove it, or use Moses"
             )
 
 
@@ -292,7 +305,10 @@ def _declare(
         case "Distortion":
             jump.append(Distortion(line.label))
         case "LexicalReordering":
-            jump.append(LexicalReordering(line.label, line.arguments.get("type", ""), ini.path_of(line)))
+            try:
+                jump.append(LexicalReordering(line.label, line.arguments.get("type", ""), ini.path_of(line)))
+            except ValueError as fault:
+                raise UserError(f"{ini.name}: line {line.row + 1}: {fault}") from fault
         case "KENLM":
             context.append(LanguageModel(line.label, ini.path_of(line)))
         case "CSLM":

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.tables import ReorderingTable
-from phrasescore.errors import UserError
 
 RELATIONS = MONOTONE, SWAP, LEFT, RIGHT = range(4)
 """Where a phrase stands: right after the one before it, right before it, elsewhere to its left, to its right."""
@@ -120,7 +119,7 @@ class LexicalReordering:
         """Make the feature of a `type=`.
 
         Raises:
-            UserError: the type is one that this decoder does not have.
+            ValueError: the type is one that this decoder does not have.
         """
         self.label, self.path = label, path
         parts = set(kind.split("-"))
@@ -128,9 +127,9 @@ class LexicalReordering:
         known = {"wbe", "phrase", "f", "fe", "backward", "unidirectional", "forward", "bidirectional", "allff"}
         unknown = parts - known - classes
         if unknown or len(classes) != 1:
-            raise UserError(
-                f"{label}: the reordering type `{kind}` is not supported; use one of {', '.join(_CLASSES)}, word-based "
-                "(wbe), backward, forward or bidirectional, without hier and collapseff"
+            raise ValueError(
+                f"the reordering type `{kind}` is not supported; use one of {', '.join(_CLASSES)}, word-based (wbe), "
+                "backward, forward or bidirectional, without hier and collapseff"
             )
         self._class_R = np.array(_CLASSES[classes.pop()])
         self._has_target = "f" not in parts
