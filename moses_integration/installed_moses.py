@@ -90,15 +90,23 @@ def run_step(
     """
     words = [str(word) for word in command]
     code = _run(step, words, log, stdin, stdout)
-    missing = [artefact for artefact in artefacts if not has_content(artefact)]
+    missing = [artefact for artefact in artefacts if not _is_whole(artefact)] if code == 0 else []
     if code == 0 and not missing:
         return
     cause = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
     if code == 0:
-        cause = f"left {missing[0]} missing or empty"
+        cause = f"left {missing[0]} missing, empty or damaged"
     lines = [line.strip() for line in log.read_text("utf-8", "replace").split("\n") if line.strip()]
     last = " / ".join(lines[-_LINES_SHOWN:]) or "no message"
     raise StepFailure(f"{step}: `{shlex.join(words)}` {cause} and said: {last}", log)
+
+
+def _is_whole(artefact: Path) -> bool:
+    try:
+        return has_content(artefact)
+    except UserError:
+        # It cannot be decompressed.
+        return False
 
 
 def _run(step: str, words: Sequence[str], log: Path, stdin: Path | None, stdout: Path | None) -> int:

@@ -76,7 +76,7 @@ PhrasePenalty
 PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={table} input-factor=0 output-factor=0
 {reordering}
 Distortion
-KENLM name=LM0 factor=0 path={lm} order={order}
+KENLM name=LM0 factor=0 order={order}
 
 [weight]
 UnknownWordPenalty0= 1
@@ -324,15 +324,16 @@ def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni
         order: of the language model.
 
     Raises:
-        UserError: the folder cannot be written.
+        UserError: the folder cannot be written, or the path has a blank.
     """
-    ini = _INI.format(
+    text = _INI.format(
         table=PHRASE_TABLE,
         reordering=_REORDERING.format(kind=REORDERING_TYPE, path=REORDERING_TABLE),
-        lm=language_model,
         order=order,
     )
-    write_atomically(folder / INI, ini.encode())
+    ini = MosesIni(text.splitlines(keepends=True), str(folder / INI), folder.resolve())
+    ini.set_argument("LM0", "path", language_model)
+    ini.write(folder / INI)
     return MosesIni.read(folder / INI)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import re
 from pathlib import Path
 
 from moses_integration.cli.options import add_toolkit_option, natural, refuse_idle, toolkit_of
@@ -48,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text.add_argument("--escaped", action="store_true", help="the text has Moses' escapes already, as &apos;")
     text.add_argument("--longest-sentence", type=positive, metavar="N", help=f"drop longer ones (default: {_LONGEST})")
     text.add_argument(
-        "--ratio", type=float, metavar="X", help=f"drop pairs of more unequal length (default: {_RATIO:g})"
+        "--ratio", type=_ratio, metavar="X", help=f"drop pairs of more unequal length (default: {_RATIO:g})"
     )
     models = parser.add_argument_group("models")
     models.add_argument(
@@ -109,6 +111,9 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     toolkit.check_folder(args.output)
+    for path in (args.source, args.target, args.alignment, *(args.validation or ())):
+        if path is not None and path.is_fifo():
+            raise UserError(f"{path}: is a pipe, but what a system is built of is read several times; give a file")
     languages = (_language(args.source_language, args.source), _language(args.target_language, args.target))
     if languages[0] == languages[1]:
         raise UserError(
@@ -146,4 +151,15 @@ def _language(given: str | None, path: Path) -> str:
     language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
     if not language:
         raise UserError(f"{path}: its name does not end in a language, as train.en does; give the language by option")
+    # It becomes part of file names, one of which stands in moses.ini; train.align is the word alignment.
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", language) or language == "align":
+        raise UserError(f"{path}: `{language}` cannot be a language here; give letters and digits, as in en, by option")
     return language
+
+
+def _ratio(text: str) -> float:
+    """Parse how much longer one side of a pair may be."""
+    number = float(text)
+    if not 1 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number

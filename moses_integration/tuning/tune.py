@@ -131,7 +131,7 @@ class Tuner:
         if not self._model.tuneable_F.any():
             raise UserError(f"{ini.name}: has no feature that may be tuned; remove tuneable=false from some")
         start_F = self._model.weights_F[self._model.tuneable_F]
-        # mert-moses.pl scales the first weights like all later ones; their size alone changes nothing but the beam.
+        # mert-moses.pl scales the first weights like all later ones, too. Weights that are not tuned keep their size.
         self._start_F = start_F / (np.abs(start_F).sum() or 1.0)
         self._pool = DecoderPool(ini, read_settings(ini), [words_of(line) for line in sentences], processes)
 

@@ -47,7 +47,7 @@ def test_a_program_that_is_killed_and_says_nothing(tmp_path: Path) -> None:
         run_step("tables", [dies], tmp_path / "log")
 
 
-@pytest.mark.parametrize("left", ["nothing", "an empty file", "an empty gz", "an empty folder"])
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "an empty gz", "a cut gz", "an empty folder"])
 def test_an_artefact_that_is_missing_or_empty(tmp_path: Path, left: str) -> None:
     artefact = tmp_path / "table.gz"
     match left:
@@ -55,11 +55,23 @@ def test_an_artefact_that_is_missing_or_empty(tmp_path: Path, left: str) -> None
             artefact.touch()
         case "an empty gz":
             artefact.write_bytes(gzip.compress(b""))
+        case "a cut gz":
+            artefact.write_bytes(gzip.compress(b"a ||| b")[:12])
         case "an empty folder":
             artefact.mkdir()
     done = program(tmp_path / "done", "echo done")
-    with pytest.raises(StepFailure, match=rf"tables: `{done}` left {artefact} missing or empty and said: done; mend"):
+    with pytest.raises(
+        StepFailure, match=rf"tables: `{done}` left {artefact} missing, empty or damaged and said: done; mend"
+    ):
         run_step("tables", [done], tmp_path / "log", [tmp_path / "done", artefact])
+
+
+def test_a_failure_is_told_whatever_it_left(tmp_path: Path) -> None:
+    artefact = tmp_path / "table.gz"
+    artefact.write_bytes(gzip.compress(b"a ||| b")[:12])
+    dies = program(tmp_path / "dies", "echo out of memory; exit 3")
+    with pytest.raises(StepFailure, match="ended with exit code 3 and said: out of memory"):
+        run_step("tables", [dies], tmp_path / "log", [artefact])
 
 
 def test_artefacts_with_content(tmp_path: Path) -> None:

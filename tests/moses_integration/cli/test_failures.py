@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "empty").write_text("")
     (tmp_path / "blank").write_text("\n\n")
     (tmp_path / "sub").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "cut.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes()[:5000])
     ini = (MINI / "moses.ini").read_text()
     (tmp_path / "lost.ini").write_text(ini)
@@ -50,6 +51,14 @@ TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
 
 
+@pytest.mark.parametrize("ratio", ["0", "nan", "inf", "0.9"])
+def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*TEXTS, "--ratio", ratio])
+    assert ended.value.code == 2
+    assert f"--ratio: {ratio} is not at least 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -61,6 +70,10 @@ DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
         ),
         ([*BUILD, "--source", "FOLDER/blank", "--target", "FOLDER/blank"], "fit for training (empty 2)"),
         (["build", "-o", "FOLDER/s", "--source", "FOLDER/two", "--target", "FOLDER/two"], "does not end in a language"),
+        ([*BUILD, "--source", "a", "--target", "b", "--target-language", "fr#1"], "`fr#1` cannot be a language here"),
+        ([*BUILD, "--source", "a", "--target", "b", "--source-language", "align"], "`align` cannot be a language"),
+        ([*BUILD, "--source", "a", "--target", "b", "--source-language", "../en"], "`../en` cannot be a language"),
+        ([*BUILD, "--source", "FOLDER/pipe", "--target", "b"], "pipe: is a pipe, but what a system is built of is"),
         (["build", "-o", "FOLDER/s", "--source", "a.en", "--target", "b.en"], "are both `en`; give --source-language"),
         (
             ["build", "-o", "FOLDER/two", "--source", "a.en", "--target", "b.fr"],
