@@ -190,7 +190,7 @@ class _Page:
         by_network = sorted(range(len(outputs)), key=lambda i: -float(words[i].sum()))
         by_table = sorted(range(len(outputs)), key=lambda i: -candidates[i].probability)
         shown = set(by_network[:number]) | set(by_table[:number])
-        self._title(f"Targets in the table: the best {number} of {len(outputs):,} by network and by table")
+        self._title(f"Targets in the table, of {len(outputs):,} the best {number} by network and by table")
         self._console.print(Text("   table     RNN  RNN, word by word", style="dim"))
         for index in by_network:
             if index in shown:
