@@ -51,6 +51,8 @@ _MOST_WORDS = np.iinfo(np.uint16).max
 _BLOCK = 1 << 20
 _HALF = 1 << 16
 _SIGN = np.uint32(1 << 31)
+_MINUS_ZERO = (1 << 31) - 1
+"""The key of -0.0, which is as large as 0.0 though its key is lower."""
 
 
 class Domain:
@@ -186,6 +188,8 @@ def _score_below(key: int) -> float:
     if key == 0:
         return -math.inf
     bits = key - 1
+    if bits == _MINUS_ZERO:
+        bits -= 1
     bits = bits ^ int(_SIGN) if bits & int(_SIGN) else ~bits & 0xFFFFFFFF
     return float(np.array(bits, np.uint32).view(np.float32))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from experiments.wmt14.config import Config
 from experiments.wmt14.corpora import SOURCE, TARGET, Text
 from experiments.wmt14.estimates import Cost, Estimates
-from moses_integration.build.system import INI, PHRASE_TABLE
+from moses_integration.build.system import INI, PHRASE_TABLE, REORDERING_TABLE
 from phrasescore.model_folder import WEIGHTS
 
 OWN = "experiments.wmt14"
@@ -20,6 +20,8 @@ OWN = "experiments.wmt14"
 
 ROWS = ("baseline", "+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")
 """The paper's, and +CSLM, which it lacks."""
+
+_SYSTEM = (PHRASE_TABLE, REORDERING_TABLE, INI)
 
 _FIRST_NEURAL = next(row for row in ROWS if "CSLM" in row)
 
@@ -257,10 +259,10 @@ class _Maker:
         tables: Command = (OWN, "tables", str(source), str(target), str(links), "-o", str(system))
         tables += ("--lm", str(self.language_model), *order, "--longest-phrase", str(config.tables.longest_phrase))
         tables += ("--toolkit", config.tables.toolkit)
-        yield Step("tables", (tables,), (system / PHRASE_TABLE, system / INI), estimates.tables())
+        yield Step("tables", (tables,), tuple(system / name for name in _SYSTEM), estimates.tables())
         keep: Command = (OWN, "filter", str(system), "--texts", str(self.corpus("dev")[0]), str(self.corpus("test")[0]))
         keep += ("--limit", str(config.tables.limit), "-o", str(filtered))
-        yield Step("filter", (keep,), (filtered / PHRASE_TABLE, filtered / INI), estimates.filter())
+        yield Step("filter", (keep,), tuple(filtered / name for name in _SYSTEM), estimates.filter())
 
     # The networks
 

@@ -128,6 +128,15 @@ def test_the_threshold_is_exact(tmp_path: Path) -> None:
             assert kept + words[differences == above.min()].sum() > budget
 
 
+@pytest.mark.parametrize("scores", [[-1, 0, 0, 0], [-1, -0.0, 0, 0], [-1, 0, -0.0, 1]])
+def test_scores_of_zero_are_kept_together_or_not_at_all(tmp_path: Path, scores: list[float]) -> None:
+    """With either sign, for they are equal."""
+    records = np.array([(score, 10) for score in scores], [("difference", "<f4"), ("words", "<u2")])
+    path = tmp_path / "scores"
+    path.write_bytes(records.tobytes())
+    assert -1 < threshold(path, 15) < 0
+
+
 def test_a_sample_is_of_its_size_and_of_all_parts(tmp_path: Path) -> None:
     parts = [(write(tmp_path / name, [f"{name}{i}" for i in range(50)]),) for name in "ab"]
     drawn = [line for (line,) in sample(parts, 40, 1)]
@@ -409,19 +418,38 @@ def test_parts_of_an_alignment_are_kept_for_the_same_texts_and_method(
 
 def test_a_training_that_has_changed_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same one goes on in its folder."""
-    folder, found = tmp_path / "rnn", []
+    weights, found = tmp_path / "rnn" / "weights", []
 
     def train(arguments: Sequence[str]) -> int:
-        found.append(folder.exists())
-        folder.mkdir(exist_ok=True)
+        found.append(weights.exists())
+        weights.touch()
         return 1 if len(found) == 1 else 0
 
     monkeypatch.setitem(run_module._PROGRAMS, "phrasescore", train)
     for updates, code in (("8", 1), ("8", 0), ("9", 0)):
-        step = Step("network", (("phrasescore", "train", updates),), (folder,), Cost(), folder)
+        step = Step("network", (("phrasescore", "train", updates),), (weights,), Cost(), weights.parent)
         with pytest.raises(UserError) if code else nullcontext():
             run_module._Runner(tmp_path).do(step)
     assert found == [False, True, False]
+
+
+def test_what_rests_on_other_content_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of the same network have the same size, however it was trained."""
+    weights, table = tmp_path / "weights", tmp_path / "table"
+
+    def phrasescore(arguments: Sequence[str]) -> int:
+        if arguments[0] == "train":
+            weights.write_text(arguments[1])
+        else:
+            table.write_text(f"scored by {weights.read_text()}")
+        return 0
+
+    monkeypatch.setitem(run_module._PROGRAMS, "phrasescore", phrasescore)
+    for seed in "12":
+        runner = run_module._Runner(tmp_path)
+        runner.do(Step("network", (("phrasescore", "train", seed),), (weights,), Cost()))
+        runner.do(Step("annotate", (("phrasescore", "annotate"),), (table,), Cost()))
+        assert table.read_text() == f"scored by {seed}"
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from moses_integration.installed_moses import find_installation
 from moses_integration.toolkit import choose_toolkit
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UserError
+from phrasescore.files import sha256_of
 
 # In this process, which saves loading PyTorch for each step.
 _PROGRAMS: dict[str, Callable[[Sequence[str]], int]] = {OWN: own, "phrasescore": phrasescore, "phrasescore-smt": smt}
@@ -81,7 +82,7 @@ class _Runner:
         commands = [[self._inside(word) for word in command] for command in step.commands]
         depends_on = [commands, self._done]
 
-        def work() -> dict[str, int]:
+        def work() -> dict[str, str]:
             if step.resumed_in:
                 clear_if_changed(step.resumed_in, depends_on)
             for output in step.outputs:
@@ -91,7 +92,7 @@ class _Runner:
             missing = [str(output) for output in step.outputs if not output.exists()]
             if missing:
                 raise UserError(f"{step.name}: {missing[0]} was not written; run its commands by hand to see why")
-            return {self._inside(str(output)): output.stat().st_size for output in step.outputs}
+            return {self._inside(str(output)): sha256_of(output) for output in step.outputs}
 
         self._done.append(self._steps.run(step.name, depends_on, work))
 
