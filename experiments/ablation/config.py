@@ -115,6 +115,8 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     for key, settings_of in _COMMANDS.items():
         values[key] = command_options(values.get(key, {}))
         settings_of(values[key], f"{path}: [{key}]")
+    if "--direction" in values["network"]:
+        raise UserError(f"{path}: [network]: direction is what +RNN and +REVERSE say; leave it out")
     if "seeds" in values:
         values["seeds"] = read_seeds(values["seeds"], str(path))
     if "rows" in values:

@@ -10,21 +10,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
-from experiments.ablation.rows import Column, Row
+from experiments.ablation.rows import ENSEMBLE, REVERSE, Column, Row
 from experiments.steps import Steps, run_phrasescore
+from experiments.toml import network_settings
 from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import ScorerChoice
 from phrasescore.files import read_bytes
 
-NETWORKS: dict[str, tuple[str, ...]] = {
-    "rnn": (),
-    "rnn-2": ("--seed", "2"),
-    "rnn-3": ("--seed", "3"),
-    "reverse": ("--direction", "source-given-target"),
-}
-"""What sets a network apart from the first one, as options of `phrasescore train`."""
 CSLM, S2S = "cslm", "s2s"
 
 
@@ -138,7 +132,15 @@ class Networks:
     def _train(self, name: str) -> Json:
         system = self._folder / "system"
         command = ["train", str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
-        return self._trained(name, [*command, *self._config.network, *NETWORKS[name]])
+        return self._trained(name, [*command, *self._config.network, *self._apart(name)])
+
+    def _apart(self, name: str) -> tuple[str, ...]:
+        """Return what sets a network apart from the first one, as options of `phrasescore train`."""
+        if name == REVERSE:
+            return ("--direction", "source-given-target")
+        first = network_settings(self._config.network, "[network]").training.seed
+        number = ENSEMBLE.index(name)
+        return ("--seed", str(first + number)) if number else ()
 
     def _trained(self, name: str, command: Sequence[str]) -> Json:
         rests_on = [self._system, self._inside(command)]

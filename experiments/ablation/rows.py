@@ -19,6 +19,10 @@ PARTS = {
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
 }
 """What a part is; those that change another part need it in the row."""
+ENSEMBLE = ("rnn", "rnn-2", "rnn-3")
+"""Names of encoder-decoders that differ in their seeds."""
+REVERSE = "reverse"
+"""Name of the one of the other direction."""
 _SIDES = {"WP": "target", "WP-SOURCE": "source", "WP-BOTH": "both"}
 """Whose unknown words these parts count."""
 _NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "RESCORING": "CSLM", **dict.fromkeys(_SIDES, "RNN")}
@@ -30,7 +34,7 @@ class Column:
 
     name: str
     networks: tuple[str, ...]
-    """Keys of `networks.NETWORKS`; of several the mean score."""
+    """Of several the mean score."""
     options: tuple[str, ...] = ()
     """Of `phrasescore annotate`."""
     width: int = 1
@@ -82,7 +86,7 @@ class Row:
         """Return what the row appends to the table, in order."""
         columns = []
         if "RNN" in self.parts:
-            networks = ("rnn", "rnn-2", "rnn-3") if "ENSEMBLE" in self.parts else ("rnn",)
+            networks = ENSEMBLE if "ENSEMBLE" in self.parts else ENSEMBLE[:1]
             name, options = "ensemble" if "ENSEMBLE" in self.parts else "rnn", []
             if "PER-WORD" in self.parts:
                 name, options = f"{name}-per-word", ["--per-word"]
@@ -91,7 +95,7 @@ class Row:
                 name, options = f"{name}-{part.lower()}", [*options, "--unknown-words", _SIDES[part]]
             columns.append(Column(name, networks, tuple(options), 1 + len(counted)))
         if "REVERSE" in self.parts:
-            columns.append(Column("reverse", ("reverse",), ("--direction", "source-given-target")))
+            columns.append(Column(REVERSE, (REVERSE,), ("--direction", "source-given-target")))
         return columns
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from experiments.ablation.networks import CSLM, NETWORKS, S2S
+from experiments.ablation.networks import CSLM, S2S
+from experiments.ablation.rows import ENSEMBLE, REVERSE
 from experiments.ablation.report import loss_of, outside_shortlist
 from experiments.report.charts import Key, Line, Mark, charts, legend, line_chart
 from experiments.report.loaded import Json, LoadedAblation
@@ -85,7 +86,7 @@ def _number(value: Any, form: str) -> str:
 def _options(config: Json, found: dict[str, Json]) -> Html:
     """Return the commands' options, where the configuration has any for the networks found."""
     commands = {
-        "phrasescore train": ("network", NETWORKS),
+        "phrasescore train": ("network", (*ENSEMBLE, REVERSE)),
         "phrasescore lm train": ("language_model", (CSLM,)),
         "phrasescore train --source": ("sentence_network", (S2S,)),
     }

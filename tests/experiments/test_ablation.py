@@ -95,6 +95,7 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
         ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
         ("[network]\ndropout = 7", "[network]: --dropout: is 7.0; give"),
+        ("[network]\ndirection = 'source-given-target'", "direction is what +RNN and +REVERSE say; leave it out"),
         ("[language_model]\nheld_out = 0.1", "[language_model]: --held-out: does nothing with --validation"),
         ("[network]\ndroput = 0.3", "[network]: unrecognized arguments: --droput 0.3; `phrasescore train --help`"),
         ("[sentence_network]\nhidden = 'x'", "[sentence_network]: argument --hidden: invalid int value: 'x'"),
@@ -356,6 +357,7 @@ def test_an_ablation_from_text_to_report(
         [network]
         max_updates = 5
         hidden = 16
+        seed = 2
         [language_model]
         max_updates = 5
         order = 3
@@ -394,6 +396,8 @@ def test_an_ablation_from_text_to_report(
     assert chosen == (folder / "rows" / f"{rescored}.seed1" / "test.tokens").read_bytes().splitlines()
     assert chosen != (folder / "rows" / f"{rescored}.seed1" / "test.before").read_bytes().splitlines()
     assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s"}
+    seeds = {name: network["config"]["training"]["seed"] for name, network in report["networks"].items()}
+    assert seeds == {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "reverse": 2, "cslm": 1, "s2s": 1}
     assert set(rows["+RNN"]["against"]) == {BASELINE}
     assert set(rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
     for name, other in [(name, other) for name, row in rows.items() for other in row["against"]]:
