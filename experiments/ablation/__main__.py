@@ -12,7 +12,9 @@ from experiments.ablation.run import Ablation
 from experiments.data.wheels import default_cache
 from experiments.options import add_origin_option
 from experiments.steps import say
+from moses_integration.cli.options import natural
 from phrasescore.cli.console import run_command
+from phrasescore.cli.options import positive
 
 CONFIGS = Path(__file__).parent / "configs"
 
@@ -32,8 +34,8 @@ def parse_arguments() -> argparse.Namespace:
     )
     add_origin_option(parser)
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where downloads are kept")
-    parser.add_argument("--processes", type=int, help="processes to share the work among (default: all cores)")
-    parser.add_argument("--examples", type=int, default=0, metavar="N", help="show N translations side by side")
+    parser.add_argument("--processes", type=positive, help="processes to share the work among (default: all cores)")
+    parser.add_argument("--examples", type=natural, default=0, metavar="N", help="show N translations side by side")
     return parser.parse_args()
 
 

@@ -37,13 +37,13 @@ def table(report: Json) -> str:
         baseline = difference(against.pop(BASELINE, None))
         smaller = ", ".join(f"{other}: {difference(compared)}" for other, compared in against.items())
         lines.append(
-            f"| {name} | {with_spread(row['dev_bleu'])} | {with_spread(row['test_bleu'])} | {baseline} | {smaller} "
+            f"| {name} | {bleu(row, 'dev')} | {bleu(row, 'test')} | {baseline} | {smaller} "
             f"| {row['seconds'] / 60:.1f} min |"
         )
     seeds = next(iter(report["rows"].values()))["seeds"]
     lines += [
         "",
-        f"Mean and standard deviation of {len(seeds)} tuning seeds. {dev_bleu_in_words(report)} Test BLEU is "
+        f"{seeds_in_words(len(seeds))} {dev_bleu_in_words(report)} Test BLEU is "
         f"sacreBLEU's, {seeds[0]['signature']}. {P_VALUE} {TIMES}",
     ]
     lines += [f"{name}: {_losses(network['best'])}." for name, network in report["networks"].items()]
@@ -158,7 +158,7 @@ def costs(report: Json) -> list[list[str]]:
         lines.append(
             [
                 name,
-                with_spread(row["test_bleu"]),
+                bleu(row, "test"),
                 *(f"{one['seconds']:.4f}" for one, _ in passes),
                 f"{cost['rescoring']:.4f}" if "rescoring" in cost else "",
                 *(f"{one['seconds'] / before:.1f}" for one, before in passes),
@@ -192,9 +192,20 @@ def as_markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def with_spread(value: dict[str, float]) -> str:
-    """Return a mean and its standard deviation."""
-    return f"{value['mean']:.2f} ± {value['standard_deviation']:.2f}"
+def bleu(row: Json, part: str) -> str:
+    """Return the BLEU of a row on the text of a part, `dev` or `test`."""
+    found = row[f"{part}_bleu"]
+    return with_spread(found["mean"], found["standard_deviation"], len(row["seeds"]))
+
+
+def with_spread(mean: float, standard_deviation: float, seeds: int) -> str:
+    """Return a mean, with the standard deviation where there are several seeds."""
+    return f"{mean:.2f} ± {standard_deviation:.2f}" if seeds > 1 else f"{mean:.2f}"
+
+
+def seeds_in_words(count: int) -> str:
+    """Return what BLEU is the mean of, in a sentence."""
+    return f"Mean ± standard deviation of {count} tuning seeds." if count > 1 else "One tuning seed."
 
 
 def difference(compared: dict[str, float] | None) -> str:

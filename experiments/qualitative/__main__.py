@@ -63,6 +63,8 @@ def analyse(
     scorer = Scorer(load_model(model_folder), choose_device(device, "auto"))
     say("reading the table")
     table = load_table(TableReader(table_path), scorer.model.direction)
+    if not table.probability_P.any():
+        raise UserError(f"{table_path}: has no probability above 0; give a table with Moses' four scores")
     output.mkdir(parents=True, exist_ok=True)
     say("best targets and samples")
     preferred = preferences.preferences(scorer, table, settings)
@@ -79,11 +81,11 @@ def analyse(
         files += pictures.noise(true, misaligned, found["noise"]["threshold"], output)
     say("map of words")
     words, vectors = output_word_vectors(scorer, settings.words)
-    files += _map(words, vectors, "target words", settings, output, "words")
+    files += _map(words, lambda: vectors, "target words", settings, output, "words")
     say("map of phrases")
     phrases = long_phrases(table, settings)
     title = f"source phrases of {_LONG} words or more"
-    files += _map(phrases, phrase_vectors(scorer, phrases), title, settings, output, "phrases")
+    files += _map(phrases, lambda: phrase_vectors(scorer, phrases), title, settings, output, "phrases")
     result = {
         "schema": 1,
         "provenance": _provenance(scorer, model_folder, table_path, table, settings),
@@ -106,11 +108,13 @@ def long_phrases(table: LoadedTable, settings: Settings) -> list[bytes]:
     return [table.inputs[i] for i in drawn[np.argsort(-table.input_count_S[drawn], kind="stable")]]
 
 
-def _map(texts: list[bytes], vectors: Vectors, what: str, settings: Settings, output: Path, name: str) -> list[str]:
+def _map(
+    texts: list[bytes], vectors: Callable[[], Vectors], what: str, settings: Settings, output: Path, name: str
+) -> list[str]:
     """Draw the map of some vectors, where there are enough of them."""
     if len(texts) < maps.FEWEST:
         return []
-    points = maps.barnes_hut(vectors, settings.seed)
+    points = maps.barnes_hut(vectors(), settings.seed)
     regions = maps.dense_regions(points, settings.regions)
     # Moses' escapes are not for the eye.
     shown = [html.unescape(text.decode("utf-8", "replace")) for text in texts]

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.options import share
 from experiments.provenance import describe_file
-from moses_integration.cli.options import finite
+from moses_integration.cli.options import finite, natural
 from phrasescore.analysis.pruning import Judge, at_random, by_column, by_network, judge_table, prune
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
@@ -39,7 +39,7 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-m", "--model", type=Path, metavar="FOLDER", help="model folder, for --by network")
     parser.add_argument("--column", type=positive, metavar="N", help="score column with exp(ln p), for --by column")
-    parser.add_argument("--seed", type=int, default=1, help="for --by random (default: %(default)s)")
+    parser.add_argument("--seed", type=natural, default=1, help="for --by random (default: %(default)s)")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
 
 

@@ -11,7 +11,7 @@ from phrasescore.configuration import option
 class Settings:
     """Sizes of the samples. The same seed gives the same report."""
 
-    seed: int = option(1, "of all that is drawn")
+    seed: int = option(1, "of all that is drawn", minimum=0)
     sources: int = option(8, "frequent and rare source phrases to show", minimum=1)
     samples: int = option(50, "targets to draw from the network for each of them", minimum=1)
     pairs: int = option(5000, "pairs of the scatter and of each measurement", minimum=10)

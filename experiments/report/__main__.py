@@ -65,17 +65,17 @@ def run(args: argparse.Namespace) -> int:
     if not finished:
         raise UserError(f"{args.folders[0]}: has no {REPORT}; run `python -m experiments.ablation` first")
     ablations = [LoadedAblation.read(folder) for folder in finished]
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    write_page(Contents(ablations, args.qualitative, args.measurements, args.sentences), args.output)
-    texts = [f"## {one.folder.name}\n\n{markdown(one.report)}" for one in ablations]
-    texts += [embedded_markdown(folder, args.output.parent) for folder in (*args.qualitative, *args.measurements)]
-    write_atomically(args.output.with_suffix(".md"), "\n".join(texts).encode())
     reports = {
         "schema": 2,
         "ablations": {str(one.folder): one.report for one in ablations},
         "qualitative": {str(folder): read_report(folder) for folder in args.qualitative},
         "measurements": {str(folder): read_report(folder) for folder in args.measurements},
     }
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    write_page(Contents(ablations, args.qualitative, args.measurements, args.sentences), args.output)
+    texts = [f"## {one.folder.name}\n\n{markdown(one.report)}" for one in ablations]
+    texts += [embedded_markdown(folder, args.output.parent) for folder in (*args.qualitative, *args.measurements)]
+    write_atomically(args.output.with_suffix(".md"), "\n".join(texts).encode())
     write_json(args.output.with_suffix(".json"), reports)
     print(f"{args.output} and, beside it, .md and .json: {', '.join(one.title for one in ablations)}.")
     return 0

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from experiments.ablation.networks import CSLM, S2S
-from experiments.ablation.rows import ENSEMBLE, REVERSE
 from experiments.ablation.report import loss_of, outside_shortlist
+from experiments.ablation.rows import ENSEMBLE, REVERSE
 from experiments.report.charts import Key, Line, Mark, charts, legend, line_chart
 from experiments.report.loaded import Json, LoadedAblation
 from experiments.report.markup import Html, element, heading, join, table

@@ -25,16 +25,16 @@ def overview(ablations: Sequence[LoadedAblation], links: Sequence[tuple[str, str
     head = ["data set", "sentence pairs", "baseline, test BLEU", "best row by dev BLEU", "test BLEU", "gain", "p"]
     body = []
     for ablation, (title, anchor) in zip(ablations, links, strict=True):
-        seeds, best = len(ablation.seeds), ablation.best
+        best = ablation.best
         name = element("a", title, href=f"#{anchor}")
         size = f"{ablation.report['data']['sizes']['train']['sentences']:,}"
-        cells = [name, size, _with_spread(ablation.rows[ablation.first]["test_bleu"], seeds)]
+        cells = [name, size, report.bleu(ablation.rows[ablation.first], "test")]
         if best is None:
             body.append([*cells, "", "", "", ""])
         else:
             row = ablation.rows[best]
             difference = row["against"].get(ablation.first)
-            body.append([*cells, best, _with_spread(row["test_bleu"], seeds), *_difference(difference)])
+            body.append([*cells, best, report.bleu(row, "test"), *_difference(difference)])
     return table([head], body, "All data sets")
 
 
@@ -58,7 +58,6 @@ def _text_size(size: Json) -> str:
 
 
 def _table(ablation: LoadedAblation) -> Html:
-    seeds = len(ablation.seeds)
     extend = any(row["against"].keys() - {ablation.first} for row in ablation.rows.values())
     groups = [heading(name, rows=2) for name in ("row", "dev BLEU", "test BLEU")]
     groups.append(heading(f"against {ablation.first}", columns=2))
@@ -70,7 +69,7 @@ def _table(ablation: LoadedAblation) -> Html:
     body = []
     for name, row in ablation.rows.items():
         against = dict(row["against"])
-        cells = [name, _with_spread(row["dev_bleu"], seeds), _with_spread(row["test_bleu"], seeds)]
+        cells = [name, report.bleu(row, "dev"), report.bleu(row, "test")]
         cells += _difference(against.pop(ablation.first, None))
         if extend:
             cells += _differences(against)
@@ -104,17 +103,11 @@ def _differences(against: dict[str, Json]) -> list[str]:
     return [names, *(element("td", *column) for column in figures)]
 
 
-def _with_spread(value: dict[str, float], seeds: int) -> str:
-    """Return a mean, with the standard deviation where there are several seeds."""
-    return report.with_spread(value) if seeds > 1 else f"{value['mean']:.2f}"
-
-
 def _notes(ablation: LoadedAblation) -> Html:
     seeds = ablation.rows[ablation.first]["seeds"]
-    of_what = f"Mean ± standard deviation of {len(seeds)} tuning seeds. " if len(seeds) > 1 else "One tuning seed. "
     return element(
         "p",
-        f"{of_what}{report.dev_bleu_in_words(ablation.report)} Test BLEU is sacreBLEU’s (",
+        f"{report.seeds_in_words(len(seeds))} {report.dev_bleu_in_words(ablation.report)} Test BLEU is sacreBLEU’s (",
         element("code", seeds[0]["signature"]),
         f"). {report.P_VALUE} Bold: p < {SIGNIFICANT:g}. Minutes: tuning and decoding. {report.TIMES}",
         class_="note",
@@ -123,12 +116,13 @@ def _notes(ablation: LoadedAblation) -> Html:
 
 def _plot(ablation: LoadedAblation) -> Html:
     figures = []
-    for key, title in (("dev_bleu", "Dev"), ("test_bleu", "Test")):
+    for part, title in (("dev", "Dev"), ("test", "Test")):
+        key = f"{part}_bleu"
         tracks = [
             Track(name, [one[key] for one in row["seeds"]], row[key]["mean"], row[key]["standard_deviation"])
             for name, row in ablation.rows.items()
         ]
-        values = "; ".join(f"{name} {_with_spread(row[key], len(row['seeds']))}" for name, row in ablation.rows.items())
+        values = "; ".join(f"{name} {report.bleu(row, part)}" for name, row in ablation.rows.items())
         figures.append(dot_plot(title, tracks, "BLEU", f"{title} BLEU on {ablation.title}: {values}"))
     caption = "Each point is a seed, the upright bar the mean, the line the standard deviation to both sides."
     return join([charts(figures), element("p", caption, class_="note")])

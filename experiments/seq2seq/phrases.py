@@ -182,7 +182,11 @@ class PhraseComparison:
             self._shared.copy_baseline(folder)
             shutil.copytree(self._model(system), folder / "rnn", dirs_exist_ok=True)
             report = Ablation(config, folder, self._data_options, self._say).run()
-            return {name: {key: row[key] for key in ("test_bleu", "against")} for name, row in report["rows"].items()}
+            return {
+                name: {key: row[key] for key in ("test_bleu", "against")}
+                | {"seeds": [one["seed"] for one in row["seeds"]]}
+                for name, row in report["rows"].items()
+            }
 
         # Its training is found done; its tuning is not, unless it was.
         found: Json = self._steps.run(f"bleu.{system.name}", rests_on, work)

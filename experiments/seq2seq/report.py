@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.report import as_markdown, difference, with_spread
+from experiments.ablation.report import as_markdown, bleu, difference
 from phrasescore.files import write_atomically, write_json
 
 Json = dict[str, Any]
@@ -125,7 +125,7 @@ def _seconds(search: Json) -> str:
 def _bleu(rows: Json | None) -> list[str]:
     if rows is None:
         return ["", ""]
-    return [with_spread(rows["+RNN"]["test_bleu"]), difference(rows["+RNN"]["against"]["baseline"])]
+    return [bleu(rows["+RNN"], "test"), difference(rows["+RNN"]["against"]["baseline"])]
 
 
 def _machines(report: Json) -> str:

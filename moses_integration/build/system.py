@@ -348,9 +348,7 @@ def _prepare_corpus(
 ) -> dict[str, Any]:
     """Prepare both sides, then drop the pairs that are unfit for training."""
     text = settings.text
-    # Now, for later a message would name files that the user has never seen.
-    for _ in read_pairs(source, target):
-        pass
+    _require_same_length(source, target)
     for path in (source, target):
         if broken := lines_not_utf8(path):
             say(
@@ -369,6 +367,16 @@ def _prepare_corpus(
         _require_same_words(target, corpus.target)
         return {"kept": "all, for the alignment is given"}
     return _clean(whole, (source, target), corpus, settings.cleaning)
+
+
+def _require_same_length(source: Path, target: Path) -> None:
+    """Check that raw texts have as many lines; later a message would name files that the user has never seen.
+
+    Raises:
+        UserError: they have not, or cannot be read.
+    """
+    for _ in read_pairs(source, target):
+        pass
 
 
 def _refuse_odd_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: CleaningRules | None) -> None:
@@ -407,6 +415,7 @@ def _prepare_validation(
     raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings
 ) -> dict[str, Any]:
     """Prepare both sides as the training text was, then drop the pairs that would be unfit for training."""
+    _require_same_length(*raw)
     if settings.text.escape and not settings.text.tokenise:
         for path in raw:
             require_unescaped(path, "give --escaped")

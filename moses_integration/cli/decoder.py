@@ -112,6 +112,8 @@ def _run(arguments: Sequence[str]) -> int:
     require_words(lines, display_name(text))
     sentences = [words_of(line) for line in lines]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
+    if processes is not None and processes < 1:
+        raise UsageError(f"-threads: {processes} is not at least 1; give a number of processes, or all")
     with DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)
     return 0

@@ -29,6 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument(
         "--train",
+        type=_words,
         metavar="OPTIONS",
         help="train the network in the folder on this table first, or go on where training was stopped, with these "
         "options of `phrasescore train`, which may be empty; a single one is given as --train=--weight-by-count, for "
@@ -46,6 +47,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("input", metavar="IN", help="phrase table, without .gz")
     parser.add_argument("output", metavar="OUT", help="phrase table to write, without .gz")
     parser.set_defaults(run=run)
+
+
+def _words(text: str) -> list[str]:
+    """Split options as a shell does."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {str(error).lower()}") from error
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,7 +87,7 @@ def _annotate(args: argparse.Namespace) -> int:
     # A run that was stopped has weights, too. The same command resumes it, and leaves a run that is done as it is.
     has_ready_network = (args.model / WEIGHTS).exists() and not (args.model / TRAINING_STATE).exists()
     if args.train is not None and not has_ready_network:
-        code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *shlex.split(args.train)])
+        code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *args.train])
         if code:
             return code
     output = ["-o", f"{args.output}.gz", "--replace-last", PHRASE_COUNT, "--quiet"]

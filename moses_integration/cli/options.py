@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
@@ -66,6 +67,19 @@ def add_binarise_option(parser: argparse.ArgumentParser) -> None:
         choices=("compact", "probing"),
         help="make the filtered phrase table binary before decoding, which takes less memory; Moses only",
     )
+
+
+class Distinct(argparse.Action):
+    """Store the values of an option; one that is given twice is wrong."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Store them."""
+        twice = [value for value, count in Counter(values).items() if count > 1]
+        if twice:
+            raise argparse.ArgumentError(self, f"{twice[0]} is given twice")
+        setattr(namespace, self.dest, values)
 
 
 def natural(text: str) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.options import (
+    Distinct,
     add_processes_option,
     add_text_options,
     natural,
@@ -88,7 +89,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "of the ini's first KENLM feature, as in add-lm; with --weights the one of tuning)",
     )
     tuning = parser.add_argument_group("tuning")
-    tuning.add_argument("--seeds", type=natural, nargs="+", metavar="N", help="of the restarts (default: 1 2 3)")
+    tuning.add_argument(
+        "--seeds", type=natural, nargs="+", action=Distinct, metavar="N", help="of the restarts (default: 1 2 3)"
+    )
     tuning.add_argument(
         "--restarts", type=natural, metavar="N", help=f"random starts of each seed (default: {_RESTARTS})"
     )

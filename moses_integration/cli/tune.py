@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.options import (
+    Distinct,
     add_binarise_option,
     add_text_options,
     add_toolkit_options,
@@ -49,7 +50,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.add_argument(
-        "--seeds", type=natural, nargs="+", default=[1], metavar="N", help="of the random restarts (default: 1)"
+        "--seeds",
+        type=natural,
+        nargs="+",
+        action=Distinct,
+        default=[1],
+        metavar="N",
+        help="of the random restarts (default: 1)",
     )
     parser.add_argument(
         "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
@@ -64,7 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--work", type=Path, metavar="FOLDER", help="keep the prepared text here, and Moses' logs and lists"
     )
     parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and hashes of all files as JSON"
+        "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and what they rest on as JSON"
     )
     add_text_options(parser)
     add_toolkit_options(parser)

@@ -197,6 +197,16 @@ def test_the_table_shows_difference_and_significance() -> None:
     assert markdown(fake_report()).startswith(text)
 
 
+def test_one_seed_has_no_deviation() -> None:
+    report = fake_report()
+    for row in report["rows"].values():
+        del row["seeds"][1]
+    text = table(report)
+    assert "| +RNN | 51.00 | 42.00 | +1.50 (p = 0.0123) |" in text
+    assert "\nOne tuning seed. Dev BLEU" in text
+    assert "±" not in text
+
+
 def test_the_report_says_where_each_part_was_computed() -> None:
     """One folder may have results from several machines, as when networks are trained on a GPU elsewhere."""
     report = fake_report()

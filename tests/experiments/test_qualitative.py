@@ -214,6 +214,7 @@ def test_faults_of_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argu
         (["--share", "2", "--by", "random"], "argument --share: 2 is not a number from 0 to 1"),
         (["--share", "all", "--by", "random"], "argument --share: all is not a number from 0 to 1"),
         (["--by", "random"], "give --share, --threshold or both"),
+        (["--share", "0.5", "--by", "random", "--seed", "-1"], "argument --seed: -1 is negative"),
         (["--share", "0.5", "--by", "network"], "needs a network; give --model"),
         (["--share", "0.5", "--by", "column"], "needs the number of a score column"),
     ],
@@ -270,6 +271,24 @@ def test_bleu_of_pruned_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert plain["sha256"] != per_word["sha256"]
     assert plain["bleu"] != whole["bleu"]
     assert "| score per word, share 60% |" in (tmp_path / "report/report.md").read_text()
+
+
+def test_phrases_too_short_for_a_map(tmp_path: Path) -> None:
+    lines = [
+        line for line in gzip.decompress(TABLE.read_bytes()).splitlines(keepends=True) if line.split()[1] == b"|||"
+    ]
+    (tmp_path / "table").write_bytes(b"".join(lines))
+    analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
+    files = json.loads((tmp_path / "report/report.json").read_bytes())["files"]
+    assert "words.png" in files
+    assert "phrases.png" not in files
+
+
+def test_a_table_without_probabilities(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a ||| b ||| 0 0 0 0\n")
+    with pytest.raises(UserError, match="has no probability above 0"):
+        analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
+    assert not (tmp_path / "report").exists()
 
 
 def test_a_table_without_moses_scores(tmp_path: Path) -> None:

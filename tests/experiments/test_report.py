@@ -351,6 +351,18 @@ def test_without_any_finished_ablation_there_is_no_page(tmp_path: Path, monkeypa
     assert not (tmp_path / "a.html").exists()
 
 
+def test_nothing_is_written_where_another_report_is_missing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/report.md").write_text("a report\n")
+    arguments = [str(folder), "--qualitative", str(tmp_path / "other"), "-o", str(tmp_path / "a.html")]
+    monkeypatch.setattr(sys, "argv", ["report", *arguments])
+    with pytest.raises(UserError, match=r"other/report\.json"):
+        run(parse_arguments())
+    assert not list(tmp_path.glob("a.*"))
+
+
 def test_words_are_new_gone_or_the_same() -> None:
     assert word_differences("a b c", "a x c d") == [("same", "a"), ("new", "x"), ("same", "c"), ("new", "d")]
     assert word_differences("a b c", "a c") == [("same", "a"), ("gone", "b"), ("same", "c")]

@@ -172,6 +172,34 @@ def test_texts_of_different_sides_are_refused(tmp_path: Path, capsys: pytest.Cap
     assert "number of sides" in capsys.readouterr().err
 
 
+def test_a_text_without_words_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = corpus(tmp_path)
+    files["small.fr"].write_bytes(b"\n \n")
+    command = ["select", "--in-domain", files["small.fr"], "--corpus", files["large.fr"], "-o", tmp_path / "out"]
+    assert main([*map(str, command), "--words", "5"]) == 1
+    assert f"{files['small.fr']}: has no words; give text of the domain" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("unpack a.tgz --member x y -o z", "-o: give as many files as texts"),
+        ("prepare x y -o z", "-o: give one text or two, and a file for each"),
+        ("prepare x y z -o x y z", "-o: give one text or two, and a file for each"),
+        ("bleu out --rows a --seeds 1 1 --reference r -o o", "argument --seeds: 1 is given twice"),
+    ],
+)
+def test_a_file_for_each_text_and_a_seed_for_each_run(
+    command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code: object = main(command.split())
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+
+
 # Archives
 
 
@@ -343,8 +371,10 @@ def test_the_likeliest_translations_are_kept_in_order() -> None:
         b"a ||| z ||| 1 1 0.3 1\n",
         b"b ||| x ||| 1 1 1 1\n",
     ]
-    assert list(likeliest(iter(lines), frozenset([b"a"]), 2)) == [lines[1], lines[2]]
-    assert list(likeliest(iter(lines), frozenset([b"a", b"b"]), 9)) == lines
+    assert list(likeliest(iter(lines), frozenset([b"a"]), 2, Path("table"))) == [lines[1], lines[2]]
+    assert list(likeliest(iter(lines), frozenset([b"a", b"b"]), 9, Path("table"))) == lines
+    with pytest.raises(UserError, match=r"^table: `a \|\|\| x \|\|\| 1` has no third score"):
+        list(likeliest([b"a ||| x ||| 1\n"] * 2, frozenset([b"a"]), 1, Path("table")))
 
 
 def pairs_of(table: Path) -> list[list[str]]:

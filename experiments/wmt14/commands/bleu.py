@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from moses_integration.cli.options import natural
+from experiments.ablation.report import with_spread
+from moses_integration.cli.options import Distinct, natural
 from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.tuning.tune import spread
 from phrasescore.files import write_json
@@ -17,7 +18,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("bleu", help="BLEU of all rows and seeds", description=__doc__)
     parser.add_argument("folder", type=Path, help="has ROW.SEED, the translations of each")
     parser.add_argument("--rows", nargs="+", required=True, metavar="ROW", help="the first is the baseline")
-    parser.add_argument("--seeds", nargs="+", type=natural, required=True, metavar="N")
+    parser.add_argument("--seeds", nargs="+", type=natural, action=Distinct, required=True, metavar="N")
     parser.add_argument("--reference", type=Path, required=True, metavar="TEXT")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="JSON to write")
     parser.set_defaults(run=run)
@@ -39,6 +40,6 @@ def run(args: argparse.Namespace) -> int:
             found["p_value"] = p_value_over_runs(runs[row], runs[baseline], [args.reference])
             against = [f"{mean - report['rows'][baseline]['mean']:+.2f}", f"{found['p_value']:.4f}"]
         report["rows"][row] = found
-        print(f"| {row} | {mean:.2f} ± {deviation:.2f} | {' | '.join(against)} |")
+        print(f"| {row} | {with_spread(mean, deviation, len(results))} | {' | '.join(against)} |")
     write_json(args.output, report)
     return 0

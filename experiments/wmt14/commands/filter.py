@@ -13,9 +13,11 @@ from moses_integration.build.system import INI, PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.build.system_text import PREPARATION
 from moses_integration.ini import MosesIni
 from phrasescore.cli.options import positive
+from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_bytes, write_atomically
 from phrasescore.table.entry import SEPARATOR
 from phrasescore.table.sources import phrases_in_texts
+from phrasescore.words import split_words
 
 _DIRECT = 2
 """Which score of a table is p(target | source)."""
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     kept: set[int] = set()
     with open_input(args.system / PHRASE_TABLE) as table, open_output(args.output / PHRASE_TABLE) as stream:
         sources = phrases_in_texts(args.texts, LONGEST_PHRASE)
-        for line in likeliest(table.stream, sources, args.limit):
+        for line in likeliest(table.stream, sources, args.limit, args.system / PHRASE_TABLE):
             kept.add(_pair(line))
             stream.write(line)
     with open_input(args.system / REORDERING_TABLE) as table, open_output(args.output / REORDERING_TABLE) as stream:
@@ -55,20 +57,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int) -> Iterator[bytes]:
+def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int, path: Path) -> Iterator[bytes]:
     """Yield the lines of a table that are for these phrases, of each the likeliest ones, in their order.
 
     The lines of a phrase must stand together, as they do in a table of Moses.
+
+    Raises:
+        UserError: a line has no such score; `path` names the table.
     """
     for source, group in groupby(lines, lambda line: line.partition(SEPARATOR)[0]):
         if source in sources:
             numbered = list(enumerate(group))
-            best = nlargest(limit, numbered, lambda one: _direct(one[1])) if len(numbered) > limit else numbered
+            best = nlargest(limit, numbered, lambda one: _direct(one[1], path)) if len(numbered) > limit else numbered
             yield from (line for _, line in sorted(best))
 
 
-def _direct(line: bytes) -> float:
-    return float(line.split(SEPARATOR, 3)[2].split(b" ")[_DIRECT])
+def _direct(line: bytes, path: Path) -> float:
+    try:
+        return float(split_words(line.split(SEPARATOR, 3)[2])[_DIRECT])
+    except (IndexError, ValueError):
+        shown = line.decode("utf-8", "replace").strip()
+        raise UserError(f"{path}: `{shown}` has no third score; give a table with Moses' four scores") from None
 
 
 def _pair(line: bytes) -> int:

@@ -9,6 +9,7 @@ from experiments.wmt14.corpora import SOURCE, TARGET
 from moses_integration.build.parallel_text import clean
 from moses_integration.build.prepare import prepare_file
 from moses_integration.build.system_text import TextSettings
+from phrasescore.errors import UsageError
 
 SETTINGS = TextSettings(SOURCE, TARGET, casing="keep")
 """Tokenised and escaped, capitals kept: the paper tells of no lower-casing."""
@@ -25,6 +26,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    if len(args.raw) > 2 or len(args.output) != len(args.raw):
+        raise UsageError("-o: give one text or two, and a file for each")
     sides = ("target",) if len(args.raw) == 1 else ("source", "target")
     drops = len(sides) == 2 and not args.keep_lines
     whole = [path.with_name(f"{path.name}.whole") if drops else path for path in args.output]

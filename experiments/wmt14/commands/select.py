@@ -16,6 +16,7 @@ from moses_integration.cli.options import natural
 from phrasescore.cli.options import positive
 from phrasescore.errors import UserError
 from phrasescore.files import write_json
+from phrasescore.words import split_words
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -53,6 +54,9 @@ def run(args: argparse.Namespace) -> int:
     if sides > 2 or {sides} != {len(part) for part in parts} | {len(args.output)}:
         raise UserError("select: the texts differ in their number of sides; give one or two of each")
     small = list(read_part(tuple(args.in_domain)))
+    for side, path in enumerate(args.in_domain):
+        if not any(split_words(lines[side]) for lines in small):
+            raise UserError(f"{path}: has no words; give text of the domain")
     with TemporaryDirectory(prefix=".select", dir=args.output[0].parent) as name:
         folder = Path(name)
         drawn = sample(parts, len(small), args.seed)

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from experiments.wmt14.archives import read_member
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import write_lines
 
 
@@ -23,6 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    if len(args.output) != len(args.member):
+        raise UsageError("-o: give as many files as texts with --member")
     if args.md5:
         with args.archive.open("rb") as file:
             found = hashlib.file_digest(file, "md5").hexdigest()

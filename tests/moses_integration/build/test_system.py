@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -208,6 +209,16 @@ def test_messages_about_a_ready_alignment_name_the_files_given(tmp_path: Path) -
     assert f" in {MINI / 'train.fr'};" in str(caught.value)
 
 
+def test_other_text_whose_sides_differ_in_length_is_named(tmp_path: Path) -> None:
+    (tmp_path / "dev.fr").write_text("un chien\n")
+    texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "dev.en", tmp_path / "dev.fr")
+    with pytest.raises(
+        UserError, match=f"^{re.escape(str(others[0]))}: has .* lines but {re.escape(str(others[1]))} has 1;"
+    ):
+        build_system(*texts, tmp_path / "system", TOKENISED, EmbeddedToolkit(1).build_tables, validation=others)
+    assert not (tmp_path / "system").exists()
+
+
 def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
     """As the log of a step of Moses."""
 
@@ -358,11 +369,12 @@ def test_words_that_cannot_be_are_refused_before_the_alignment(
 
 
 def test_other_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("the child\n")
     (tmp_path / "a.fr").write_text("l&apos; enfant\n")
     settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
     with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give text that is prepared with --prepared"):
         SystemText(tmp_path, settings.text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared")
-    texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "train.en", tmp_path / "a.fr")
+    texts, others = (MINI / "train.en", MINI / "train.fr"), (tmp_path / "a.en", tmp_path / "a.fr")
     with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --escaped, or write `'`"):
         build_system(*texts, tmp_path / "system", settings, EmbeddedToolkit(1).build_tables, validation=others)
 

@@ -125,7 +125,9 @@ def test_a_hook_that_fails_says_so_to_the_experiment_manager(
     assert not (tmp_path / "out.gz").exists()
 
 
-@pytest.mark.parametrize("wrong", [["--train", "--weight-by-count"], ["--trane", "x"], []])
+@pytest.mark.parametrize(
+    "wrong", [["--train", "--weight-by-count"], ["--train", "--preset 'small"], ["--trane", "x"], []]
+)
 def test_wrong_usage_is_told_of_too(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["ems-hook", *(["-m", MODEL] if wrong else []), *wrong, "in", "out"])

@@ -288,6 +288,7 @@ def test_the_help_has_every_kind_of_scorer(rescore: Rescore, capsys: pytest.Capt
         [*TUNE, "-o", "x", "--scorer", "phrases:rnn"],
         [*TUNE, "-o", "x", "--scorer", "RNN=fly:rnn"],
         [*TUNE, "-o", "x", "--seeds", "-1"],
+        [*TUNE, "-o", "x", "--seeds", "1", "2", "1"],
     ],
 )
 def test_wrong_usage(rescore: Rescore, arguments: list[object], capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,6 +91,7 @@ def test_of_repeated_switches_the_first_counts() -> None:
         (["-f", INI, "-b", "x"], "-beam-threshold: `x` is no number"),
         (["-f", INI, "-b", "nan"], "-beam-threshold: nan is not from 0 to below 1"),
         (["-f", INI, "-th", "x"], "-threads: `x` is no whole number"),
+        (["-f", INI, "-th", "0"], "-threads: 0 is not at least 1"),
         (["-f", INI, "-inputtype", "1"], "-inputtype: "),
     ],
 )
