@@ -36,6 +36,12 @@ class LanguageModelSection:
     order: int = option(5, "of the model", minimum=ORDERS[0], maximum=ORDERS[-1])
     memory: str = option("50%", "that lmplz sorts in")
 
+    @property
+    def gigabytes(self) -> float:
+        """What `memory` is; 0 where it says so in another unit than gigabytes."""
+        amount = self.memory.removesuffix("G")
+        return float(amount) if amount.isdecimal() and self.memory.endswith("G") else 0.0
+
 
 @dataclass(frozen=True)
 class AlignmentSection:

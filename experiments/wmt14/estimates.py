@@ -50,10 +50,13 @@ class Estimates:
         self.lm_words = config.selection.lm_words
         self.dev_words = sum(text.words for text in texts if text.role == "dev")
         self.test_words = sum(text.words for text in texts if text.role == "test")
+        self.dev_source_words, self.test_source_words = (
+            words * rates.source_words for words in (self.dev_words, self.test_words)
+        )
         self.extracted = self.train_words * rates.extracted
         """Phrase pairs with their repetitions, in millions."""
         self.table_lines = self.extracted * rates.distinct
-        self.filtered_lines = (self.dev_words + self.test_words) * rates.filtered
+        self.filtered_lines = (self.dev_source_words + self.test_source_words) * rates.filtered
         self.both_sides = 1 + rates.source_words
 
     def _text_size(self, words: float, sides: float = 1.0) -> float:
@@ -96,11 +99,12 @@ class Estimates:
         return Cost(hours, 0.5, self._text_size(self.lm_words), 1.0)
 
     def language_model(self) -> Cost:
-        """Words by lmplz's rate; n-grams grow no faster than words."""
+        """Words by lmplz's rate; n-grams grow no faster than words. It sorts in the memory that it is given."""
         ngrams = self.lm_words * _M * self._rates.ngrams
         arpa, trie = ngrams * self._rates.arpa_bytes / _G, ngrams * self._rates.trie_bytes / _G
         hours = self.lm_words * _M / self._rates.lmplz / _HOUR
-        return Cost(2 * hours, max(trie, 2.0), trie, 2 * arpa)
+        memory = max(trie, 2.0, self._config.language_model.gigabytes)
+        return Cost(2 * hours, memory, trie, 2 * arpa)
 
     def align(self, part: int) -> Cost:
         """Words of both sides by passes, which fall with the root of a part's pairs: see `alignment.align`."""
@@ -161,25 +165,31 @@ class Estimates:
         """Words of dev by the rate of the neural language model."""
         return Cost(self.dev_words * _M / self._rates.query / _HOUR, 7.0)
 
+    def queries(self, runs: int) -> float:
+        """Millions of n-grams that so many runs of tuning ask the neural language model: all in the first decoding, and
+        in each run a share of as many."""
+        first = (self.dev_source_words + self.test_source_words) * self._rates.queries
+        return first * (1 + runs * self._rates.queries_later)
+
     def cache(self) -> Cost:
         """The file."""
         return Cost(disk=self._config.tuning.cache / 1000)
 
     def tune(self, neural: bool, first: bool) -> Cost:
-        """Words of dev by decodings, and those of test once; of a row with the neural language model also the n-grams
-        that the cache lacks: all in the first decoding of the first run, and in each run a share of as many."""
+        """Source words of dev by decodings, and those of test once; of a row with the neural language model also the
+        n-grams that the cache lacks."""
         section, rates = self._config.tuning, self._rates
-        words = self.dev_words * section.iterations + self.test_words
+        words = self.dev_source_words * section.iterations + self.test_source_words
         seconds = words * _M / rates.tune
         if neural:
-            new = (self.dev_words + self.test_words) * _M * rates.queries * (rates.queries_later + first)
-            seconds += new / (rates.query_unnormalised if self._config.unnormalised else rates.query)
+            new = self.queries(1) - (0 if first else self.queries(0))
+            seconds += new * _M / (rates.query_unnormalised if self._config.unnormalised else rates.query)
         memory = self._decoder_memory() + neural * section.cache / 1000
         return Cost(seconds / _HOUR, memory, 0.05, 0.5, cores=section.processes)
 
     def decode(self) -> Cost:
-        """Words of test."""
-        hours = self.test_words * _M / self._rates.tune / _HOUR
+        """Source words of test."""
+        hours = self.test_source_words * _M / self._rates.tune / _HOUR
         return Cost(hours, self._decoder_memory(), 0.01, cores=self._config.tuning.processes)
 
     def _decoder_memory(self) -> float:

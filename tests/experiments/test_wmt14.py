@@ -301,6 +301,31 @@ def test_the_first_decoding_with_the_network_is_the_slow_one(full: Config) -> No
     assert "--unnormalised" not in _commands(exact, "ini.+CSLM")
 
 
+def test_the_cache_has_room_for_what_all_runs_ask(full: Config) -> None:
+    estimates = Estimates(read_corpora(), full, read_rates())
+    runs = sum("CSLM" in row for row in ROWS) * len(full.seeds)
+    first = estimates.queries(0)
+    assert estimates.queries(runs) == pytest.approx(first + runs * (estimates.queries(1) - first))
+    # A set of eight entries seldom overflows while half of the cache is empty.
+    assert estimates.queries(runs) * 1e6 < 0.5 * full.tuning.cache * 131_000
+
+
+def test_lmplz_takes_the_memory_that_it_is_given(full: Config) -> None:
+    assert {step.name: step.cost.memory for step in steps_of(full)}["language-model"] == 40
+    section = dataclasses.replace(full.language_model, memory="50%")
+    unknown = {step.name: step.cost.memory for step in steps_of(dataclasses.replace(full, language_model=section))}
+    assert unknown["language-model"] < 40
+
+
+def test_decodings_are_of_source_words(full: Config) -> None:
+    texts, rates = read_corpora(), read_rates()
+    estimates = Estimates(texts, full, rates)
+    dev = sum(text.words for text in texts if text.role == "dev")
+    assert estimates.dev_source_words == pytest.approx(dev * rates.source_words)
+    french = estimates.perplexity().core_hours * 3600 * rates.query / 1e6
+    assert french == pytest.approx(dev)
+
+
 def _commands(config: Config, name: str) -> list[str]:
     return [word for step in steps_of(config) if step.name == name for command in step.commands for word in command]
 
