@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from experiments.data.multi30k import DEFAULT_FOLDER
-
 
 def add_origin_option(parser: argparse.ArgumentParser) -> None:
     """Add --from, as `origin`."""
@@ -14,9 +12,8 @@ def add_origin_option(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="origin",
         type=Path,
-        default=DEFAULT_FOLDER,
-        help="folder of Multi30k's files, train.lc.norm.tok.en and so on (default: shared/data/multi30k beside the "
-        "repository)",
+        metavar="FOLDER",
+        help="with Multi30k's files, train.lc.norm.tok.en and so on: data/task1/tok of github.com/multi30k/dataset",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -15,8 +16,8 @@ Json = dict[str, Any]
 
 
 def markdown(report: Json) -> str:
-    """Return the whole report: the table of rows, what translating costs, the tuned weights."""
-    return "\n".join(part for part in (table(report), _costs(report), _weights(report)) if part)
+    """Return the whole report: the table of rows, what translating costs, the tuned weights, what it all rests on."""
+    return "\n".join(part for part in (table(report), _costs(report), _weights(report), _provenance(report)) if part)
 
 
 def table(report: Json) -> str:
@@ -103,13 +104,13 @@ def dev_bleu_in_words(report: Json) -> str:
 def perplexity_in_words(found: Json) -> str:
     """Return a report of `phrasescore lm score` as a sentence without its end."""
     values = found["perplexity"]
-    gain = 1 - values["interpolation"] / values["backoff"]
+    change = values["interpolation"] / values["backoff"] - 1
     estimated = ", outputs taken for ln p, so that the perplexities only estimate" if found["unnormalised"] else ""
+    than = f"{abs(change):.1%} {'below' if change < 0 else 'above'} the n-gram model's"
     return (
         f"perplexity of the test text: {values['network']:.2f}, of the n-gram model {values['backoff']:.2f}, "
-        f"interpolated {values['interpolation']:.2f} ({gain:.1%} below the n-gram model's; weight "
-        f"{found['weight']:.2f}, from the dev text); {outside_shortlist(found):.2%} of the words are "
-        f"outside the shortlist{estimated}"
+        f"interpolated {values['interpolation']:.2f} ({than}; weight {found['weight']:.2f}, from the dev text); "
+        f"{outside_shortlist(found):.2%} of the words are outside the shortlist{estimated}"
     )
 
 
@@ -184,6 +185,24 @@ def _weights(report: Json) -> str:
     ]
     note = "Tuned weights, means over the seeds; report.json has those of each seed."
     return f"{as_markdown(['feature', *rows], lines)}\n{note}\n" if lines else ""
+
+
+def _provenance(report: Json) -> str:
+    """Return what one needs to do it again, and to see whether one has the same: versions, configuration, hashes.
+
+    Reports of earlier versions lack some of it.
+    """
+    versions = {"phrasescore": report["version"], **report.get("machine", {}).get("versions", {})}
+    hashes = dict(report["data"].get("sha256", {}))
+    hashes |= {f"{name}, weights": network.get("weights_sha256") for name, network in report["networks"].items()}
+    files = [[name, f"`{digest}`"] for name, digest in hashes.items() if digest]
+    said = [
+        f"Versions: {', '.join(f'{name} {number}' for name, number in versions.items() if number)}.",
+        f"Configuration: `{json.dumps(report['config'], ensure_ascii=False)}`.",
+        "",
+        as_markdown(["file", "SHA-256"], files),
+    ]
+    return "\n".join(said)
 
 
 def as_markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

@@ -80,7 +80,7 @@ class Ablation:
         system = self._steps.run("build", built, lambda: self._build(data))
         self._networks = Networks(self._folder, config, system, self._steps)
         rows = {row.name: self._row(row) for row in config.rows}
-        report = {
+        whole = {
             "version": __version__,
             "machine": machine(),
             "config": {**asdict(config), "rows": list(rows)},
@@ -91,6 +91,7 @@ class Ablation:
             "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
+        report: Json = _relative(whole, f"{self._folder}/")
         write_json(self._folder / "report.json", report)
         write_atomically(self._folder / "report.md", markdown(report).encode())
         write_page(Contents([LoadedAblation.read(self._folder)]), self._folder / "report.html")
@@ -362,6 +363,15 @@ class Ablation:
     def _p_value(self, row: Row, other: Row) -> float:
         runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))
         return p_value_over_runs(runs, others, self._test_references(), self._tokenise)
+
+
+def _relative(report: Any, folder: str) -> Any:
+    """Return a report whose paths begin in the folder, for nobody else has it at the same place."""
+    if isinstance(report, dict):
+        return {key: _relative(value, folder) for key, value in report.items()}
+    if isinstance(report, list | tuple):
+        return [_relative(value, folder) for value in report]
+    return report.removeprefix(folder) if isinstance(report, str) else report
 
 
 def _tuning_step(row: Row, seed: int) -> str:

@@ -19,7 +19,7 @@ def prepare(
     source: str,
     target: str,
     *,
-    origin: Path = multi30k.DEFAULT_FOLDER,
+    origin: Path | None = None,
     versions: Sequence[str] = (),
     seed: int = 1,
     cache: Path | None = None,

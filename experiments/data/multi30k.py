@@ -12,18 +12,19 @@ from experiments.data.folder import Corpus, Part
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, sha256_of
 
-DEFAULT_FOLDER = Path(__file__).parents[3] / "shared/data/multi30k"
-"""Beside the repository."""
 LANGUAGES = ("en", "fr", "de")
+_WHERE_FROM = "get github.com/multi30k/dataset and give its folder data/task1/tok with --from"
 _STEMS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
 
 
-def corpus(source: str, target: str, folder: Path) -> Corpus:
+def corpus(source: str, target: str, folder: Path | None) -> Corpus:
     """Read the corpus from a folder with the files `train.lc.norm.tok.en` and so on, plain or with `.gz`.
 
     Raises:
-        UserError: there is no such language or file, or the two sides differ in length.
+        UserError: there is no such language or file, no folder is given, or the two sides differ in length.
     """
+    if folder is None:
+        raise UserError(f"multi30k: is not downloaded; {_WHERE_FROM}")
     for language in (source, target):
         if language not in LANGUAGES:
             raise UserError(f"multi30k: has no language {language}; choose among {', '.join(LANGUAGES)}")
@@ -52,8 +53,5 @@ def corpus(source: str, target: str, folder: Path) -> Corpus:
 def _find(folder: Path, name: str) -> Path:
     found = next((path for path in (folder / name, folder / f"{name}.gz") if path.exists()), None)
     if found is None:
-        raise UserError(
-            f"{folder}: has neither {name} nor {name}.gz; get github.com/multi30k/dataset and give its folder "
-            "data/task1/tok with --from"
-        )
+        raise UserError(f"{folder}: has neither {name} nor {name}.gz; {_WHERE_FROM}")
     return found

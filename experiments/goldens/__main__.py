@@ -43,8 +43,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--shared",
         type=Path,
-        default=_ROOT.parent / "shared",
-        help="folder with golden/multi30k-en-fr and data/multi30k (default: shared, beside the repository)",
+        required=True,
+        metavar="FOLDER",
+        help="with golden/multi30k-en-fr, what Moses made, and data/multi30k, what it made it of",
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to check (default: all)")
     parser.add_argument(

@@ -31,7 +31,7 @@ class Comparison:
         self,
         config: Config,
         folder: Path,
-        origin: Path,
+        origin: Path | None,
         device: str,
         say: Callable[[str], None],
         processes: int = 1,

@@ -126,6 +126,10 @@ def test_a_row_is_its_parts() -> None:
         "WP-BOTH": "both",
     }
     assert len({column.name for column in sides.values()}) == 3
+    [per_word] = Row.parse("+RNN+PER-WORD").columns()
+    assert (per_word.name, per_word.networks, per_word.options) == ("rnn-per-word", ("rnn",), ("--per-word",))
+    [_, reverse] = Row.parse("+RNN+REVERSE").columns()
+    assert (reverse.networks, reverse.options) == (("reverse",), ("--direction", "source-given-target"))
     many = Row.parse("+RNN+REVERSE+ENSEMBLE+PER-WORD").columns()
     assert [(column.name, len(column.networks)) for column in many] == [("ensemble-per-word", 3), ("reverse", 1)]
 
@@ -176,14 +180,17 @@ def fake_row(dev: float, tests: list[float]) -> dict[str, Any]:
 def fake_report() -> dict[str, Any]:
     part = {"sentences": 10, "references": 1}
     return {
+        "version": "0.1",
+        "machine": {"versions": {"torch": "9.9", "sil-thot": None}},
         "toolkit": "embedded",
         "config": {"tuning": {"sentences": 0}},
         "data": {
+            "sha256": {"train.en": "e5"},
             "settings": {"name": "toy", "source": "en", "target": "fr"},
             "sizes": {"train": part, "dev": part, "test": part},
         },
         "build": {"tables": {"phrase_pairs": 1234}},
-        "networks": {"rnn": {"best": {"held_out": {"per_pair": 2.5}, "validation": None}}},
+        "networks": {"rnn": {"best": {"held_out": {"per_pair": 2.5}, "validation": None}, "weights_sha256": "c0"}},
         "rows": {BASELINE: {**fake_row(50.0, [40.0, 41.0]), "against": {}}, "+RNN": fake_row(51.0, [41.5, 42.5])},
     }
 
@@ -238,6 +245,13 @@ def test_the_report_shows_weights_as_means_over_the_seeds() -> None:
     assert "| LM0 | 0.500 | 0.500 |" in lines
 
 
+def test_the_report_says_what_it_rests_on() -> None:
+    text = markdown(fake_report())
+    assert "Versions: phrasescore 0.1, torch 9.9.\n" in text
+    assert 'Configuration: `{"tuning": {"sentences": 0}}`.\n' in text
+    assert text.endswith("| file | SHA-256 |\n| --- | --- |\n| train.en | `e5` |\n| rnn, weights | `c0` |\n")
+
+
 def test_the_report_shows_what_translating_costs() -> None:
     report = fake_report()
     report["rows"][BASELINE]["translating"] = cost(cold=0.03, warm=0.03)
@@ -285,6 +299,8 @@ def test_the_report_shows_perplexities() -> None:
         "cslm, perplexity of the test text: 21.00, of the n-gram model 20.00, interpolated 17.00 (15.0% below the "
         "n-gram model's; weight 0.60, from the dev text); 1.50% of the words are outside the shortlist.\n"
     ) in table(report)
+    report["networks"]["cslm"]["perplexities"][0]["perplexity"]["interpolation"] = 21.0
+    assert "(5.0% above the n-gram model's" in table(report)
 
 
 def test_the_pairs_of_a_table_are_counted_where_moses_made_it(tmp_path: Path) -> None:
@@ -438,6 +454,8 @@ def test_an_ablation_from_text_to_report(
     parts = ("+RNN.seed1.tuning", "+RNN.seed1", f"{rescored}.seed1")
     assert rows[rescored]["seconds"] == pytest.approx(sum(times[part] for part in parts))
     assert "s2s: " in markdown(report)
+    assert str(folder) not in json.dumps(report)
+    assert report["networks"]["cslm"]["perplexities"][0]["backoff"]["path"].startswith("system/")
     assert "nats per word on the dev set" in markdown(report)
     assert f"That of {rescored} is what the weights choose from the lists they were tuned" in markdown(report)
     shown = page(Contents([LoadedAblation.read(folder)]))

@@ -137,6 +137,8 @@ def test_a_missing_file_is_named_with_where_to_get_it(captions: Path, tmp_path: 
     (captions / "val.lc.norm.tok.fr").unlink()
     with pytest.raises(UserError, match=r"neither val\.lc\.norm\.tok\.fr nor .*github\.com/multi30k/dataset"):
         prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions)
+    with pytest.raises(UserError, match=r"is not downloaded; get .* with --from"):
+        prepare("multi30k", tmp_path / "out", "en", "fr")
     assert not (tmp_path / "out").exists()
 
 
