@@ -2,12 +2,14 @@
 
     log p(y | s) = l_y - log sum_v exp(l_v),   l_v = g_v . s + b_v
 
-Let t be the logit of a word that is predicted from s. Then log p(t) = -log Z with Z = sum_v exp(l_v - t), and
-Z >= 1. The shift -t and the bias ride along in the matrix product as extra columns, so all that is left to do
-for each of the V words is one exponential and one addition, in a tile that stays in the cache. Shifting by t
-also keeps 16-bit logits exact where it matters: the largest terms of a confident prediction are near zero.
-Z overflows when log p < -88, and before that the products of the gradient, which are divided by Z only in the end;
-rows with log Z > 40 are done again in the textbook way.
+Let t be the largest logit of the words that are predicted from s. Then log p(t) = -log Z with Z = sum_v exp(l_v
+- t), and Z >= 1, for the term of t itself is 1. The shift -t and the bias ride along in the matrix product as
+extra columns, so all that is left to do for each of the V words is one exponential and one addition, in a tile
+that stays in the cache. Shifting by t also keeps 16-bit logits exact where it matters: the largest terms of a
+confident prediction are near zero. The logits of the predicted words are of the same rounded factors as the
+product's; otherwise the term of t would not be 1, and p not a distribution. Z overflows when log p < -88, and
+before that the products of the gradient, which are divided by Z only in the end; rows with log Z > 40 are done
+again in the textbook way.
 
 Legend: A readout vectors, I predicted symbols, V words, r size of a readout vector, p = r + 4 columns of the product,
 O vectors whose Z is too large.
@@ -54,15 +56,18 @@ class WordSoftmax(nn.Module):
     def logit(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
         """Return l_v of each symbol at its node, [I], in the type of the weights: ln p, if ln Z is zero."""
         with torch.autocast(s_Ar.device.type, enabled=False):
-            return _logit(s_Ar.to(self.words.weight.dtype), self.words.weight, self._bias(), node_I, symbol_I)
+            G_Vr = self.words.weight
+            return _logit(s_Ar.to(G_Vr.dtype), G_Vr, self._bias(), node_I, symbol_I, G_Vr.dtype)
 
     def _bias(self) -> Tensor:
         b_V: Tensor | None = self.words.bias
         return self.words.weight.new_zeros(len(self.words.weight)) if b_V is None else b_V
 
 
-def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
-    l_I: Tensor = (s_Ar.index_select(0, node_I) * G_Vr.index_select(0, symbol_I)).sum(1) + b_V[symbol_I]
+def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return l_v of each symbol at its node, [I], of factors rounded to a type; summed in the type of the weights."""
+    s_Ir, g_Ir = (x.to(dtype).to(b_V.dtype) for x in (s_Ar.index_select(0, node_I), G_Vr.index_select(0, symbol_I)))
+    l_I: Tensor = (s_Ir * g_Ir).sum(1) + b_V[symbol_I]
     return l_I
 
 
@@ -81,8 +86,8 @@ class _LogProb(torch.autograd.Function):
         keep: bool,
     ) -> tuple[Tensor, Tensor]:
         s_Ar = s_Ar.to(G_Vr.dtype)
-        l_I = _logit(s_Ar, G_Vr, b_V, node_I, symbol_I)
-        t_A = torch.zeros_like(s_Ar[:, 0]).index_copy_(0, node_I, l_I)
+        l_I = _logit(s_Ar, G_Vr, b_V, node_I, symbol_I, dtype)
+        t_A = torch.zeros_like(s_Ar[:, 0]).scatter_reduce_(0, node_I, l_I, "amax", include_self=False)
         one_A2 = s_Ar.new_ones(len(s_Ar), 2, dtype=dtype)
         one_V2 = s_Ar.new_ones(len(G_Vr), 2, dtype=dtype)
         left_Ap = torch.cat((s_Ar.to(dtype), one_A2, _split(t_A, dtype)), dim=1)

@@ -106,6 +106,17 @@ def test_logits_are_log_probs_before_normalisation() -> None:
     assert torch.allclose(found.logit(states, node, symbol) - log_norm[node], log_prob, atol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1.0, 6.0, 60.0])
+def test_sixteen_bit_probabilities_sum_to_one(scale: float) -> None:
+    """Several words are predicted at each node, in any order, so the shift is not always that of the likeliest."""
+    found, states, _, _ = layer(300, 20, scale)
+    found.product_dtype = torch.bfloat16
+    node, symbol = torch.arange(70).repeat_interleave(300), torch.randperm(300).repeat(70)
+    log_prob = found.log_prob(states, node, symbol).detach().double()
+    assert log_prob.max() < 1e-3
+    assert (log_prob.exp().view(70, 300).sum(1) - 1).abs().max() < 2e-3
+
+
 def test_sixteen_bit_products_keep_confident_predictions_exact() -> None:
     found, states, node, _ = layer(300, 20, 6.0)
     symbol = log_probs(found, states).argmax(1)[node]
