@@ -227,6 +227,16 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             raise
 
 
+def require_one_standard_input(*paths: str | Path | None) -> None:
+    """Check that standard input is one input at most; a path that is None is passed over.
+
+    Raises:
+        UsageError: it is given for several.
+    """
+    if [str(path) for path in paths].count(STANDARD_STREAM) > 1:
+        raise UsageError(f"{STANDARD_STREAM}: standard input can be one input only; give files for the others")
+
+
 def require_writable(*paths: str | Path | None) -> None:
     """Check before long work that its results can be written; a path that is None is passed over.
 

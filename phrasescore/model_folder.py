@@ -161,10 +161,13 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
 def _describes(description: dict[str, Any], keys: set[str]) -> bool:
     """Whether a description has these keys and says of vocabularies, plugins and the direction what is read of them."""
     vocabularies = [description.get(key) for key in keys if key.endswith("vocabulary")]
-    plugins = description.get("plugins", [])
+    plugins, training = description.get("plugins", []), description.get("training", {})
     return (
         {"format", *keys} <= description.keys()
         and all(_has_texts(one, {"sha256"}) for one in vocabularies)
+        and isinstance(description.get("model", {}), dict)
+        and isinstance(training, dict)
+        and isinstance(training.get("table", ""), str)
         and isinstance(plugins, list)
         and all(_has_texts(one, {"path", "sha256"}) for one in plugins)
         and ("direction" not in keys or description["direction"] in get_args(Direction))
@@ -192,7 +195,8 @@ def read_weights(folder: Path, network: nn.Module) -> str:
         UserError: there are none, or see `load_weights`.
     """
     if not (folder / WEIGHTS).exists():
-        if (folder / METRICS).exists():
+        # Training makes an empty one before its first update.
+        if (folder / METRICS).exists() and (folder / METRICS).stat().st_size:
             raise UserError(f"{folder}: has lost its {WEIGHTS}; copy the model folder again or train again")
         raise UserError(f"{folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
     content = read_bytes(folder / WEIGHTS)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, write_atomically
+from phrasescore.files import display_name, read_bytes, read_lines, write_atomically
 from phrasescore.phrases import Phrases, offsets_of
 from phrasescore.words import split_words
 
@@ -107,5 +107,12 @@ class Vocabulary:
 
 
 def count_words(path: Path) -> Counter[bytes]:
-    """Count the words of a tokenised text."""
-    return Counter(word for line in read_lines(path) for word in split_words(line))
+    """Count the words of a tokenised text.
+
+    Raises:
+        UserError: it cannot be read, or has no words.
+    """
+    counts = Counter(word for line in read_lines(path) for word in split_words(line))
+    if not counts:
+        raise UserError(f"{display_name(path)}: has no words; check that it is the text meant")
+    return counts

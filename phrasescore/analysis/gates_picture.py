@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from phrasescore.analysis.gates import Activations, Gates, grouped, sorted_units
@@ -23,11 +24,11 @@ def as_text(gate_Tn: Activations, symbols: list[str], groups: int, *, colour: bo
     With colour a block runs from blue (0) to orange (1); without, its height tells, or a digit if the terminal has
     no such characters.
     """
-    width = max(map(len, symbols))
+    width = max(map(cell_len, symbols))
     levels = _BARS if unicode else _DIGITS
     lines = []
     for symbol, row in zip(symbols, grouped(sorted_units(gate_Tn), groups), strict=True):
-        line = Text(f"  {symbol:>{width}}  ")
+        line = Text(f"  {' ' * (width - cell_len(symbol))}{symbol}  ")
         for value in row.tolist():
             if colour:
                 line.append(" ", style=f"on {_blend(value)}")

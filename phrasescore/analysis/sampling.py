@@ -10,7 +10,8 @@ from phrasescore.scoring.engine import Scorer
 from phrasescore.search.config import SearchConfig
 from phrasescore.search.sampling import draw_translations
 
-_LONGEST = 50
+LONGEST = 50
+"""Words of a sample."""
 
 
 class Sample(NamedTuple):
@@ -22,7 +23,7 @@ class Sample(NamedTuple):
     """ln p(target | source), end symbol included."""
 
 
-def sample_targets(scorer: Scorer, source: bytes, number: int, seed: int, longest: int = _LONGEST) -> list[Sample]:
+def sample_targets(scorer: Scorer, source: bytes, number: int, seed: int, longest: int = LONGEST) -> list[Sample]:
     """Draw targets of a source phrase and return the distinct ones, most frequent first.
 
     Args:

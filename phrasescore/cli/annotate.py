@@ -19,7 +19,14 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError
-from phrasescore.files import STANDARD_STREAM, display_name, require_writable, sha256_of_input, write_json
+from phrasescore.files import (
+    STANDARD_STREAM,
+    display_name,
+    require_one_standard_input,
+    require_writable,
+    sha256_of_input,
+    write_json,
+)
 from phrasescore.scoring.columns import FLOOR
 from phrasescore.table.reader import TableReader
 from phrasescore.table.sources import phrases_in_texts
@@ -99,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
 
     reporter = Reporter(quiet=args.quiet)
     require_writable(None if args.dry_run else args.output, args.report)
+    require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     _keep_the_table(args)

@@ -26,7 +26,7 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines
+from phrasescore.files import display_name, read_lines, require_one_standard_input
 from phrasescore.pictures import check_picture
 from phrasescore.search.config import SearchConfig
 from phrasescore.table.reader import TableReader
@@ -90,7 +90,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--samples", type=positive, default=50, metavar="N", help="targets to draw (default: %(default)s)"
     )
     shown.add_argument(
-        "--gates", type=Path, metavar="FILE", help="draw the gates of all units into a .png, .svg or .pdf file"
+        "--gates",
+        type=Path,
+        metavar="FILE",
+        help="draw the gates of all units of the first layer that reads forward into a .png, .svg or .pdf file",
     )
     add_direction_option(parser)
     add_device_options(parser)
@@ -111,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--model: looks into one network at a time; give one")
     if args.gates:
         check_picture("--gates", args.gates)
+    require_one_standard_input(args.table, args.phrases)
     reporter = Reporter(quiet=args.quiet)
     scorer = load_scorer(args, args.direction)
     gates = encoder_gates(scorer, phrase)
@@ -128,6 +132,8 @@ def run(args: argparse.Namespace) -> int:
     if args.phrases:
         lines = dict.fromkeys(b" ".join(split_words(line)) for line in read_lines(args.phrases))
         others = [line for line in lines if line not in (b"", phrase)]
+        if not others:
+            raise UserError(f"{display_name(args.phrases)}: has no phrase to compare with; write one a line")
     page = _Page(scorer, phrase)
     page.head()
     if others:
@@ -223,10 +229,12 @@ class _Page:
 
     def samples(self, number: int, shown: int) -> None:
         """Print the most frequent of the targets drawn from the network."""
-        from phrasescore.analysis.sampling import sample_targets
+        from phrasescore.analysis.sampling import LONGEST, sample_targets
 
         found = sample_targets(self._scorer, self._phrase, number, _SEED)
-        self._title(f"Of {number} targets drawn from the network, the most frequent")
+        endless = number - sum(sample.times for sample in found)
+        left_out = f" ({endless} that had not ended after {LONGEST} words left out)" if endless else ""
+        self._title(f"Of {number} targets drawn from the network, the most frequent{left_out}")
         self._console.print(Text("  times     RNN", style="dim"))
         for sample in found[:shown]:
             self._console.print(Text(f"  {sample.times:5}  {sample.log_prob:6.2f}  {_shown(sample.target)}"))
@@ -241,7 +249,7 @@ class _Page:
             ("Update gate: high where the old state is kept", gates.update_Tn),
             ("Reset gate: low where the old state is forgotten", gates.reset_Tn),
         ):
-            self._title(f"{title} ({units} units, sorted, averaged in groups; the mean behind)")
+            self._title(f"{title} (first layer: {units} units, sorted, averaged in groups; the mean behind)")
             for line in as_text(
                 gate_Tn,
                 symbols,

@@ -18,7 +18,7 @@ from phrasescore.cli.options import (
 from phrasescore.cli.training import add_training_options, check_nothing_is_held_out, read_settings, run_trainer
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
-from phrasescore.files import STANDARD_STREAM
+from phrasescore.files import require_one_standard_input
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
@@ -110,8 +110,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         UsageError: there is not.
     """
     inputs = ("table", "source", "target", "validation", "validation_source", "validation_target")
-    if sum(str(getattr(args, name)) == STANDARD_STREAM for name in inputs) > 1:
-        raise UsageError(f"{STANDARD_STREAM}: standard input can be one input only; give files for the others")
+    require_one_standard_input(*(getattr(args, name) for name in (*inputs, "source_corpus", "target_corpus")))
     if (args.table is None) == (args.source is None):
         raise UsageError("give either a phrase table or --source and --target")
     if (args.source is None) != (args.target is None):

@@ -23,7 +23,7 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM, open_output, read_lines
+from phrasescore.files import STANDARD_STREAM, open_output, read_lines, require_writable
 from phrasescore.pictures import check_picture
 from phrasescore.search.config import SearchConfig
 from phrasescore.tokenisation import tokenise_lines
@@ -95,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.attention:
         check_picture("--attention", args.attention)
+    require_writable(args.output, args.attention)
     translator = Translator(load_scorer(args), config, args.batch_size)
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")

@@ -65,9 +65,11 @@ def load_kenlm(path: Path) -> kenlm.Model:
     try:
         model = _in_use[file] = Model(str(path), config)
         return model
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
+        # It may quote what it read, in whatever encoding that is.
+        said = error.object.decode("utf-8", "backslashreplace") if isinstance(error, UnicodeDecodeError) else str(error)
         # Before the cause stands which function of KenLM threw what.
-        cause = re.split(r" threw \w+(?: because `[^']*')?\. ", str(error))[-1].removesuffix(")")
+        cause = re.split(r" threw \w+(?: because `[^']*')?\.\s", said)[-1].removesuffix(")")
         raise UserError(f"{path}: KenLM cannot read it ({cause}); give an ARPA file or a KenLM binary") from error
 
 

@@ -142,6 +142,11 @@ def _run(
     if not counts.lines_read:
         # As the output of a command that failed is: it is not to take the place of a good table.
         raise UserError(f"{display_name(reader.path)}: has no line; check that it is the table meant")
+    if not counts.lines_written:
+        raise UserError(
+            f"{display_name(reader.path)}: has no line with a source that occurs in the texts of --only-sources-in; "
+            "check that they are tokenised as the table is"
+        )
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.columns_before = reader.columns
     if reader.columns is not None:

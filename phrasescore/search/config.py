@@ -89,7 +89,7 @@ class SearchConfig:
             return "--alpha: is the exponent of another length penalty; give --length-penalty wu too, or leave it out"
         for name in _FOR_SEVERAL:
             # To say that there is no penalty is true of one translation too.
-            if self.beam == 1 and name in given and getattr(self, name) != "none":
+            if self.beam == 1 and name in given and getattr(self, name) not in ("none", 0.0):
                 return f"{_flag(name)}: chooses among several translations, and --beam 1 finds one; leave it out"
         if self.forbid_unknown and self.replace_unknown:
             return "--replace-unknown: finds no <unk> with --forbid-unknown; leave one of them out"

@@ -20,7 +20,7 @@ from phrasescore.table.runs import SourceRuns
 from phrasescore.vocabulary import is_text
 from phrasescore.words import split_words
 
-_ALIGNMENT = re.compile(rb"\d+-\d+")
+_ALIGNMENT = re.compile(rb"\d{1,9}-\d{1,9}")
 _PROPERTY = re.compile(rb"\{\{(\S+) [^}]*\}\}")
 _MOSES_PROPERTIES = {
     b"Counts", b"SourceLabels", b"Tree", b"SpanLength", b"NonTermContext", b"Orientation", b"TargetPreferences",

@@ -161,6 +161,8 @@ def _check_scores(scores: bytes) -> None:
     try:
         for number in scores.split(b" "):
             float(number or b"0")
+            if b"_" in number:  # as Python may write a number, and Moses may not
+                raise ValueError
     except ValueError:
         raise LineFault(
             "field 3 (scores)", f"`{quote(number)}` is not a number", "rebuild the table or mend the line"

@@ -64,6 +64,8 @@ def test_the_picture_of_a_terminal() -> None:
     gate = np.array([[0.0, 1.0], [0.5, 0.49]], np.float32)
     plain = [line.plain for line in as_text(gate, ["le", "chien"], 2, colour=False, unicode=True)]
     assert plain == ["     le  ▁█  0.50", "  chien  ▅▄  0.50"]
+    wide = [line.plain for line in as_text(gate, ["le", "한국어"], 2, colour=False, unicode=True)]
+    assert wide == ["      le  ▁█  0.50", "  한국어  ▅▄  0.50"]
     digits = [line.plain for line in as_text(gate, ["le", "chien"], 2, colour=False, unicode=False)]
     assert digits == ["     le  09  0.50", "  chien  54  0.50"]
     first, _ = as_text(gate, ["le", "chien"], 2, colour=True, unicode=True)

@@ -150,7 +150,18 @@ def test_only_the_sources_of_a_text(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
     done = run("annotate", mini_table, "-m", MODEL, "-o", output, "--only-sources-in", MINI / "test.en")
     assert done.returncode == 0
-    assert 0 < len(gzip.decompress(output.read_bytes()).splitlines()) < 19_385
+    before = output.read_bytes()
+    assert 0 < len(gzip.decompress(before).splitlines()) < 19_385
+    (tmp_path / "other").write_text("xyzzy\n")
+    done = run("annotate", mini_table, "-m", MODEL, "-o", output, "--only-sources-in", tmp_path / "other")
+    assert "has no line with a source that occurs in the texts of --only-sources-in" in error_of(done)
+    assert output.read_bytes() == before
+
+
+def test_a_corpus_without_words_is_none_to_count_words_in(mini_table: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    done = run("train", mini_table, "--source-corpus", tmp_path / "empty", "-o", tmp_path / "rnn")
+    assert "empty: has no words" in error_of(done)
 
 
 @pytest.mark.parametrize(
@@ -402,6 +413,8 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
     (folder / "weights.safetensors").unlink()
     assert "has no weights.safetensors yet" in error_of(run(*arguments))
     (folder / "metrics.jsonl").touch()
+    assert "has no weights.safetensors yet" in error_of(run(*arguments))
+    (folder / "metrics.jsonl").write_text("{}\n")
     assert "has lost its weights.safetensors; copy" in error_of(run(*arguments))
     (folder / "vocab.source.txt").write_text("<unk>\n<eos>\nother\n")
     assert "is not the vocabulary the network was trained with" in error_of(run(*arguments))
@@ -417,6 +430,10 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
         {"plugins": "unit.py"},
         {"plugins": [{"path": "unit.py"}]},
         {"direction": 5},
+        {"model": 5},
+        {"model": "abc"},
+        {"training": 5},
+        {"training": {"table": 7}},
     ],
 )
 def test_a_description_of_the_wrong_form_is_one_sentence(tmp_path: Path, changes: dict[str, Any]) -> None:
@@ -442,8 +459,19 @@ def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: 
     assert not (tmp_path / "rnn").exists()
 
 
-def test_standard_input_is_one_input_only() -> None:
-    done = run("train", "--source", "-", "--target", "-", "-o", "rnn")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "--source", "-", "--target", "-", "-o", "rnn"),
+        ("train", "TABLE", "--source-corpus", "-", "--target-corpus", "-", "-o", "rnn"),
+        ("annotate", "-", "-m", MODEL, "--only-sources-in", "-", "--dry-run"),
+        ("inspect", "a", "-m", MODEL, "--table", "-", "--phrases", "-"),
+        ("lm", "train", "-", "--validation", "-", "-o", "lm"),
+        ("lm", "score", "-", "-m", "lm", "--backoff", "lm", "--interpolate", "auto", "--weight-text", "-"),
+    ],
+)
+def test_standard_input_is_one_input_only(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
     assert done.returncode == 2
     assert b"-: standard input can be one input only; give files for the others" in done.stderr
 

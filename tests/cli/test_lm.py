@@ -127,6 +127,7 @@ def test_without_a_backoff_model_the_scores_are_flagged(folder: Path, capsys: py
     [
         (["--interpolate", "0.5"], "needs an n-gram model", 2),
         (["--interpolate", "auto", "--backoff", ARPA], "need each other", 2),
+        (["--backoff", ARPA, "--report", "-"], "standard output: is given for two outputs", 2),
         (["--weight-text", MINI / "dev.fr", "--backoff", ARPA], "need each other", 2),
         (["--interpolate", "auto", "--backoff", ARPA, "--weight-text", MINI / "test.fr"], "is the text to be scor", 2),
         (["--backoff", MINI / "none"], "is not there", 1),

@@ -230,6 +230,7 @@ def test_attention_that_nothing_reads_is_none(translate: Run, option: str) -> No
         (["--beam", "1", "--length-penalty", "wu", "--alpha", "0.9"], "--length-penalty: chooses among several"),
         (["--alpha", "0.9"], "--alpha: is the exponent of another length penalty; give --length-penalty wu"),
         (["--coverage", "0.2", "--beam", "1"], "--coverage: chooses among several translations, and --beam 1 finds"),
+        (["-o", "x.png", "--attention", "x.png"], "x.png: is given for two outputs"),
         (["--forbid-unknown", "--replace-unknown"], "--replace-unknown: finds no <unk> with --forbid-unknown"),
     ],
 )

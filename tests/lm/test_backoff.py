@@ -52,6 +52,13 @@ def test_a_refusal_of_kenlm_gives_its_cause_alone(tmp_path: Path) -> None:
     assert 'text: KenLM cannot read it (first non-empty line was "a b" not \\data\\.' in str(caught.value)
 
 
+def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"caf\xe9 b\n")
+    with pytest.raises(UserError) as caught:
+        load_kenlm(tmp_path / "text")
+    assert 'text: KenLM cannot read it (first non-empty line was "caf\\xe9 b" not \\data\\.' in str(caught.value)
+
+
 def test_a_file_in_use_is_not_loaded_again(tmp_path: Path) -> None:
     path = tmp_path / "lm.arpa"
     path.write_bytes(ARPA.read_bytes())

@@ -78,6 +78,7 @@ def test_words_are_split_on_blanks_alone() -> None:
         (b"a ||| b |||  ||| 0-0\n", "field 3 (scores): is empty"),
         (b"a ||| b ||| 0.5 x ||| 0-0\n", "field 3 (scores): `x` is not a number"),
         (b"a ||| b ||| 0,5 ||| 0-0\n", "`0,5` is not a number"),
+        (b"a ||| b ||| 1_0 ||| 0-0\n", "`1_0` is not a number"),
         (b"a ||| b ||| 0.5| ||| 0-0\n", "`0.5|` is not a number"),
         (b"a ||| b ||| 0.5|\n", "`0.5|` is not a number"),
         (b"a|N ||| b|N ||| 0.5\n", "field 1 (source): holds `|`"),

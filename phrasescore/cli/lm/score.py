@@ -15,7 +15,16 @@ import numpy as np
 from phrasescore import __version__
 from phrasescore.cli.options import add_device_options, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines, require_writable, sha256_of, sha256_of_input, write_json
+from phrasescore.files import (
+    STANDARD_STREAM,
+    display_name,
+    read_lines,
+    require_one_standard_input,
+    require_writable,
+    sha256_of,
+    sha256_of_input,
+    write_json,
+)
 from phrasescore.lm.interpolation import Scores, best_weight, interpolate
 from phrasescore.perplexity import perplexity
 from phrasescore.words import split_words
@@ -146,7 +155,7 @@ class _Summary:
 def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     _check_usage(args)
-    require_writable(args.report)
+    require_writable(None if args.summary else STANDARD_STREAM, args.report)
     from phrasescore.device import choose_device, keep_freed_memory
     from phrasescore.lm.scorer import NeuralLmScorer
 
@@ -169,6 +178,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
+    require_one_standard_input(args.text, args.weight_text)
     if args.interpolate is not None and args.backoff is None:
         raise UsageError("--interpolate: needs an n-gram model to interpolate with; give --backoff")
     if (args.interpolate == _AUTO) != (args.weight_text is not None):

@@ -10,6 +10,7 @@ from phrasescore.cli.console import Reporter, stop_on_signals
 from phrasescore.cli.options import add_device_options, add_quiet_option, add_section_options, path_or_standard_stream
 from phrasescore.cli.training import add_training_options, check_nothing_is_held_out, read_settings, run_trainer
 from phrasescore.configuration import Section
+from phrasescore.files import require_one_standard_input
 from phrasescore.lm.config import TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.nn.config import NeuralLmConfig
@@ -83,6 +84,7 @@ def settings_of(args: argparse.Namespace) -> LmSettings:
     """
     from phrasescore.lm.training import LmSettings
 
+    require_one_standard_input(args.text, args.validation)
     if args.validation is not None:
         check_nothing_is_held_out(args, "--validation")
     values = read_settings(args, _SECTIONS, PRESETS[args.preset])
