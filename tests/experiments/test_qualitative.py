@@ -4,25 +4,30 @@ import gzip
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.qualitative import prune, pruned_systems
+from experiments.qualitative import preferences, probes, prune, pruned_systems
 from experiments.qualitative.__main__ import analyse
 from experiments.qualitative.agreement import correlations
 from experiments.qualitative.labels import place_labels
 from experiments.qualitative.maps import Region, dense_regions
 from experiments.qualitative.preferences import choose_sources
-from experiments.qualitative.probes import alike_in_words
+from experiments.qualitative.probes import Probes, alike_in_words
 from experiments.qualitative.settings import Settings
-from phrasescore.analysis.loaded_table import load_table
+from phrasescore.analysis.loaded_table import LoadedTable, load_table
+from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import load_model
 from phrasescore.pictures import write_figure
+from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
 from tests.pictures import labels
@@ -98,6 +103,102 @@ def test_sources_are_long_and_have_a_choice_of_targets() -> None:
             assert table.inputs[source].count(b" ") >= 3
             assert len(table.pairs_of(source)) >= 3
             assert name == "frequent" or table.input_count_S[source] <= 5
+
+
+@pytest.fixture(scope="module")
+def table() -> LoadedTable:
+    return load_table(TableReader(TABLE), "target-given-source")
+
+
+@pytest.fixture(scope="module")
+def scorer() -> Scorer:
+    return Scorer(load_model(MODEL), choose_device("cpu", "fp32"))
+
+
+def test_the_best_targets_are_shown_and_not_others(
+    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
+) -> None:
+    def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Any:
+        return np.array([-float(crc32(target)) for target in targets])
+
+    monkeypatch.setattr(preferences, "pair_scores", made_up)
+    rows = preferences.preferences(scorer, table, replace(SMALL, sources=20))["frequent"]
+    assert max(row["targets"] for row in rows) > 3
+    for row in rows:
+        pairs = table.pairs_of(table.inputs.index(row["source"].encode()))
+        targets = [table.outputs[pair] for pair in pairs]
+        by_network = sorted(targets, key=crc32)[:3]
+        assert [one["target"].encode() for one in row["by_network"]] == by_network
+        best = sorted(table.probability_P[pairs].tolist(), reverse=True)[:3]
+        assert [one["probability"] for one in row["by_table"]] == pytest.approx(best)
+
+
+def test_each_vector_has_its_own_rank(monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer) -> None:
+    """Vectors that tell the target are never wrong; those that tell the source's words find none of other words."""
+    target_of = dict(zip(table.inputs, (table.outputs[pair] for pair in table.best_pair_S()), strict=True))
+
+    def by(key: Callable[[bytes], bytes]) -> Callable[[Scorer, list[bytes]], Any]:
+        def vectors(scorer: Scorer, phrases: list[bytes]) -> Any:
+            return np.stack([np.random.default_rng(crc32(key(one))).standard_normal(64) for one in phrases])
+
+        return vectors
+
+    monkeypatch.setattr(probes, "phrase_vectors", by(lambda phrase: target_of[phrase]))
+    monkeypatch.setattr(probes, "bag_of_embeddings", by(lambda phrase: phrase))
+    found = Probes(scorer, table, SMALL).retrieval()
+    assert found["mean_reciprocal_rank"]["phrase_vector"] == pytest.approx(1)
+    assert found["mean_reciprocal_rank"]["bag_of_embeddings"] < 0.5
+    assert found["mean_reciprocal_rank"].keys() == found["mean_reciprocal_rank_of_other_words"].keys()
+
+
+def test_paraphrases_in_like_words_can_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
+) -> None:
+    excluded: list[Any] = []
+
+    def rank(vectors: Any, groups: Any, without: Any = None) -> float:
+        excluded.append(without)
+        return 0.0
+
+    monkeypatch.setattr(probes, "mean_reciprocal_rank", rank)
+    Probes(scorer, table, SMALL).retrieval()
+    assert [without is None for without in excluded] == [True] * 3 + [False] * 3
+
+
+def test_both_sides_are_shuffled_each_for_itself(
+    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
+) -> None:
+    pairs = {(table.inputs[s], table.outputs[p]) for p, s in enumerate(table.input_of_pair_P)}
+    outputs = set(table.outputs)
+
+    def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Any:
+        """2 for a pair of the table, -1 for a target that it has not, 3 for another source of one that it has."""
+        kinds = (
+            2.0 if (s, t) in pairs else 3.0 if t in outputs else -1.0 for s, t in zip(sources, targets, strict=True)
+        )
+        return np.array(list(kinds))
+
+    monkeypatch.setattr(probes, "pair_scores", made_up)
+    found = Probes(scorer, table, SMALL).order()
+    assert found["target"]["accuracy"] > 0.9
+    assert found["source"]["accuracy"] < 0.1
+
+
+def test_a_threshold_is_measured_where_it_was_not_chosen(
+    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
+) -> None:
+    chosen_on: list[Any] = []
+
+    def choose(true: Any, noise: Any) -> float:
+        chosen_on.extend([true, noise])
+        return -1.0
+
+    monkeypatch.setattr(probes, "best_threshold", choose)
+    found, true, noise = Probes(scorer, table, SMALL).noise()
+    half = len(true) // 2
+    assert [one.tolist() for one in chosen_on] == [true[:half].tolist(), noise[:half].tolist()]
+    assert found["noise_below"] == pytest.approx((noise[half:] < -1).mean())
+    assert found["true_below"] == pytest.approx((true[half:] < -1).mean())
 
 
 def test_correlations_of_a_monotone_relation() -> None:
