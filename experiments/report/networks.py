@@ -47,16 +47,16 @@ def _table(found: dict[str, Json]) -> Html:
     head: list[list[str]] = [
         [
             *(heading(name, rows=2, of_text=name == "sizes") for name in names),
-            heading("held-out loss", columns=2),
             heading("validation loss", columns=3),
+            heading("held-out loss", columns=2),
         ],
-        ["pair", "word", "pair", "word", "perplexity"],
+        ["pair", "word", "perplexity", "pair", "word"],
     ]
     body = []
     for name, network in found.items():
         config, best, last = network.get("config", {}), network["best"], network["evaluations"][-1]
         training = config.get("training", {})
-        losses = [loss_of(best, part, unit) for part in _LOSSES[1:] for unit in ("pair", "word")]
+        held_out, validation = ([loss_of(best, part, unit) for unit in ("pair", "word")] for part in _LOSSES[1:])
         body.append(
             [
                 name,
@@ -67,8 +67,9 @@ def _table(found: dict[str, Json]) -> Html:
                 _number(last.get("epoch"), ".1f"),
                 _number(last["seconds"] / 60 if "seconds" in last else None, ".1f"),
                 _number(best.get("training_loss"), ".2f"),
-                *map(_number, losses, (".2f", ".3f") * 2),
-                _number(None if losses[-1] is None else math.exp(losses[-1]), ".2f"),
+                *map(_number, validation, (".2f", ".3f")),
+                _number(None if validation[1] is None else math.exp(validation[1]), ".2f"),
+                *map(_number, held_out, (".2f", ".3f")),
             ]
         )
     return table(head, body, "Networks")

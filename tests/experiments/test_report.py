@@ -130,6 +130,16 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(("p_value", "is_bold"), [(0.0123, True), (0.06, False)])
+def test_what_chance_seldom_does_is_bold(folder: Path, p_value: float, is_bold: bool) -> None:
+    report = json.loads((folder / "report.json").read_text())
+    report["rows"]["+RNN"]["against"]["baseline"]["p_value"] = p_value
+    (folder / "report.json").write_text(json.dumps(report))
+    html = page(Contents([LoadedAblation.read(folder)]))
+    assert (f'<td class="significant">{p_value:.4f}</td>' in html) == is_bold
+    assert f">{p_value:.4f}</td>" in html
+
+
 def test_a_network_for_sentences_has_its_loss_too(folder: Path) -> None:
     report = json.loads((folder / "report.json").read_text())
     network = report["networks"]["rnn"]
