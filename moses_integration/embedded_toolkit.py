@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from moses_integration.build.corpus import Corpus
@@ -15,8 +16,8 @@ from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import ignored_sections, read_settings
-from moses_integration.ini import MosesIni
-from moses_integration.toolkit import NbestRequest, Progress, Say
+from moses_integration.ini import MosesIni, Weights
+from moses_integration.toolkit import NbestRequest, Progress, Say, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings, check_dev_set
 from phrasescore.files import open_output, read_lines
@@ -90,27 +91,32 @@ class EmbeddedToolkit:
 
                 yield tuner.tune(seed, report)
 
-    def decode(
-        self,
-        ini: MosesIni,
-        source: Path,
-        output: Path | str,
-        nbest: NbestRequest | None,
-        folder: Path,
-        progress: Progress | None = None,
-    ) -> None:
-        """Translate prepared sentences."""
+    @contextmanager
+    def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
+        """Yield what translates prepared sentences; its decoders are kept from one time to the next."""
         lines = list(read_lines(source))
         require_words(lines, source)
         sentences = [words_of(line) for line in lines]
-        with ExitStack() as stack:
-            pool = stack.enter_context(DecoderPool(ini, read_settings(ini), sentences, self._processes))
-            best = stack.enter_context(open_output(output))
-            lists = stack.enter_context(open_output(nbest.path)) if nbest else None
-            results = pool.run(_Translating(nbest.size if nbest else 0), ini.weights())
-            for done, (translation, lines) in enumerate(results, 1):
-                best.write(translation + b"\n")
-                if lists:
-                    lists.writelines(lines)
-                if progress:
-                    progress(done, len(sentences))
+        with DecoderPool(ini, read_settings(ini), sentences, self._processes) as pool:
+            yield partial(_translate, pool, len(sentences))
+
+
+def _translate(
+    pool: DecoderPool,
+    sentences: int,
+    weights: Weights,
+    output: Path | str,
+    nbest: NbestRequest | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Write the translations of so many sentences, and their n-best lists."""
+    with ExitStack() as stack:
+        best = stack.enter_context(open_output(output))
+        lists = stack.enter_context(open_output(nbest.path)) if nbest else None
+        results = pool.run(_Translating(nbest.size if nbest else 0), weights)
+        for done, (translation, lines) in enumerate(results, 1):
+            best.write(translation + b"\n")
+            if lists:
+                lists.writelines(lines)
+            if progress:
+                progress(done, sentences)

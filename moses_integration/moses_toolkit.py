@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 
 from moses_integration.binary_tables import binary_form
@@ -13,10 +15,10 @@ from moses_integration.build.alignment import HEURISTIC
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.phrase_scores import PHRASE_TABLE
 from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
-from moses_integration.ini import FeatureLine, MosesIni
+from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
 from moses_integration.processes import available_cores
-from moses_integration.toolkit import Binary, NbestRequest, Progress, Say
+from moses_integration.toolkit import Binary, NbestRequest, Progress, Say, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
@@ -130,21 +132,29 @@ class MosesToolkit:
         bleu = float(header[1])
         return Tuning(seed, result.weights(), 100 * bleu if bleu <= 1 else bleu)
 
-    def decode(
+    @contextmanager
+    def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
+        """Yield what runs `moses`, always on the same tables, filtered for the input when they are first needed."""
+        _check_path(folder)
+        yield partial(self._translate, cache(partial(self._filter, ini, source, folder)), source, folder)
+
+    def _translate(
         self,
-        ini: MosesIni,
+        filtered: Callable[[], Path],
         source: Path,
-        output: Path | str,
-        nbest: NbestRequest | None,
         folder: Path,
+        weights: Weights,
+        output: Path | str,
+        nbest: NbestRequest | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Run `moses` on tables filtered for the input; how far it is shows in its log only."""
-        _check_path(folder)
+        """Run `moses` on filtered tables; how far it is shows in its log only."""
         folder.mkdir(parents=True, exist_ok=True)
-        filtered = self._filter(ini, source, folder)
+        weighted, path = MosesIni.read(filtered()), folder / "weighted.ini"
+        weighted.set_weights(weights)
+        weighted.write(path)
         translations, lists, log = folder / "translations", folder / "nbest", folder / "moses.log"
-        command: list[str | Path] = [self._moses.binary("moses"), "-f", filtered.resolve()]
+        command: list[str | Path] = [self._moses.binary("moses"), "-f", path.resolve()]
         command += ["-threads", self._threads, "-v", "0"]
         artefacts = [translations]
         if nbest:

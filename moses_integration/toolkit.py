@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from moses_integration.build.corpus import Corpus
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.tune import Tuning, TuningSettings
 from phrasescore.errors import UserError
 
@@ -26,6 +27,24 @@ class NbestRequest:
 
     path: Path
     size: int
+
+
+class Translate(Protocol):
+    """Translates one text with one system, as often as wanted, each time with weights of its own."""
+
+    def __call__(
+        self,
+        weights: Weights,
+        output: Path | str,
+        nbest: NbestRequest | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Write the translations, a line each.
+
+        Raises:
+            UserError: the text or the system cannot be used, or a file cannot be written.
+        """
+        ...
 
 
 class Toolkit(Protocol):
@@ -62,16 +81,14 @@ class Toolkit(Protocol):
         """Tune the weights with each seed when it is asked for; `folder` is for what may be looked at afterwards."""
         ...
 
-    def decode(
-        self,
-        ini: MosesIni,
-        source: Path,
-        output: Path | str,
-        nbest: NbestRequest | None,
-        folder: Path,
-        progress: Progress | None = None,
-    ) -> None:
-        """Translate prepared sentences, a line each; `folder` is for logs and filtered tables."""
+    def translator(self, ini: MosesIni, source: Path, folder: Path) -> AbstractContextManager[Translate]:
+        """Return what translates prepared sentences; the first time it reads what the tables have for them.
+
+        Args:
+            ini: the system.
+            source: the sentences, a line each.
+            folder: for logs and filtered tables.
+        """
         ...
 
 

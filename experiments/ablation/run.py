@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -27,7 +28,7 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import ScorerChoice, load_scorers
 from moses_integration.nbest import read_nbest
 from moses_integration.rescoring import add_scores, best_of, rerank, starting_weights, tune_on_list
-from moses_integration.toolkit import NbestRequest, choose_toolkit
+from moses_integration.toolkit import NbestRequest, Translate, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tune import Tuning, TuningSettings, spread
@@ -179,14 +180,16 @@ class Ablation:
         if row.listed:
             return self._rescored_row(row)
         ini, rests_on = self._networks.ini_of(row)
-        return [
-            self._steps.run(
-                f"{row.name}.seed{tuning['seed']}",
-                [rests_on, tuning],
-                lambda tuning=tuning: self._translate(row, ini, tuning),  # type: ignore[misc]
-            )
-            for tuning in self._tune(row, ini, rests_on)
-        ]
+        tunings = self._tune(row, ini, rests_on)
+        with self._translator(row, ini, "test") as translate:
+            return [
+                self._steps.run(
+                    f"{row.name}.seed{tuning['seed']}",
+                    [rests_on, tuning],
+                    lambda tuning=tuning: self._translate(row, ini, tuning, translate),  # type: ignore[misc]
+                )
+                for tuning in tunings
+            ]
 
     def _tune(self, row: Row, ini: MosesIni, rests_on: Json) -> list[Json]:
         """Return what tuning with each seed found."""
@@ -217,7 +220,12 @@ class Ablation:
             texts = parts
         return texts[0], texts[1:]
 
-    def _translate(self, row: Row, ini: MosesIni, found: Json) -> Json:
+    def _translator(self, row: Row, ini: MosesIni, part: str) -> AbstractContextManager[Translate]:
+        """Return what translates the dev set or the test text with the weights of any seed."""
+        source = self._tuning_text()[0] if part == "dev" else self._prepared(part, "source")
+        return self._toolkit.translator(ini, source, self._folder / "rows" / row.name / part)
+
+    def _translate(self, row: Row, ini: MosesIni, found: Json, translate: Translate) -> Json:
         """Return what is known of a row with the weights that one tuning run found."""
         tuning = Tuning(found["seed"], found["weights"], found["bleu"])
         work = self._work(row, tuning.seed)
@@ -225,7 +233,8 @@ class Ablation:
         tuned.set_weights(tuning.weights)
         tuned.write(work / "moses.ini")
         tokens = work / "test.tokens"
-        self._toolkit.decode(tuned, self._prepared("test", "source"), tokens, None, work)
+        # As precisely as the moses.ini has them.
+        translate(tuned.weights(), tokens)
         return {**self._scored(row, tuning, tokens), "iterations": found["iterations"]}
 
     def _rescored_row(self, row: Row) -> list[Json]:
@@ -235,16 +244,20 @@ class Ablation:
         trained = [self._networks.trained[choice.path.name] for choice in choices]
         scoring = self._config.scoring
         rests_on = [trained, settings, scoring.rescored, *(["unnormalised"] if scoring.unnormalised else [])]
-        return [
-            self._steps.run(
-                f"{row.name}.seed{before['seed']}",
-                [before, *rests_on],
-                lambda before=before: self._rescore(row, choices, before),  # type: ignore[misc]
-            )
-            for before in self._row(row.decoded)
-        ]
+        ini, _ = self._networks.ini_of(row.decoded)
+        with self._translator(row, ini, "dev") as dev, self._translator(row, ini, "test") as test:
+            return [
+                self._steps.run(
+                    f"{row.name}.seed{before['seed']}",
+                    [before, *rests_on],
+                    lambda before=before: self._rescore(row, choices, before, {"dev": dev, "test": test}),  # type: ignore[misc]
+                )
+                for before in self._row(row.decoded)
+            ]
 
-    def _rescore(self, row: Row, choices: Sequence[ScorerChoice], before: Json) -> Json:
+    def _rescore(
+        self, row: Row, choices: Sequence[ScorerChoice], before: Json, translators: Mapping[str, Translate]
+    ) -> Json:
         """Return what is known of a row whose networks rescore the lists of another one, tuned before."""
         seed: int = before["seed"]
         work, tuned = self._work(row, seed), self._tuned(row.decoded, before["weights"])
@@ -254,9 +267,8 @@ class Ablation:
         dev, references = self._tuning_text()
         for part, source in (("dev", dev), ("test", self._prepared("test", "source"))):
             path = work / f"{part}.nbest"
-            self._toolkit.decode(
-                tuned, source, work / f"{part}.before", NbestRequest(path, self._config.scoring.rescored), work
-            )
+            wanted = NbestRequest(path, self._config.scoring.rescored)
+            translators[part](tuned.weights(), work / f"{part}.before", wanted)
             lists[part] = add_scores(list(read_nbest(path)), list(read_lines(source)), scorers)
         candidates = from_nbest(lists["dev"], read_references(references))
         start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))

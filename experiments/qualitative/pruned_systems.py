@@ -71,7 +71,8 @@ class _System:
         """Return the translation of the test text with a table in the place of the system's."""
         ini, tokens, output = self._ini.copy(), self._folder / f"{name}.tokens", self._folder / name
         ini.set_argument(ini.phrase_table().label, "path", str(table.resolve()))
-        self._toolkit.decode(ini, self._source, tokens, None, self._folder)
+        with self._toolkit.translator(ini, self._source, self._folder) as translate:
+            translate(ini.weights(), tokens)
         lines = read_lines(tokens)
         write_lines(output, lines if self._text is None else self._text.detokenise(lines))
         return output

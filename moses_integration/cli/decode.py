@@ -99,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
                 def show(done: int, sentences: int) -> None:
                     task.update(done / sentences, f"{done:,} of {sentences:,} sentences")
 
-                toolkit.decode(ini, source, output, nbest, folder, show)
+                with toolkit.translator(ini, source, folder) as translate:
+                    translate(ini.weights(), output, nbest, show)
         if args.prepared:
             return 0
         text = SystemText.of(ini)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.ini import MosesIni
 from moses_integration.installed_moses import Installation, StepFailure
 from moses_integration.moses_toolkit import MosesToolkit
@@ -56,6 +57,42 @@ def test_binary_tables_need_moses(no_moses: None) -> None:
         choose_toolkit("auto", binary="compact")
 
 
+# Other weights
+
+
+def test_tables_are_read_once_for_all_weights(tmp_path: Path) -> None:
+    """They may be gone when the text is translated again; the translations are those of a translator of its own."""
+    for name in ("moses.ini", "phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.fr.arpa"):
+        (tmp_path / name).write_bytes((MINI / name).read_bytes())
+    ini, toolkit = MosesIni.read(tmp_path / "moses.ini"), EmbeddedToolkit(1)
+    other = ini.weights() | {"LM0": [0.01], "WordPenalty0": [-3.0]}
+    with toolkit.translator(ini, MINI / "dev.en", tmp_path) as translate:
+        translate(ini.weights(), tmp_path / "first")
+        (tmp_path / "phrase-table.gz").rename(tmp_path / "gone")
+        translate(other, tmp_path / "second")
+        translate(ini.weights(), tmp_path / "third")
+    (tmp_path / "gone").rename(tmp_path / "phrase-table.gz")
+    with toolkit.translator(ini, MINI / "dev.en", tmp_path) as translate:
+        translate(other, tmp_path / "alone")
+    first, second, third, alone = ((tmp_path / name).read_bytes() for name in ("first", "second", "third", "alone"))
+    assert first == third != second == alone
+
+
+def test_moses_filters_once_for_all_weights(pretended: MosesToolkit, tmp_path: Path) -> None:
+    program(tmp_path / "moses/bin/moses", f'cat "$2" >> {tmp_path}/inis; cat')
+    (tmp_path / "in").write_text("a\n")
+    ini = MosesIni.read(MINI / "moses.ini")
+    with pretended.translator(ini, tmp_path / "in", tmp_path / "work") as translate:
+        assert not (tmp_path / "work").exists()
+        for weight in (0.25, 0.75):
+            translate({"LM0": [weight]}, tmp_path / "out")
+            (tmp_path / "moses/scripts/training/filter-model-given-input.pl").unlink(missing_ok=True)
+    assert [line for line in (tmp_path / "inis").read_text().splitlines() if line.startswith("LM0=")] == [
+        "LM0= 0.25",
+        "LM0= 0.75",
+    ]
+
+
 # The toolkit of Moses, with programs that pretend
 
 
@@ -70,19 +107,22 @@ def pretended(tmp_path: Path) -> MosesToolkit:
     return MosesToolkit(Installation(home), 1)
 
 
-def decode(toolkit: MosesToolkit, source: Path, folder: Path) -> bytes:
-    toolkit.decode(MosesIni.read(MINI / "moses.ini"), source, folder / "out", None, folder)
+def decode(
+    toolkit: MosesToolkit, ini: MosesIni, source: Path, folder: Path, nbest: NbestRequest | None = None
+) -> bytes:
+    with toolkit.translator(ini, source, folder) as translate:
+        translate(ini.weights(), folder / "out", nbest)
     return (folder / "out").read_bytes()
 
 
 def test_as_many_translations_as_sentences(pretended: MosesToolkit, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("a\nb\n")
-    assert decode(pretended, tmp_path / "in", tmp_path) == b"     1\ta\n     2\tb\n"
+    assert decode(pretended, MosesIni.read(MINI / "moses.ini"), tmp_path / "in", tmp_path) == b"     1\ta\n     2\tb\n"
     program(tmp_path / "moses/bin/moses", "head -n 1")
     with pytest.raises(StepFailure, match=r"decoding: moses translated 1 of 2 sentences; mend what .*moses\.log"):
-        decode(pretended, tmp_path / "in", tmp_path)
+        decode(pretended, MosesIni.read(MINI / "moses.ini"), tmp_path / "in", tmp_path)
     (tmp_path / "in").write_text("")
-    assert decode(pretended, tmp_path / "in", tmp_path) == b""
+    assert decode(pretended, MosesIni.read(MINI / "moses.ini"), tmp_path / "in", tmp_path) == b""
 
 
 def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path) -> None:
@@ -90,7 +130,7 @@ def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path)
     text = (MINI / "moses.ini").read_text()
     (tmp_path / "moses.ini").write_text(text.replace(" input-factor=0 output-factor=0", ""))
     (tmp_path / "in").write_text("a\n")
-    pretended.decode(MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "out", None, tmp_path / "w")
+    decode(pretended, MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "w")
     for line in MosesIni.read(tmp_path / "w/filtered/moses.ini").features():
         if line.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
             assert (line.arguments["input-factor"], line.arguments["output-factor"]) == ("0", "0")
@@ -100,7 +140,7 @@ def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path)
 def test_folders_that_the_scripts_cannot_use(pretended: MosesToolkit, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.ini")
     with pytest.raises(UserError, match="my work: Moses' scripts cannot use a folder with ` ` in its path; give anoth"):
-        pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "my work")
+        decode(pretended, ini, MINI / "dev.en", tmp_path / "my work")
     with pytest.raises(UserError, match=r"mose\$: Moses' scripts cannot use a folder with `\$`"):
         MosesToolkit(Installation(tmp_path / "mose$"))
 
@@ -109,7 +149,7 @@ def test_a_neural_language_model_is_not_for_moses(pretended: MosesToolkit, tmp_p
     ini = MosesIni.read(MINI / "moses.ini")
     ini.add_feature("CSLM", "CSLM0", {"path": tmp_path}, [0.2])
     with pytest.raises(UserError, match=r"line 25: CSLM0 is a neural language model, .*; use --toolkit embedded"):
-        pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "work")
+        decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
     with pytest.raises(UserError, match="CSLM0 is a neural language model"):
         list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent))
 
@@ -142,7 +182,7 @@ def test_the_filter_sees_no_comments(pretended: MosesToolkit, tmp_path: Path) ->
     off = "# LexicalReordering name=Old num-features=6 path=gone.gz\nDistortion # or not\n"
     (tmp_path / "moses.ini").write_text(text.replace("\nDistortion\n", f"\n{off}").replace("path=", f"path={MINI}/"))
     (tmp_path / "in").write_text("a\n")
-    pretended.decode(MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "out", None, tmp_path / "w")
+    decode(pretended, MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "w")
     whole = MosesIni.read(tmp_path / "w/whole.ini")
     assert "#" not in whole.to_bytes().decode()
     assert [one.label for one in whole.features()] == [
@@ -162,7 +202,7 @@ def test_tables_that_moses_would_take_for_empty_ones(
     ini = MosesIni.read(MINI / "moses.ini")
     ini.set_argument("TranslationModel0", "path", str(tmp_path / name))
     with pytest.raises(UserError, match=rf"{name}: is {found}, and Moses reads gzip in files called \.gz"):
-        pretended.decode(ini, MINI / "dev.en", tmp_path / "out", None, tmp_path / "work")
+        decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
 
 
 # A real Moses
@@ -188,7 +228,7 @@ def test_binary_tables_translate_like_text_tables(moses_home: Path, tmp_path: Pa
     for form in (None, binary):
         folder = tmp_path / str(form)
         toolkit = MosesToolkit(Installation(moses_home), 2, form)
-        toolkit.decode(ini, MINI / "hard.en", folder / "out", NbestRequest(folder / "nbest", 5), folder)
+        decode(toolkit, ini, MINI / "hard.en", folder, NbestRequest(folder / "nbest", 5))
         lists[form] = [(entry.words, entry.features(), entry.total) for entry in read_nbest(folder / "nbest")]
         assert KINDS[form] in {feature.kind for feature in MosesIni.read(folder / "filtered/moses.ini").features()}
     assert len(lists[None]) > 50
@@ -204,12 +244,12 @@ def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: 
     ini = MosesIni.read(tmp_path / "moses.ini")
     toolkit = MosesToolkit(Installation(moses_home), 1)
     with pytest.raises(StepFailure) as caught:
-        toolkit.decode(ini, small_dev[0], tmp_path / "out", None, tmp_path / "work")
+        decode(toolkit, ini, small_dev[0], tmp_path / "work")
     assert "decoding: `" in str(caught.value)
     assert "` ended with exit code 1 and said: " in str(caught.value)
     assert "Size of scoreVector != number (4!=5) of score components on line" in str(caught.value)
     assert f"mend what {tmp_path}/work/moses.log tells of" in str(caught.value)
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "work/out").exists()
     with pytest.raises(StepFailure) as caught:
         list(toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent))
     assert "tuning with seed 1: `" in str(caught.value)

@@ -446,13 +446,15 @@ def test_both_toolkits_build_the_same_and_use_each_others_systems(
         (tuning,) = toolkit.tune(ini, source, [reference], [1], settings, work, lambda text: None)
         assert tuning.bleu > 80
         ini.set_weights(tuning.weights)
-        toolkit.decode(ini, source, work / "out", NbestRequest(work / "nbest", 3), work)
+        with toolkit.translator(ini, source, work) as translate:
+            translate(ini.weights(), work / "out", NbestRequest(work / "nbest", 3))
         found.append((tuning.bleu, (work / "out").read_bytes().count(b"\n")))
     assert found[0][1] == found[1][1] == 12
     # The same weights to begin with, the same tables: the same translations.
     ini = MosesIni.read(system / "moses.ini")
     for toolkit in (moses, embedded):
-        toolkit.decode(ini, source, tmp_path / f"{toolkit.name}.out", None, tmp_path / "work")
+        with toolkit.translator(ini, source, tmp_path / "work") as translate:
+            translate(ini.weights(), tmp_path / f"{toolkit.name}.out")
     assert (tmp_path / "moses.out").read_bytes() == (tmp_path / "embedded.out").read_bytes()
 
 
