@@ -33,6 +33,10 @@ T = TypeVar("T")
 _TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", Path: "a path"}
 
 
+LARGEST = 2**31 - 1
+"""The largest whole number that an option takes unless it says otherwise: libraries in C take no more of some."""
+
+
 class Section(Protocol):
     """Any dataclass."""
 
@@ -72,6 +76,8 @@ def check_values(section: type[Section], values: Mapping[str, Any], place: str) 
     checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
     for item in fields(section):
         minimum, maximum = item.metadata["minimum"], item.metadata["maximum"]
+        if maximum is None and scalar_type(kinds[item.name]) is int:
+            maximum = LARGEST
         value = checked.get(item.name)
         if minimum is not None and value is not None and not value >= minimum:
             raise UserError(f"{place}: {item.name} is {value}; give at least {minimum}")

@@ -7,9 +7,9 @@ import math
 import re
 from pathlib import Path
 
-from moses_integration.cli.options import add_toolkit_option, natural, refuse_idle, toolkit_of
+from moses_integration.cli.options import add_toolkit_option, natural, toolkit_of
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, positive
+from phrasescore.cli.options import add_quiet_option, positive, refuse_idle
 from phrasescore.errors import UsageError, UserError
 
 # What the aligner, the language model and the extraction accept; the command line must not import them to know.

@@ -7,8 +7,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from moses_integration.cli.options import natural, refuse_idle
-from phrasescore.cli.options import positive
+from moses_integration.cli.options import natural
+from phrasescore.cli.options import positive, refuse_idle
 
 _TRIALS, _SEED = 10_000, 1
 

@@ -13,8 +13,8 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import positive
-from phrasescore.errors import UsageError, UserError
+from phrasescore.cli.options import positive, whole_number
+from phrasescore.errors import UserError
 from phrasescore.files import try_to_lock
 
 if TYPE_CHECKING:
@@ -84,10 +84,7 @@ class Distinct(argparse.Action):
 
 def natural(text: str) -> int:
     """Parse a number of at least 0."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is negative")
-    return number
+    return whole_number(text, 0)
 
 
 def finite(text: str) -> float:
@@ -96,17 +93,6 @@ def finite(text: str) -> float:
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text} is no finite number")
     return number
-
-
-def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
-    """Refuse options that are given and would change nothing.
-
-    Raises:
-        UsageError: one is given.
-    """
-    for name in names:
-        if getattr(args, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')}: changes nothing {reason}; leave it out")
 
 
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:

@@ -15,14 +15,19 @@ from moses_integration.cli.options import (
     add_text_options,
     natural,
     prepare_text,
-    refuse_idle,
     say_spread,
     work_folder,
 )
 from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
 from phrasescore import __version__
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_device_options, add_plugin_option, add_quiet_option, path_or_standard_stream
+from phrasescore.cli.options import (
+    add_device_options,
+    add_plugin_option,
+    add_quiet_option,
+    path_or_standard_stream,
+    refuse_idle,
+)
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import require_writable
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import shtab
 
 from phrasescore import __version__
-from phrasescore.configuration import Section, check_values, choices, option_types, scalar_type
+from phrasescore.configuration import LARGEST, Section, check_values, choices, option_types, scalar_type
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.pairs import Direction
@@ -33,12 +33,17 @@ def make_command_parser(program: str, description: str, commands: Sequence[Modul
     return parser
 
 
+def whole_number(text: str, least: int) -> int:
+    """Parse a whole number of at least so much, and no more than options take."""
+    number = int(text)
+    if not least <= number <= LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from {least} to {LARGEST}")
+    return number
+
+
 def positive(text: str) -> int:
     """Parse a number of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number
+    return whole_number(text, 1)
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
@@ -124,6 +129,17 @@ def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str,
         # A user knows the option, not the name that it has in a file.
         name, fault = str(error).removeprefix(f"{place}: ").split(" ", 1)
         raise UsageError(f"--{name.replace('_', '-')}: {fault}") from error
+
+
+def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
+    """Refuse options that are given and would change nothing.
+
+    Raises:
+        UsageError: one is given.
+    """
+    for name in names:
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')}: changes nothing {reason}; leave it out")
 
 
 def path_or_standard_stream(text: str) -> str | Path:

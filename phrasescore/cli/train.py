@@ -14,8 +14,14 @@ from phrasescore.cli.options import (
     add_section_options,
     given_options,
     path_or_standard_stream,
+    refuse_idle,
 )
-from phrasescore.cli.training import add_training_options, check_nothing_is_held_out, read_settings, run_trainer
+from phrasescore.cli.training import (
+    add_training_options,
+    check_nothing_is_held_out,
+    read_settings,
+    run_trainer,
+)
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
 from phrasescore.files import require_one_standard_input
@@ -145,24 +151,11 @@ def settings_of(args: argparse.Namespace) -> Settings:
         TrainingConfig(**values["training"]),
         None if args.source is None else SentenceConfig(**values["sentences"]),
     )
-    _check_effect(args, settings.model, settings.training)
+    if settings.model.readout != "maxout":
+        refuse_idle(args, ["maxout"], f"with the readout `{settings.model.readout}`, which has no maxout")
+    if not settings.model.feed_word:
+        refuse_idle(args, ["teacher_forcing"], "where no words are fed to the decoder")
     return settings
-
-
-def _check_effect(args: argparse.Namespace, model: ModelConfig, training: TrainingConfig) -> None:
-    """Check that each option on the command line has something to act on.
-
-    Raises:
-        UsageError: one has not.
-    """
-    idle = (
-        ("maxout", model.readout != "maxout", f"the readout `{model.readout}` has no maxout"),
-        ("teacher_forcing", not model.feed_word, "no words are fed to the decoder"),
-        ("final_rate", training.schedule == "constant", "the schedule `constant` ends at the rate it begins with"),
-    )
-    for name, is_idle, why in idle:
-        if is_idle and getattr(args, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')}: changes nothing, for {why}; leave it out")
 
 
 def _prepare(

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from phrasescore.cli.console import Reporter, StopRequest
-from phrasescore.cli.options import add_plugin_option, given_options
+from phrasescore.cli.options import add_plugin_option, given_options, refuse_idle
 from phrasescore.configuration import Section, check_values, read_toml
 from phrasescore.errors import UsageError, UserError
-from phrasescore.training.config import BUDGET
+from phrasescore.training.config import BUDGET, TrainingConfig
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Evaluation, Status, Trainer
@@ -44,7 +44,7 @@ def read_settings(
         refused: sections that a TOML file must not have here, and why.
 
     Raises:
-        UserError: a section, a key or a value is wrong.
+        UserError: a section, a key or a value is wrong, or an option would change nothing.
     """
     layers: list[tuple[str, dict[str, dict[str, Any]]]] = [("preset", preset)]
     if args.config:
@@ -61,6 +61,8 @@ def read_settings(
             values["training"] = {key: value for key, value in values["training"].items() if key not in BUDGET}
         for name, given in checked.items():
             values[name] |= given
+    if TrainingConfig(**values["training"]).schedule == "constant":
+        refuse_idle(args, ["final_rate"], "with the schedule `constant`, which ends at the rate it begins with")
     return values
 
 
@@ -118,4 +120,7 @@ def _evaluation_line(evaluation: Evaluation, unit: str) -> str:
     for name, loss in (("held out", evaluation.held_out), ("validation", evaluation.validation)):
         if loss is not None:
             parts.append(f"{name} {loss}")
+    if evaluation.held_out is None and evaluation.validation is None:
+        # Without a word of it a small text's loss would seem to be one of text that is not learnt from.
+        parts.append("nothing held out")
     return ", ".join(parts) + (" *" if evaluation.best else "")

@@ -32,12 +32,13 @@ class SearchConfig:
         "finished translations compete by ln p (none), by ln p per word and end symbol (per-word), or by ln p / "
         "((5 + symbols) / 6)^alpha (wu)",
     )
-    alpha: float = option(0.6, "exponent of the length penalty wu", minimum=0)
+    alpha: float = option(0.6, "exponent of the length penalty wu", minimum=0, maximum=100)
     coverage: float = option(
         0.0,
         "weight of the coverage penalty: the sum over the source words of ln min(1, attention they got) is added to "
         "what translations compete by",
         minimum=0,
+        maximum=1e6,
     )
     max_ratio: float = option(2.0, "a translation has at most so many words for each source word ...", minimum=0)
     max_extra: int = option(10, "... and so many more; the end symbol follows then", minimum=0)

@@ -217,6 +217,8 @@ def test_attention_that_nothing_reads_is_none(translate: Run, option: str) -> No
         (["--n-best", "3"], "--n-best: gives several translations a sentence, which need --json"),
         (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
         (["--beam", "0"], "--beam: is 0; give at least 1"),
+        (["--max-extra", f"{2**31}"], "--max-extra: is 2147483648; give at most 2147483647"),
+        (["--length-penalty", "wu", "--alpha", "1e308"], "--alpha: is 1e+308; give at most 100"),
         (["--temperature", "0"], "--temperature: is 0.0; give at least 0.001"),
         (["--temperature", "inf", "--sample"], "--temperature: is inf; give at most"),
         (["--max-ratio", "-1"], "--max-ratio: is -1.0; give at least 0"),

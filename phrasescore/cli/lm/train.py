@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter, stop_on_signals
 from phrasescore.cli.options import add_device_options, add_quiet_option, add_section_options, path_or_standard_stream
-from phrasescore.cli.training import add_training_options, check_nothing_is_held_out, read_settings, run_trainer
+from phrasescore.cli.training import (
+    add_training_options,
+    check_nothing_is_held_out,
+    read_settings,
+    run_trainer,
+)
 from phrasescore.configuration import Section
 from phrasescore.files import require_one_standard_input
 from phrasescore.lm.config import TextConfig
@@ -69,9 +74,11 @@ def run(args: argparse.Namespace) -> int:
     with stop_on_signals() as stop:
         with stop.urgently():
             trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
+        penalty = settings.model.self_normalise
         reporter.say(
             f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "
             "losses are nats per word, ends of sentences included"
+            + (f"; that of training has {penalty:g} (ln Z)^2 in it" if penalty else "")
         )
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
 
