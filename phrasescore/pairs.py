@@ -212,6 +212,8 @@ def _read_sides(
     if config.weight_by_count:
         weight = np.concatenate(joint_counts)
         distinct = _first_of_each(pair_hashes, weight)
+        if not weight.any():
+            raise UserError(f"{display_name(table)}: all its joint counts are 0; leave --weight-by-count out")
         weight = weight / weight[distinct].mean()
     else:
         distinct = _first_of_each(pair_hashes)

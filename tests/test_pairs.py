@@ -78,6 +78,14 @@ def test_each_distinct_pair_once(tmp_path: Path) -> None:
     assert weighted.pairs.weight[weighted.distinct].tolist() == pytest.approx([15 / 8, 3 / 8, 6 / 8])
 
 
+def test_counts_that_give_no_weights(tmp_path: Path) -> None:
+    config = DataConfig(weight_by_count=True)
+    with pytest.raises(UserError, match="table: all its joint counts are 0; leave --weight-by-count out"):
+        read_lines(tmp_path, b"a ||| x ||| 1 ||| 0-0 ||| 0 0 0", b"b ||| x ||| 1 ||| 0-0 ||| 0 0 0", config=config)
+    with pytest.raises(UserError, match="has lines without joint counts"):
+        read_lines(tmp_path, b"a ||| x ||| 1 ||| 0-0 ||| 1 1 1", b"b ||| x ||| 1", config=config)
+
+
 def test_the_other_direction_swaps_the_sides(tmp_path: Path) -> None:
     config = DataConfig(direction="source-given-target", source_vocabulary=1, target_vocabulary=5)
     data = read_lines(tmp_path, b"a ||| x y ||| 1", b"a ||| y ||| 1", b"b ||| y ||| 1", config=config)

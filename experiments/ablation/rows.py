@@ -59,6 +59,9 @@ class Row:
         unknown = [part for part in parts if part not in PARTS]
         if first or not parts or unknown:
             raise ValueError(f"{name} is neither {BASELINE} nor made of +{', +'.join(PARTS)}")
+        twice = [part for part in PARTS if parts.count(part) > 1]
+        if twice:
+            raise ValueError(f"{name} has {twice[0]} twice")
         for part in parts:
             if part in _NEEDED and _NEEDED[part] not in parts:
                 raise ValueError(f"{name} has {part} without {_NEEDED[part]}")
