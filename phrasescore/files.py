@@ -15,6 +15,8 @@ import lzma
 import math
 import os
 import re
+import select
+import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -40,6 +42,7 @@ MAGIC_LENGTH = 10
 _SUFFIXES = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
 # igzip level 1 writes a phrase table at several hundred MB a second; the other formats keep their defaults.
 _LEVELS = {"gz": 1}
+_POLL_MILLISECONDS = 100
 
 
 def _is_decompression_error(error: BaseException) -> bool:
@@ -115,11 +118,18 @@ def open_input(path: str | Path) -> Iterator[Input]:
 
 
 class _OutputFile(io.FileIO):
-    """A file that names itself when its disk is full: who writes several at once cannot tell which one it was."""
+    """A file that names itself when its disk is full: who writes several at once cannot tell which one it was.
+
+    It can be abandoned, even while a thread waits for the reader of a pipe: what is written then comes to nothing.
+    """
 
     def __init__(self, descriptor: int, label: str) -> None:
         super().__init__(descriptor, "wb")
         self._label = label
+        self._is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        self._room = select.poll()
+        self._room.register(descriptor, select.POLLOUT)
+        self.is_abandoned = False
 
     def write(self, data: ReadableBuffer) -> int:
         """Write some bytes; return how many.
@@ -128,7 +138,13 @@ class _OutputFile(io.FileIO):
             UserError: the disk is full.
         """
         with full_disk_told(self._label):
-            return super().write(data)
+            while not self.is_abandoned:
+                if not self._is_pipe:
+                    return super().write(data)
+                # A pipe with any room takes so many bytes at once.
+                if self._room.poll(_POLL_MILLISECONDS):
+                    return super().write(memoryview(data)[: select.PIPE_BUF])
+        return memoryview(data).nbytes
 
 
 @contextmanager
@@ -150,6 +166,22 @@ def full_disk_told(label: str) -> Iterator[None]:
 
 def _buffered(descriptor: int, label: str) -> io.BufferedWriter:
     return io.BufferedWriter(_OutputFile(descriptor, label), 1 << 20)
+
+
+def _abandon(buffered: io.BufferedWriter) -> None:
+    """Let what is in the buffer come to nothing, so that closing neither fails nor waits."""
+    assert isinstance(buffered.raw, _OutputFile)
+    buffered.raw.is_abandoned = True
+
+
+@contextmanager
+def _abandoned_on_signals(buffered: io.BufferedWriter) -> Iterator[None]:
+    """Write no more when a signal unwinds the work: nobody may be reading at the other end of a pipe."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        _abandon(buffered)
+        raise
 
 
 @contextmanager
@@ -185,7 +217,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
         UserError: the folder cannot be written, another run is writing the same file, or the disk is full.
     """
     if str(path) == STANDARD_STREAM:
-        with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout:
+        with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout, _abandoned_on_signals(stdout):
             yield stdout
         return
     # What the user calls the file, not what a link of that name leads to.
@@ -194,6 +226,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
         with (
             _buffered(os.open(path, os.O_WRONLY | os.O_CLOEXEC), str(path)) as special,
             _compressing(special, compression) as stream,
+            _abandoned_on_signals(special),
         ):
             yield stream
         return
@@ -223,7 +256,8 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
-            _forget_buffer(raw)
+            # The disk may be full for another file's sake.
+            _abandon(raw)
             raise
 
 
@@ -273,13 +307,6 @@ def try_to_lock(file: IO[bytes] | int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _forget_buffer(raw: BinaryIO) -> None:
-    """Drop what is left in the buffer, so that closing does not fail: the disk may be full for another file's sake."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, raw.fileno())
-    os.close(null)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _DEPTH = 2
 _POLL_SECONDS = 0.1
 _FAREWELL_SECONDS = 1.0
-"""How long a reader may take to notice that nobody listens any more."""
+"""How long a thread may take to notice that nobody listens any more."""
 
 
 class _End:
@@ -115,7 +115,7 @@ def write_behind(write: Callable[[T], object]) -> Iterator[Writing[T]]:
     """Give what hands its argument to `write` in a thread of its own, in order.
 
     An exception in the thread is raised by the next call, by `check`, or at the end. If the body fails, what waits in
-    the queue is not written.
+    the queue is not written, and a thread that waits for a pipe to be read is left behind; see `open_output`.
     """
     channel: _Channel[T] = _Channel()
     writing = Writing(channel)
@@ -136,5 +136,5 @@ def write_behind(write: Callable[[T], object]) -> Iterator[Writing[T]]:
         thread.join()
     finally:
         channel.stopped.set()
-        thread.join()
+        thread.join(_FAREWELL_SECONDS)
     writing.check()

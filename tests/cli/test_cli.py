@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -354,6 +355,22 @@ def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, 
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_ends_what_waits_for_its_reader(mini_table: Path, number: signal.Signals) -> None:
+    arguments = [sys.executable, "-c", WITH_SIGINT + "sys.exit(main())", "annotate", str(mini_table), "-m", MODEL]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        # What does not fit into the pipe waits.
+        while not select.select([process.stdout], [], [], 0.1)[0]:
+            assert process.poll() is None
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+        assert b"Traceback" not in process.stderr.read()
 
 
 def test_a_failure_need_not_wait_for_input() -> None:
