@@ -17,12 +17,31 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from moses_integration.decoder.context import LanguageModel
-from moses_integration.decoder.ngram_cache import NgramCache, key_of, ngram_keys
+from moses_integration.decoder.ngram_cache import Keys, NgramCache, key_of, ngram_keys
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.files import sha256_of
 from phrasescore.lm.ngrams import distinct_rows
 from phrasescore.phrases import Ids
 from phrasescore.vocabulary import UNKNOWN
+
+
+class _Norms:
+    """ln Z of contexts that were asked for before, by this process."""
+
+    def __init__(self) -> None:
+        self._cache = NgramCache()
+
+    def find(self, contexts_Ac: Indices) -> Floats:
+        """Return ln Z, NaN where it is not known, [A]."""
+        log_norm_A, is_known_A = self._cache.find(self._keys(contexts_Ac))
+        return np.where(is_known_A, log_norm_A, np.nan)
+
+    def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
+        """Remember ln Z of contexts."""
+        self._cache.add(self._keys(contexts_Ac), log_norm_A.astype(np.float32))
+
+    def _keys(self, contexts_Ac: Indices) -> Keys:
+        return ngram_keys(contexts_Ac.astype(np.uint64), seed=0)
 
 
 class NeuralLanguageModelFeature:
@@ -67,6 +86,7 @@ class NeuralLanguageModelFeature:
         self._estimator = LanguageModel(self.label, self.backoff)
         self._estimator.load()
         self._cache = NgramCache(self.cache)
+        self._scorer.norms = _Norms()
         # Words outside the shortlist are numbered as they are met, in each process in another order.
         self._key_of_word = np.arange(self._scorer.shortlist, dtype=np.uint64)
         self._new_keys: list[int] = []

@@ -6,7 +6,9 @@ Legend: Q queries, A distinct contexts, c = n - 1 words of a context, I words th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,6 +26,19 @@ _ROWS = {"cpu": 1024, "cuda": 16384}
 """Contexts in one pass through the network."""
 
 Indices = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class NormCache(Protocol):
+    """Keeps ln Z of contexts, so that the softmax need not be summed again for one that comes back."""
+
+    def find(self, contexts_Ac: Indices) -> Floats:
+        """Return ln Z of contexts, NaN where it is not known, [A]."""
+        ...
+
+    def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
+        """Remember ln Z of contexts."""
+        ...
 
 
 class NeuralLmScorer:
@@ -57,6 +72,8 @@ class NeuralLmScorer:
             unnormalised: take the network's outputs for ln p; it must have been trained for that.
         """
         self.model, self.device, self.backoff, self.unnormalised = model, device, backoff, unnormalised
+        self.norms: NormCache | None = None
+        """May be set, in 32 bit: in 16 bit ln Z is that of rounded products, and known contexts have exact ones."""
         self.order = model.network.config.order
         self.shortlist = len(model.vocabulary)
         self._network = model.network.to(device.torch_device)
@@ -137,21 +154,39 @@ class NeuralLmScorer:
     def _network_scores(self, contexts_Qc: Indices, words_Q: Indices) -> NDArray[np.float64]:
         """Return ln p of words of the network, `<unk>` among them."""
         first_A, context_Q = distinct_rows(contexts_Qc)
+        contexts_Ac = contexts_Qc[first_A]
+        log_norm_A = self._known_norms(contexts_Ac)
+        # Contexts whose ln Z is not known come first.
+        order_A = np.argsort(~np.isnan(log_norm_A), kind="stable")
+        contexts_Ac, log_norm_A, context_Q = contexts_Ac[order_A], log_norm_A[order_A], np.argsort(order_A)[context_Q]
+        unknown, rows = np.count_nonzero(np.isnan(log_norm_A)), _ROWS[self.device.torch_device.type]
+        cuts = [*range(0, unknown, rows), *range(unknown, len(order_A), rows), len(order_A)]
         scores_Q = np.empty(len(words_Q))
         by_context = np.argsort(context_Q, kind="stable")
-        rows = _ROWS[self.device.torch_device.type]
-        ends = np.searchsorted(context_Q[by_context], np.arange(0, len(first_A) + rows, rows))
-        for number, (begin, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
-            some_I = by_context[begin:end]
-            contexts_Ac = contexts_Qc[first_A[number * rows : (number + 1) * rows]]
-            node_I = context_Q[some_I] - number * rows
-            scores_Q[some_I] = self._score_batch(contexts_Ac, node_I, words_Q[some_I])
+        ends = np.searchsorted(context_Q[by_context], cuts)
+        for (first, last), (begin, end) in zip(pairwise(cuts), pairwise(ends.tolist()), strict=True):
+            some_I, batch = by_context[begin:end], slice(first, last)
+            known_A = None if first < unknown else log_norm_A[batch]
+            scores_Q[some_I], log_norm_A[batch] = self._score_batch(
+                contexts_Ac[batch], context_Q[some_I] - first, words_Q[some_I], known_A
+            )
+        if self.norms is not None:
+            self.norms.add(contexts_Ac[:unknown], log_norm_A[:unknown])
         return scores_Q
 
-    def _score_batch(self, contexts_Ac: Indices, node_I: Indices, words_I: Indices) -> NDArray[np.float64]:
+    def _known_norms(self, contexts_Ac: Indices) -> Floats:
+        """Return ln Z of contexts as far as it is known or taken as known, NaN elsewhere."""
+        if self.unnormalised:
+            return np.full(len(contexts_Ac), float(self._network.mean_log_norm))
+        return np.full(len(contexts_Ac), np.nan) if self.norms is None else self.norms.find(contexts_Ac)
+
+    def _score_batch(
+        self, contexts_Ac: Indices, node_I: Indices, words_I: Indices, log_norm_A: Floats | None
+    ) -> tuple[Floats, Floats]:
         device = self.device.torch_device
         contexts, node, words = (torch.from_numpy(ids).to(device) for ids in (contexts_Ac, node_I, words_I))
+        known_A = None if log_norm_A is None else torch.from_numpy(log_norm_A).float().to(device)
         with self.device.products():
-            log_prob_I = self._network.log_probs(contexts, node, words, unnormalised=self.unnormalised)
-        scores: NDArray[np.float64] = log_prob_I.double().cpu().numpy()
-        return scores
+            found = self._network.log_probs(contexts, node, words, known_A)
+        log_prob_I, norm_A = (values.double().cpu().numpy() for values in found)
+        return log_prob_I, norm_A

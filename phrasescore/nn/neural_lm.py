@@ -97,12 +97,14 @@ class NeuralLanguageModel(nn.Module):
         node_A = torch.arange(len(words_A), device=words_A.device)
         return self.softmax.log_prob_and_norm(self.hidden(contexts_Ac), node_A, words_A)
 
-    def log_probs(self, contexts_Ac: Tensor, node_I: Tensor, words_I: Tensor, *, unnormalised: bool = False) -> Tensor:
-        """Return ln p of words [I], each behind the context that `node_I` points to.
+    def log_probs(
+        self, contexts_Ac: Tensor, node_I: Tensor, words_I: Tensor, log_norm_A: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return ln p of words [I], each behind the context that `node_I` points to, and ln Z of the contexts [A].
 
-        `unnormalised` takes ln Z for its mean, so that a word costs one row of the softmax and not all of them.
+        Where `log_norm_A` is given it is taken for ln Z: a word costs one row of the softmax then, and not all of them.
         """
         s_Ar = self.hidden(contexts_Ac)
-        if unnormalised:
-            return self.softmax.logit(s_Ar, node_I, words_I) - self.mean_log_norm
-        return self.softmax.log_prob(s_Ar, node_I, words_I)
+        if log_norm_A is None:
+            return self.softmax.log_prob_and_norm(s_Ar, node_I, words_I)
+        return self.softmax.logit(s_Ar, node_I, words_I) - log_norm_A[node_I], log_norm_A

@@ -14,7 +14,7 @@ from torch import Tensor
 from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.lm import scorer as scorer_module
-from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.lm.scorer import Floats, Indices, NeuralLmScorer
 from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
 
@@ -116,6 +116,43 @@ def test_equal_contexts_cost_one_row(make_scorer: MakeScorer, monkeypatch: pytes
     assert rows == [2]
     assert scores[0] == scores[4]
     assert scores[2] == scores[3]
+
+
+class Norms:
+    """Keeps ln Z of all contexts, and counts those that it had."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[int, ...], float] = {}
+        self.found = 0
+
+    def find(self, contexts_Ac: Indices) -> Floats:
+        values = np.array([self.kept.get(tuple(context), math.nan) for context in contexts_Ac.tolist()])
+        self.found += int(np.count_nonzero(~np.isnan(values)))
+        return values
+
+    def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
+        self.kept.update(zip(map(tuple, contexts_Ac.tolist()), log_norm_A.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("rows", [7, 1024])
+def test_contexts_that_come_back_are_not_summed_again(
+    make_scorer: MakeScorer, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """What is asked for later has contexts among the others that were asked for before."""
+    monkeypatch.setattr(scorer_module, "_ROWS", {"cpu": rows})
+    scorer, plain = make_scorer(), make_scorer()
+    norms = scorer.norms = Norms()
+    summed: list[int] = []
+    sums = scorer.model.network.softmax.log_prob_and_norm
+
+    def count_rows(s_Ar: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
+        summed.append(len(s_Ar))
+        return sums(s_Ar, *others)
+
+    monkeypatch.setattr(scorer.model.network.softmax, "log_prob_and_norm", count_rows)
+    for sentences in (SENTENCES[::3], SENTENCES, SENTENCES):
+        assert scorer.sentence_log_probs(sentences) == pytest.approx(plain.sentence_log_probs(sentences), abs=1e-4)
+    assert sum(summed) == len(norms.kept) < norms.found
 
 
 def test_words_and_sentences(make_scorer: MakeScorer) -> None:

@@ -42,12 +42,14 @@ def test_the_network_is_its_equations(times: int) -> None:
     contexts = CONTEXTS.repeat(times, 1)
     reference = expected(model, contexts.numpy())
     node, word = (grid.ravel() for grid in np.indices((len(contexts), WORDS)))
-    found = model.log_probs(contexts, torch.from_numpy(node), torch.from_numpy(word)).numpy()
-    assert np.abs(found - reference[node, word]).max() < 1e-12
+    found, norms = model.log_probs(contexts, torch.from_numpy(node), torch.from_numpy(word))
+    assert np.abs(found.numpy() - reference[node, word]).max() < 1e-12
+    again, _ = model.log_probs(contexts, torch.from_numpy(node), torch.from_numpy(word), norms)
+    assert np.abs(again.numpy() - reference[node, word]).max() < 1e-12
     log_prob, log_norm = model(CONTEXTS, torch.tensor([2, 0, 1, 9]))
     assert np.abs(log_prob.numpy() - reference[range(4), [2, 0, 1, 9]]).max() < 1e-12
-    model.mean_log_norm.fill_(0.25)
-    raw = model.log_probs(CONTEXTS, torch.arange(4), torch.tensor([2, 0, 1, 9]), unnormalised=True)
+    taken = torch.full((4,), 0.25, dtype=log_norm.dtype)
+    raw, _ = model.log_probs(CONTEXTS, torch.arange(4), torch.tensor([2, 0, 1, 9]), taken)
     assert torch.allclose(raw + 0.25 - log_norm, log_prob, atol=1e-12)
 
 

@@ -86,6 +86,27 @@ def test_an_ngram_is_scored_once(feature: NeuralLanguageModelFeature) -> None:
     assert values[0][2] == 0
 
 
+def test_a_context_is_normalised_once(feature: NeuralLanguageModelFeature, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later stacks ask for other words behind contexts of earlier ones."""
+    softmax, summed = feature._scorer.model.network.softmax, []
+    sums = softmax.log_prob_and_norm
+
+    def count_rows(s_Ar: torch.Tensor, *others: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        summed.append(len(s_Ar))
+        return sums(s_Ar, *others)
+
+    monkeypatch.setattr(softmax, "log_prob_and_norm", count_rows)
+    start = feature.begin([(b"A", b"B"), (b"A", b"C"), (b"C",)])
+    values = [feature.extend(np.array([start]), np.array([phrase]), is_end=False)[0] for phrase in range(3)]
+    assert summed == [2]
+    assert (feature.queries, feature.served) == (5, 1)
+    alone = NeuralLanguageModelFeature("N0", feature.path, feature.backoff)
+    for phrase, value in enumerate(values):
+        alone.load()
+        start = alone.begin([(b"A", b"B"), (b"A", b"C"), (b"C",)])
+        assert alone.extend(np.array([start]), np.array([phrase]), is_end=False)[0] == pytest.approx(value, abs=1e-5)
+
+
 def test_behind_a_phrase_without_words_all_is_as_before_it(feature: NeuralLanguageModelFeature) -> None:
     phrases: list[Words] = [(), (b"A", b"C")]
     start = feature.begin(phrases)
