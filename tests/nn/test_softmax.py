@@ -20,16 +20,21 @@ def log_probs(layer: WordSoftmax, states: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(layer.words(states), dim=1)
 
 
+@pytest.mark.parametrize("wants_gradient", [True, False])
 @pytest.mark.parametrize("tiles", [(512, 32), (16, 5)])
 @pytest.mark.parametrize("scale", [1.0, 60.0])
-def test_log_prob_is_the_log_softmax(monkeypatch: pytest.MonkeyPatch, tiles: tuple[int, int], scale: float) -> None:
+def test_log_prob_is_the_log_softmax(
+    monkeypatch: pytest.MonkeyPatch, tiles: tuple[int, int], scale: float, wants_gradient: bool
+) -> None:
     """Also where log p is below -88, so that the shifted sum overflows 32 bits."""
     monkeypatch.setattr(softmax, "_CPU_TILES", tiles)
+    monkeypatch.setattr(softmax, "_TEXTBOOK_ROWS", tiles[1])
     found, states, node, symbol = layer(300, 20, scale)
     expected = log_probs(found.double(), states.double())[node, symbol]
     if scale > 1:
         assert expected.min() < -100
-    log_prob = found.float().log_prob(states, node, symbol)
+    with torch.set_grad_enabled(wants_gradient):
+        log_prob = found.float().log_prob(states, node, symbol)
     assert torch.allclose(log_prob.double(), expected, atol=1e-4, rtol=1e-5)
 
 
