@@ -14,11 +14,11 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from phrasescore.device import Device
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import finite, write_atomically
 from phrasescore.model_folder import METRICS, TRAINING_STATE, save_weights
 from phrasescore.training.checkpoint import CHECKPOINT, Checkpoint, Progress
-from phrasescore.training.config import TrainingConfig
+from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.optimisers import make_optimiser, rate_factor
 from phrasescore.training.run_folder import FolderLock
 from phrasescore.training.task import Examples, Loss, Task
@@ -111,7 +111,15 @@ class Trainer(Generic[TaskT]):
             config: optimiser, schedule, budget.
             device: where and how precisely to compute.
             run: what must be the same for a run to be resumed, as JSON values.
+
+        Raises:
+            UsageError: nothing would end the run.
         """
+        if all(getattr(config, name) is None for name in BUDGET) and not (task.held_out or task.validation):
+            raise UsageError(
+                "--epochs, --max-updates, --max-minutes: one must be given, for nothing is held out whose loss could "
+                "tell when to stop; or give other data by --validation, or hold out more"
+            )
         self.folder, self._lock, self.task, self.network = folder, lock, task, task.network
         self.config, self.device, self.run = config, device, run
         self.watcher = Watcher()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -61,6 +61,16 @@ class Task(Protocol):
 
     def loss(self, examples: Examples) -> BatchLoss:
         """Return the loss on a batch."""
+        ...
+
+    @property
+    def held_out(self) -> Sized:
+        """What was taken from the training data to be measured on."""
+        ...
+
+    @property
+    def validation(self) -> Sized | None:
+        """Other data to be measured on, if there is any."""
         ...
 
     def held_out_loss(self) -> Loss | None:

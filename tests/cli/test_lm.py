@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from phrasescore.cli import main
+from phrasescore.lm.config import TextConfig
+from phrasescore.lm.presets import PRESETS
+from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.training.config import BUDGET
 from tests.cli.running import run
 from tests.conftest import DATA, MINI
 
@@ -164,6 +168,28 @@ def test_wrong_usage_is_exit_code_2(arguments: str, message: str, capsys: pytest
         main(["lm", *arguments.split()])
     assert end.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_what_nothing_would_end_is_not_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A thousandth of 999 sentences is none."""
+    (tmp_path / "text").write_bytes(b"".join((MINI / "train.fr").read_bytes().splitlines(keepends=True)[:999]))
+    command = ["lm", "train", str(tmp_path / "text"), "-o", str(tmp_path / "lm"), "--preset", "cho2014"]
+    assert main(command) == 2
+    assert "--epochs, --max-updates, --max-minutes: one must be given, for nothing is held" in capsys.readouterr().err
+    assert not (tmp_path / "lm").exists()
+    assert main([*command, *OPTIONS.split(), "--max-updates", "1"]) == 0
+
+
+def test_the_paper_s_sizes() -> None:
+    """Cho et al. 2014, section 4.1.2."""
+    values = PRESETS["cho2014"]
+    model, text, training = NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), values["training"]
+    assert (model.order, model.embedding, model.first_hidden, model.second_hidden) == (7, 512, 1536, 1024)
+    assert (model.initialisation, model.dropout, model.self_normalise) == ("uniform", 0, 0)
+    assert (text.vocabulary, text.held_out) == (15_000, 0.001)
+    assert (training["patience"], training["evaluate_every"]) == (10, 0)
+    assert (training["optimiser"], training["learning_rate"]) == ("adadelta", 1.0)
+    assert not BUDGET & training.keys()
 
 
 def test_nothing_is_held_out_beside_a_validation_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
