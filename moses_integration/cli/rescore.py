@@ -272,7 +272,11 @@ def _load(args: argparse.Namespace, choices: Sequence[ScorerChoice], backoff: Pa
     from phrasescore.device import choose_device, keep_freed_memory
 
     keep_freed_memory()
-    return load_scorers(choices, choose_device(args.device, args.precision), backoff)
+    precision = args.precision
+    if precision == "auto" and any(choice.kind in LANGUAGE_MODELS for choice in choices):
+        # As in the decoder: a list that it wrote has the same scores then.
+        precision = "fp32"
+    return load_scorers(choices, choose_device(args.device, precision), backoff)
 
 
 def _read_list(args: argparse.Namespace, source: Sequence[bytes], reporter: Reporter) -> list[NbestEntry]:

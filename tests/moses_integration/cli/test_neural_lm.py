@@ -56,7 +56,7 @@ def test_the_column_of_the_search_is_that_of_rescoring(
 
     nbest, out, added = tmp_path / "nbest", tmp_path / "out", tmp_path / "added"
     succeed("decode", tuned, "--source", source, "--prepared", "-o", out, "--nbest", nbest, "5", *FAST)
-    common = ("--nbest", nbest, "--source", source, "--prepared", "--precision", "fp32", "-q")
+    common = ("--nbest", nbest, "--source", source, "--prepared", "-q")
     tuning = ("--reference", reference, "--ini", tuned, "--seeds", "1", "--restarts", "0", "--processes", "1")
     weights = tmp_path / "weights.json"
     succeed("rescore", *common, *tuning, "--scorer", f"X={kind}:{model}", "--nbest-output", added, "-o", weights)
