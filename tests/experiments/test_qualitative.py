@@ -315,7 +315,10 @@ def test_faults_of_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argu
         (["--share", "2", "--by", "random"], "argument --share: 2 is not a number from 0 to 1"),
         (["--share", "all", "--by", "random"], "argument --share: all is not a number from 0 to 1"),
         (["--by", "random"], "give --share, --threshold or both"),
-        (["--share", "0.5", "--by", "random", "--seed", "-1"], "argument --seed: -1 is negative"),
+        (
+            ["--share", "0.5", "--by", "random", "--seed", "-1"],
+            "argument --seed: -1 is not a number from 0 to 2147483647",
+        ),
         (["--share", "0.5", "--by", "network"], "needs a network; give --model"),
         (["--share", "0.5", "--by", "column"], "needs the number of a score column"),
     ],
