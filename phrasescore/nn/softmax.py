@@ -29,7 +29,7 @@ _CPU_TILES = (512, 32)
 _GPU_TILES = (16384, 16384)
 """Rows of logits a matrix product makes, and rows that are exponentiated while they are in the cache."""
 _TEXTBOOK_ROWS = 16
-"""The same of what takes two passes over them, on a CPU."""
+"""Rows of logits that are summed at a time in the textbook way, on a CPU: fewer, for it takes two passes over them."""
 
 
 class WordSoftmax(nn.Module):
