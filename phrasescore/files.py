@@ -30,13 +30,14 @@ from xopen import xopen
 from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 STANDARD_STREAM = "-"
 
 _MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz"}
 # A text may well begin with BZh: in bzip2 a level follows, and then the start of a block or the end of the stream.
 _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)")
+_STARTS = (*_MAGIC, b"BZh")
 MAGIC_LENGTH = 10
 """Bytes that tell a compressed file."""
 _SUFFIXES = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
@@ -87,6 +88,30 @@ class Input:
         return os.lseek(self.raw.fileno(), 0, os.SEEK_CUR) / size if size and self.raw.seekable() else None
 
 
+class _InputFile(io.FileIO):
+    """A file whose first read brings what tells its format, though a pipe may hand over its first bytes one by one."""
+
+    _is_at_start = True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        """Read some bytes; return how many, 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        count = super().readinto(view) or 0
+        while self._is_at_start and _may_tell_more(bytes(view[:count])):
+            more = super().readinto(view[count:])
+            if not more:
+                break
+            count += more
+        self._is_at_start = False
+        return count
+
+
+def _may_tell_more(head: bytes) -> bool:
+    """Whether the bytes after some first ones can decide which format they are; not so if they end a typed line."""
+    is_start = any(magic[: len(head)] == head[: len(magic)] for magic in _STARTS)
+    return 0 < len(head) < MAGIC_LENGTH and is_start and b"\n" not in head
+
+
 @contextmanager
 def open_input(path: str | Path) -> Iterator[Input]:
     """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
@@ -97,7 +122,7 @@ def open_input(path: str | Path) -> Iterator[Input]:
     name = display_name(path)
     is_stdin = str(path) == STANDARD_STREAM
     try:
-        raw = io.BufferedReader(io.FileIO(0 if is_stdin else path, closefd=not is_stdin), 1 << 20)
+        raw = io.BufferedReader(_InputFile(0 if is_stdin else path, closefd=not is_stdin), 1 << 20)
     except OSError as error:
         raise _unreadable(name, error) from error
     with raw:

@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +14,7 @@ from typing import BinaryIO
 import pytest
 
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import open_output, read_lines, require_writable, sha256_of, to_json
+from phrasescore.files import open_input, open_output, read_lines, require_writable, sha256_of, to_json
 
 
 def _fill_disk_of(file: BinaryIO) -> None:
@@ -33,6 +34,33 @@ def test_a_text_that_begins_like_bzip2(tmp_path: Path, text: bytes) -> None:
 def test_an_empty_bzip2_file_and_one_with_text(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "text").write_bytes(bz2.compress(data))
     assert b"".join(read_lines(tmp_path / "text")).rstrip(b"\n") == data.rstrip(b"\n")
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_a_pipe_that_hands_over_its_first_byte_alone(compress: Callable[[bytes], bytes]) -> None:
+    data = compress(b"BZh\n")
+    reading, writing = os.pipe()
+    os.write(writing, data[:1])
+
+    def go_on() -> None:
+        time.sleep(0.2)
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(data[1:])
+
+    writer = threading.Thread(target=go_on)
+    writer.start()
+    assert list(read_lines(f"/dev/fd/{reading}")) == [b"BZh"]
+    writer.join()
+    os.close(reading)
+
+
+def test_a_typed_line_is_read_before_the_next_one() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"B\n")
+    with open_input(f"/dev/fd/{reading}") as source:
+        assert source.stream.readline() == b"B\n"
+        os.close(writing)
+    os.close(reading)
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
