@@ -151,7 +151,7 @@ def _chunks(text: ParallelText, config: SentenceConfig) -> Iterator[_Chunk]:
             raise UserError(f"{shorter}: ends before line {lines} of {longer}; give two files of the same sentences")
         lines += len(source)
         sides = [
-            tokenise_lines(side, language) if language else side
+            side if language is None else tokenise_lines(side, language)
             for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
         ]
         yield _Chunk(sides[0], sides[1], share_read)

@@ -30,8 +30,10 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
         language: two letters; they choose the abbreviations and the rules for apostrophes and quotation marks.
 
     Raises:
-        UserError: sacremoses is not installed.
+        UserError: the language is empty, or sacremoses is not installed.
     """
+    if not language:
+        raise UserError("tokenising: the language is empty; give one, as en")
     try:
         from sacremoses import MosesPunctNormalizer, MosesTokenizer
     except ImportError as error:
@@ -54,7 +56,7 @@ def tokenise_lines(lines: Iterable[bytes], language: str) -> list[bytes]:
     """Tokenise lines; bytes that are not UTF-8 pass through.
 
     Raises:
-        UserError: sacremoses is not installed.
+        UserError: the language is empty, or sacremoses is not installed.
     """
     texts = tokenise((line.decode("utf-8", "surrogateescape") for line in lines), language)
     return [text.encode("utf-8", "surrogateescape") for text in texts]

@@ -144,7 +144,7 @@ def _converse(args: argparse.Namespace, translator: Translator) -> int:
 
 
 def _prepared(args: argparse.Namespace, sentences: list[bytes]) -> list[bytes]:
-    return tokenise_lines(sentences, args.tokenise) if args.tokenise else sentences
+    return sentences if args.tokenise is None else tokenise_lines(sentences, args.tokenise)
 
 
 def _lines(args: argparse.Namespace, sentences: list[bytes], translations: list[list[Translation]]) -> Iterator[bytes]:

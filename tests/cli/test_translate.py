@@ -256,7 +256,9 @@ def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: lis
         (["--source", "A", "--target", "A", "--decoder-unit", "gruu"], "there is no unit `gruu`; did you mean", 1),
         (["--source", "A", "--target", "A", "--optimiser", "adamm"], "there is no optimiser `adamm`; did you mean", 1),
         (["--source", "A", "--target", "A", "--teacher-forcing", "1.5"], "give at most 1", 2),
+        (["--source", "A", "--target", "A", "--tokenise-source="], "the language is empty; give one, as en", 1),
         (["TABLE", "--min-count", "2"], "--min-count: is for parallel text", 2),
+        (["TABLE", "--tokenise-target="], "--tokenise-target: is for parallel text", 2),
         (["TABLE", "--config", "T"], "[sentences] is for parallel text; leave it out or give --source", 1),
     ],
 )
