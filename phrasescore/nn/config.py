@@ -103,6 +103,11 @@ class ModelConfig:
         """Whether c goes into every step, and not what attention found."""
         return self.feed_context and not self.looks_before
 
+    @property
+    def uses_summary(self) -> bool:
+        """Whether c goes anywhere: into every step, or into the first state."""
+        return self.feeds_summary or self.bridge == "context"
+
     def check_effect(self) -> None:
         """Check that what is chosen about attention changes something, which in networks of older folders it may not.
 

@@ -43,7 +43,7 @@ class EncoderDecoder(nn.Module):
         self.encoder = Encoder(
             source_words,
             config,
-            summary=config.summary and (config.feeds_summary or config.bridge == "context"),
+            summary=config.summary and config.uses_summary,
             annotate=config.has_attention,
         )
         self.decoder = Decoder(target_words, config, self.encoder)

@@ -482,6 +482,7 @@ def test_a_description_of_the_wrong_form_is_one_sentence(tmp_path: Path, changes
     ("options", "option"),
     [
         ("--preset plain --maxout 5", "--maxout"),
+        ("--preset plain --summary", "--summary"),
         ("--no-feed-word --teacher-forcing 0.5", "--teacher-forcing"),
         ("--schedule constant --final-rate 0.5", "--final-rate"),
     ],
