@@ -128,7 +128,11 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.validation_source is not None:
         check_nothing_is_held_out(args, "--validation-source")
     if args.table is not None:
-        wrong = [name for name in ("validation_source", *given_options(args, SentenceConfig)) if getattr(args, name)]
+        wrong = [
+            name
+            for name in ("validation_source", *given_options(args, SentenceConfig))
+            if getattr(args, name) is not None
+        ]
         if wrong:
             raise UsageError(f"--{wrong[0].replace('_', '-')}: is for parallel text; leave it out or give --source")
 
