@@ -31,7 +31,7 @@ PARTS: dict[str, Callable[[Path], list[Finding]]] = {
     "language-model": check_language_model,
     "tables": check_tables,
     "build": check_build,
-    "mert": lambda shared: check_mert(_MINI),
+    "mert": lambda goldens: check_mert(_MINI),
     "tuning": check_tuning,
 }
 """What is checked, by name; each takes the folder of the goldens."""
@@ -41,7 +41,7 @@ def parse_arguments() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(prog="python -m experiments.goldens", description=__doc__)
     parser.add_argument(
-        "--shared",
+        "--goldens",
         type=Path,
         required=True,
         metavar="FOLDER",
@@ -54,16 +54,16 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run(shared: Path, parts: Iterable[str], output: Path) -> int:
+def run(goldens: Path, parts: Iterable[str], output: Path) -> int:
     """Check the parts; return 1 if something does not hold."""
-    if not (shared / SYSTEM).exists() and set(parts) - {"mert"}:
-        raise UserError(f"{shared / SYSTEM}: is not there; give the folder of the goldens with --shared")
+    if not (goldens / SYSTEM).exists() and set(parts) - {"mert"}:
+        raise UserError(f"{goldens / SYSTEM}: is not there; give the folder of the goldens with --goldens")
     where = machine() | {"load_average": os.getloadavg()[0]}
-    report: dict[str, Any] = {"schema": 1, "shared": str(shared), "machine": where, "parts": {}}
+    report: dict[str, Any] = {"schema": 1, "goldens": str(goldens), "machine": where, "parts": {}}
     findings: list[Finding] = []
     for part in parts:
         started, cpu_started = time.monotonic(), time.process_time()
-        found = PARTS[part](shared)
+        found = PARTS[part](goldens)
         report["parts"][part] = {
             "seconds": time.monotonic() - started,
             "cpu_seconds": time.process_time() - cpu_started,
@@ -85,4 +85,4 @@ def run(shared: Path, parts: Iterable[str], output: Path) -> int:
 
 if __name__ == "__main__":
     arguments = parse_arguments()
-    sys.exit(run_command("experiments.goldens", lambda: run(arguments.shared, arguments.parts, arguments.output)))
+    sys.exit(run_command("experiments.goldens", lambda: run(arguments.goldens, arguments.parts, arguments.output)))

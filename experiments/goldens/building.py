@@ -66,12 +66,12 @@ def count_different(ours: Iterable[bytes], theirs: Iterable[bytes]) -> tuple[int
     return differ, count
 
 
-def check_language_model(shared: Path) -> list[Finding]:
+def check_language_model(goldens: Path) -> list[Finding]:
     """Estimate the language model by our own estimator."""
     with TemporaryDirectory() as folder:
         output = Path(folder) / "lm.arpa"
-        build_language_model(shared / f"{TRAIN}.fr.gz", output, ORDER, estimator="embedded")
-        found = compare_arpa(read_lines(output), read_lines(shared / SYSTEM / "lm.fr.arpa.gz"))
+        build_language_model(goldens / f"{TRAIN}.fr.gz", output, ORDER, estimator="embedded")
+        found = compare_arpa(read_lines(output), read_lines(goldens / SYSTEM / "lm.fr.arpa.gz"))
     return [
         Finding(
             f"ARPA of {found.ngrams:,} n-grams, ours against lmplz's",
@@ -82,24 +82,24 @@ def check_language_model(shared: Path) -> list[Finding]:
     ]
 
 
-def check_tables(shared: Path) -> list[Finding]:
+def check_tables(goldens: Path) -> list[Finding]:
     """Build phrase and reordering table from Moses' word alignment."""
     findings = []
     with TemporaryDirectory() as folder:
-        texts = [shared / f"{TRAIN}.{language}.gz" for language in ("en", "fr")]
-        build_tables(texts[0], texts[1], shared / SYSTEM / "train.align.gz", Path(folder))
+        texts = [goldens / f"{TRAIN}.{language}.gz" for language in ("en", "fr")]
+        build_tables(texts[0], texts[1], goldens / SYSTEM / "train.align.gz", Path(folder))
         for what, name in (("phrase table", PHRASE_TABLE), ("reordering table", REORDERING_TABLE)):
-            differ, count = count_different(read_lines(Path(folder) / name), read_lines(shared / SYSTEM / name))
+            differ, count = count_different(read_lines(Path(folder) / name), read_lines(goldens / SYSTEM / name))
             text = f"lines of the {what} that differ from Moses'"
             findings.append(Finding(text, f"{differ:,} of {count:,}", "0", differ == 0))
     return findings
 
 
-def check_build(shared: Path) -> list[Finding]:
+def check_build(goldens: Path) -> list[Finding]:
     """Build a system from raw text, with our own settings."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        source, target = (shared / f"{RAW_TRAIN}.{language}.gz" for language in ("en", "fr"))
+        source, target = (goldens / f"{RAW_TRAIN}.{language}.gz" for language in ("en", "fr"))
         settings = BuildSettings(TextSettings("en", "fr"))
         started = time.monotonic()
         build_system(source, target, folder, settings, EmbeddedToolkit().build_tables)

@@ -72,35 +72,35 @@ def difference(ours: Floats, theirs: Floats) -> Difference:
 
 
 @contextmanager
-def moses_system(shared: Path, ini: str = "moses.tuned.ini") -> Iterator[MosesIni]:
+def moses_system(goldens: Path, ini: str = "moses.tuned.ini") -> Iterator[MosesIni]:
     """Yield the system in a folder of its own, with its language model decompressed."""
     with TemporaryDirectory() as folder:
-        for path in (shared / SYSTEM).glob("*-table*"):
+        for path in (goldens / SYSTEM).glob("*-table*"):
             (Path(folder) / path.name).symlink_to(path.resolve())
-        with gzip.open(shared / SYSTEM / "lm.fr.arpa.gz") as packed, (Path(folder) / "lm.fr.arpa").open("wb") as arpa:
+        with gzip.open(goldens / SYSTEM / "lm.fr.arpa.gz") as packed, (Path(folder) / "lm.fr.arpa").open("wb") as arpa:
             shutil.copyfileobj(packed, arpa)
         # An ini's paths are taken from where the file itself is, not a link to it.
-        yield MosesIni.read(Path(shutil.copy(shared / SYSTEM / ini, folder)))
+        yield MosesIni.read(Path(shutil.copy(goldens / SYSTEM / ini, folder)))
 
 
-def source_sentences(shared: Path) -> list[Words]:
+def source_sentences(goldens: Path) -> list[Words]:
     """Return the sentences of the test set."""
-    return [words_of(line) for line in read_lines(shared / f"{TEXT}.en.gz")]
+    return [words_of(line) for line in read_lines(goldens / f"{TEXT}.en.gz")]
 
 
-def moses_lists(shared: Path) -> Iterator[tuple[int, list[NbestEntry]]]:
+def moses_lists(goldens: Path) -> Iterator[tuple[int, list[NbestEntry]]]:
     """Yield Moses' n-best list of each of the first sentences."""
-    entries = read_nbest(shared / SYSTEM / "decode/first100.tuned.nbest.gz")
+    entries = read_nbest(goldens / SYSTEM / "decode/first100.tuned.nbest.gz")
     return ((number, list(group)) for number, group in groupby(entries, key=lambda entry: entry.sentence))
 
 
-def check_rescoring(shared: Path) -> list[Finding]:
+def check_rescoring(goldens: Path) -> list[Finding]:
     """Score every derivation of Moses' lists."""
     ours_NF, theirs_NF = [], []
-    with moses_system(shared) as ini:
-        sentences = source_sentences(shared)[:FIRST]
+    with moses_system(goldens) as ini:
+        sentences = source_sentences(goldens)[:FIRST]
         model = load_model(ini, sentences, read_settings(ini).search.longest_phrase)
-        for number, entries in moses_lists(shared):
+        for number, entries in moses_lists(goldens):
             derivations = score_derivations(model, sentences[number], [segments_of(entry) for entry in entries])
             for entry, derivation in zip(entries, derivations, strict=True):
                 features = entry.features()
@@ -117,11 +117,11 @@ def check_rescoring(shared: Path) -> list[Finding]:
     return findings
 
 
-def check_search(shared: Path) -> list[Finding]:
+def check_search(goldens: Path) -> list[Finding]:
     """Search for better derivations than Moses', with our own settings."""
-    with moses_system(shared) as ini:
-        ours = np.array(decode(ini, source_sentences(shared)[:FIRST]).scores)
-    theirs = np.array([float(entries[0].total) for _, entries in moses_lists(shared)])
+    with moses_system(goldens) as ini:
+        ours = np.array(decode(ini, source_sentences(goldens)[:FIRST]).scores)
+    theirs = np.array([float(entries[0].total) for _, entries in moses_lists(goldens)])
     behind = float((theirs - ours).mean())
     better, worse = np.count_nonzero(ours > theirs + 1e-4), np.count_nonzero(ours < theirs - 1e-4)
     return [
@@ -134,21 +134,21 @@ def check_search(shared: Path) -> list[Finding]:
     ]
 
 
-def check_bleu(shared: Path) -> list[Finding]:
+def check_bleu(goldens: Path) -> list[Finding]:
     """Translate the test set with our own settings."""
-    with moses_system(shared) as ini:
-        ours = _bleu(decode(ini, source_sentences(shared)).translations, shared)
-    golden = shared / SYSTEM / "decode/test_2016_flickr.tuned.out"
-    theirs = score(golden, [shared / f"{TEXT}.fr.gz"], tokenise="none").bleu
+    with moses_system(goldens) as ini:
+        ours = _bleu(decode(ini, source_sentences(goldens)).translations, goldens)
+    golden = goldens / SYSTEM / "decode/test_2016_flickr.tuned.out"
+    theirs = score(golden, [goldens / f"{TEXT}.fr.gz"], tokenise="none").bleu
     target = f"at least {theirs - WORSE_BLEU:.2f} (Moses has {theirs:.2f})"
     return [Finding("BLEU of test_2016_flickr, tok:none", f"{ours:.2f}", target, ours >= theirs - WORSE_BLEU)]
 
 
-def check_speed(shared: Path) -> list[Finding]:
+def check_speed(goldens: Path) -> list[Finding]:
     """Translate the test set with several pop limits, each in a new process; the decoder's own one is judged."""
     findings = []
-    with moses_system(shared) as ini:
-        sentences, own = source_sentences(shared), read_settings(ini).search.pop_limit
+    with moses_system(goldens) as ini:
+        sentences, own = source_sentences(goldens), read_settings(ini).search.pop_limit
         for pop_limit in POP_LIMITS:
             with ProcessPoolExecutor(1, get_context("spawn")) as executor:
                 run = executor.submit(decode, ini, sentences, pop_limit).result()
@@ -156,7 +156,7 @@ def check_speed(shared: Path) -> list[Finding]:
             figure = (
                 f"{speed:.1f} sentences/s and core (CPU time, without {run.load_seconds:.1f} s "
                 f"of loading), peak memory {run.peak_memory_mb:,.0f} MB, mean model score {np.mean(run.scores):.5f}, "
-                f"BLEU {_bleu(run.translations, shared):.2f}"
+                f"BLEU {_bleu(run.translations, goldens):.2f}"
             )
             finding = Finding(f"pop limit {pop_limit}, one process", figure)
             if pop_limit == own:
@@ -215,8 +215,8 @@ def _peak_memory_mb() -> float:
     return next(float(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM:"))
 
 
-def _bleu(translations: Sequence[bytes], shared: Path) -> float:
+def _bleu(translations: Sequence[bytes], goldens: Path) -> float:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "translations"
         write_lines(path, translations)
-        return score(path, [shared / f"{TEXT}.fr.gz"], tokenise="none").bleu
+        return score(path, [goldens / f"{TEXT}.fr.gz"], tokenise="none").bleu

@@ -71,10 +71,10 @@ def check_mert(mini: Path) -> list[Finding]:
     return findings
 
 
-def check_tuning(shared: Path) -> list[Finding]:
+def check_tuning(goldens: Path) -> list[Finding]:
     """Tune Moses' system from where Moses started, with one seed and our own settings."""
-    source, reference = (shared / f"{DEV}.{language}.gz" for language in ("en", "fr"))
-    with moses_system(shared, "moses.ini") as ini, TemporaryDirectory() as folder:
+    source, reference = (goldens / f"{DEV}.{language}.gz" for language in ("en", "fr"))
+    with moses_system(goldens, "moses.ini") as ini, TemporaryDirectory() as folder:
         started = time.monotonic()
         [tuning] = EmbeddedToolkit().tune(
             ini, source, [reference], [1], TuningSettings(), Path(folder), lambda text: None

@@ -68,7 +68,7 @@ def test_the_table_says_what_holds() -> None:
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Path:
+def goldens(tmp_path: Path) -> Path:
     """A folder laid out as the one of the goldens."""
     system, data = tmp_path / SYSTEM, tmp_path / "data/multi30k"
     system.mkdir(parents=True)
@@ -83,27 +83,27 @@ def shared(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_build_is_held_against_its_time(shared: Path) -> None:
-    [finding] = building.check_build(shared)
+def test_a_build_is_held_against_its_time(goldens: Path) -> None:
+    [finding] = building.check_build(goldens)
     assert "200 sentence pairs" in finding.what
     assert "alignment" in finding.figure
     assert finding.holds
     assert finding.target == "below 240 s"
 
 
-def test_tuning_is_held_against_its_bleu_and_its_time(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuning_is_held_against_its_bleu_and_its_time(goldens: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, holds in ((tuning.TUNING_SECONDS, True), (0.0, False)):
         monkeypatch.setattr(tuning, "TUNING_SECONDS", limit)
-        [finding] = tuning.check_tuning(shared)
+        [finding] = tuning.check_tuning(goldens)
         assert finding.holds is holds
     assert "decodings" in finding.figure
 
 
-def test_the_decoder_s_own_pop_limit_is_judged(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_decoder_s_own_pop_limit_is_judged(goldens: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "POP_LIMITS", (20, 500))
     for slowest, holds in ((0.0, True), (1e9, False)):
         monkeypatch.setattr(decoding, "SLOWEST", slowest)
-        narrow, own = decoding.check_speed(shared)
+        narrow, own = decoding.check_speed(goldens)
         assert (narrow.target, narrow.holds) == ("", None)
         assert own.target == f"at least {slowest:g} sentences/s, below 2,000 MB"
         assert own.holds is holds

@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("plan", help="show the steps and what they cost", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("work"), help="of the run (default: %(default)s)")
     parser.add_argument("--cores", type=positive, default=16, metavar="N", help="of the machine (default: %(default)s)")
-    parser.add_argument("--config", type=Path, default=CONFIGS / "full.toml", help="(default: %(default)s)")
+    parser.add_argument("--config", type=Path, default=CONFIGS / "full.toml", help="(default: configs/full.toml)")
     parser.set_defaults(run=run)
 
 
