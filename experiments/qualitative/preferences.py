@@ -40,8 +40,9 @@ def choose_sources(table: LoadedTable) -> dict[str, Sequence[int]]:
     counts_S, targets_S = table.input_count_S, np.diff(table.offsets)
     usable = np.flatnonzero((lengths_S >= _LONG) & (targets_S >= _SHOWN))
     by_count = usable[np.argsort(-counts_S[usable], kind="stable")]
-    frequent = by_count[: max(50, round(_FREQUENT_SHARE * len(by_count)))]
-    rare = usable[counts_S[usable] <= _RARE]
+    most = by_count[: max(50, round(_FREQUENT_SHARE * len(by_count)))]
+    # In a small table the most frequent ones could be rare all the same.
+    frequent, rare = most[counts_S[most] > _RARE], usable[counts_S[usable] <= _RARE]
     return {"frequent": frequent.tolist(), "rare": rare.tolist()}
 
 
