@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel, declare_model
+from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
@@ -40,6 +41,10 @@ STRAY = 1.0
 """A decoding that falls so much BLEU behind the best one went where the lists knew nothing: it says what they lacked,
 and not that tuning has come to its end.
 """
+
+_NEURAL_DIGITS = 4
+"""Decimals that lists have of a neural language model. What it says of a sentence changes by 1e-6 with the company that
+it is computed in: all digits would make a new candidate of each translation that another process finds again."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,15 @@ class _Listing:
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> _Listed:
         """Return the candidates; features that cannot be tuned are left out."""
         derivations = graph.n_best(self.size, distinct=True)
-        values_KF = np.array([d.values_F[model.tuneable_F] for d in derivations]).reshape(len(derivations), -1)
+        values_KF = np.array([d.values_F for d in derivations]).reshape(len(derivations), model.width)
+        for feature in model.context_features:
+            if isinstance(feature, NeuralLanguageModelFeature):
+                columns = model.columns[feature.label]
+                values_KF[:, columns] = values_KF[:, columns].round(_NEURAL_DIGITS)
         texts = [b" ".join(d.words) for d in derivations]
         # A sentence that could not be translated counts as an empty translation.
         statistics = bleu_statistics(self.references[number], texts or [b""])
-        return _Listed(values_KF, statistics[: len(texts)], statistics[0])
+        return _Listed(values_KF[:, model.tuneable_F], statistics[: len(texts)], statistics[0])
 
 
 class Tuner:

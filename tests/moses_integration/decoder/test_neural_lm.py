@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,11 @@ from safetensors.numpy import load_file, save_file
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
-from moses_integration.decoder.phrases import Words
+from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
+from moses_integration.tuning.candidates import Candidates
+from moses_integration.tuning.tune import Tuner, TuningSettings
 from phrasescore.errors import UserError
 from tests.moses_integration.decoder.searching import (
     NARROW,
@@ -62,6 +65,28 @@ def test_a_narrow_search_scores_what_it_finds(language_models: list[Path], neura
     system = replace(with_neural_model(system, neural_model, language_models[0]), settings=NARROW)
     model, found = decode(system, sentence)
     check_values(system, sentence, model, found.n_best(20, distinct=False))
+
+
+def test_what_the_company_changes_makes_no_new_candidates(
+    tmp_path: Path, language_models: list[Path], neural_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other batches, as another process has, move the last digits."""
+    extend, noise = NeuralLanguageModelFeature.extend, np.random.default_rng(1)
+
+    def moved(self: NeuralLanguageModelFeature, *arguments: Any) -> tuple[Floats, Indices]:
+        values_NK, states_N = extend(self, *arguments)
+        return values_NK + noise.normal(0, 1e-9, values_NK.shape), states_N
+
+    monkeypatch.setattr(NeuralLanguageModelFeature, "extend", moved)
+    system, sentence = random_system(random.Random(1), language_models)
+    ini = with_neural_model(system, neural_model, language_models[1]).write(tmp_path)
+    lists: list[Candidates] = []
+    for _ in range(2):
+        with Tuner(ini, [b" ".join(sentence)], [(b"A B",)], TuningSettings(), processes=1) as tuner:
+            lists.append(tuner._first_decoding[0])
+    first, second = lists
+    assert len(first) > 10
+    assert len(first.extended(second)) == len(first)
 
 
 @pytest.fixture
