@@ -239,8 +239,10 @@ class Search:
     def _number_kept(self, total_H: Floats) -> int:
         """Return how many of these hypotheses, best first, the stack keeps."""
         size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold
-        worst = total_H[0] + math.log(beam) if beam > 0 and len(total_H) else -math.inf
-        return min(size, int(np.count_nonzero(total_H > worst)))
+        if not (beam > 0 and len(total_H)):
+            return size
+        # Of the differences: behind a total of 1e17 the beam itself would be lost to rounding.
+        return min(size, int(np.count_nonzero(total_H - total_H[0] > math.log(beam))))
 
     def _extend(self, record_N: Indices, option_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return what context features add when options follow hypotheses, and their states then."""

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.search import _distinct
+from tests.moses_integration.decoder.searching import WEIGHTS, decode
+from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
 
 @pytest.mark.parametrize("words", [1, 8, 13, 64, 65, 100])
@@ -18,3 +20,12 @@ def test_coverages_are_told_apart_by_every_word(words: int) -> None:
     covered_Cn, coverage_P = _distinct(covered_Pn)
     assert (covered_Cn[coverage_P] == covered_Pn).all()
     assert len(covered_Cn) == len({row.tobytes() for row in covered_Pn})
+
+
+def test_the_best_hypotheses_stay_however_large_the_weights_are() -> None:
+    """Beside a total of 1e20 all else is lost to rounding, but not the translation."""
+    lines = [Line((b"a",), (b"A",), (0.5,)), Line((b"b",), (b"B",), (0.5,))]
+    _, graph = decode(SmallSystem(lines, {**WEIGHTS, "W": [1e20]}), (b"a", b"b"))
+    best = graph.best()
+    assert best is not None
+    assert set(best.words) == {b"A", b"B"}
