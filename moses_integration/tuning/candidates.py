@@ -105,7 +105,8 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
     """Score n-best entries against the references of each sentence, as Moses' `extractor` does.
 
     Raises:
-        ListFault: there is no entry, an entry's sentence has no references, or its features differ from the first's.
+        ListFault: there is no entry, it has no features, its sentence has no references, or its features differ from
+            the first's.
     """
     texts: list[list[bytes]] = [[] for _ in references]
     rows: list[list[list[float]]] = [[] for _ in references]
@@ -113,7 +114,7 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
     for entry in entries:
         features = entry.features()
         found = component_names(features)
-        names = names or found
+        names = found if names is None else names
         if not entry.sentence < len(references):
             raise ListFault(
                 f"has a sentence {entry.sentence} (from 0) where the references have {len(references)} "
@@ -128,6 +129,8 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
         rows[entry.sentence].append([value for values in features.values() for value in values])
     if names is None:
         raise ListFault("is empty; check what the decoder reported")
+    if not names:
+        raise ListFault("has no features; decode with some that may be tuned, or add a scorer")
     return Candidates.from_lists(
         names,
         [np.array(values, np.float64).reshape(-1, len(names)) for values in rows],

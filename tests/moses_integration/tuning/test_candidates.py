@@ -86,6 +86,7 @@ def entry(sentence: int, scores: bytes = b"LM0= -1 -2") -> NbestEntry:
     ("entries", "message"),
     [
         ([], "is empty"),
+        ([entry(0, b"")], "has no features; decode with some that may be tuned, or add a scorer"),
         ([entry(2)], "has a sentence 2 .* where the references have 2 lines"),
         ([entry(0), entry(1, b"LM0= -1")], "sentence 1 has the features LM0_0 where the first has LM0_0 LM0_1"),
     ],
