@@ -41,5 +41,8 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
 
 def cover_once(segments: Sequence[Segment], length: int) -> bool:
     """Whether the phrases cover each of the `length` words of a sentence once."""
+    # First, for a damaged list may ask for more positions than memory holds.
+    if not all(0 <= segment.start <= segment.end < length for segment in segments):
+        return False
     covered = [position for segment in segments for position in range(segment.start, segment.end + 1)]
     return sorted(covered) == list(range(length))

@@ -294,6 +294,13 @@ def test_lists_that_do_not_fit(tmp_path: Path) -> None:
         add_scores(LIST, SOURCE, [Numbers("N", tmp_path / "numbers")])
 
 
+@pytest.mark.parametrize("segmentation", [b"0-999999999999=0-2", b"0--5=0-2", b"1-0=0 0-1=0-2"])
+def test_a_damaged_segmentation_is_refused_at_once(segmentation: bytes) -> None:
+    damaged = replace(LIST[2], extras=(segmentation, b""))
+    with pytest.raises(UserError, match="segmentation"):
+        add_scores([damaged], [b"", b"a tree"], [PairScorer("RNN", PairScores(engine()), phrase_pairs)])
+
+
 # Tuning and choosing
 
 
