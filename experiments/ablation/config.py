@@ -139,6 +139,8 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
     for name, value in values.get("decoder", {}).items():
         if type(value) is not int:
             raise UserError(f"{path}: [decoder]: {name} is {value!r}; give a whole number")
+        if name in ("feature", "weight"):
+            raise UserError(f"{path}: [decoder]: {name} is what the rows differ by; leave it out")
 
 
 def _rows(names: Sequence[str], path: Path) -> tuple[Row, ...]:

@@ -84,11 +84,12 @@ TIMES = (
 
 def dev_bleu_in_words(report: Json) -> str:
     """Return what dev BLEU is, in a sentence."""
-    references = report["data"]["sizes"]["dev"]["references"]
+    size = report["data"]["sizes"]["dev"]
+    references = size["references"]
     signature = f"nrefs:{references}|case:mixed|eff:no|tok:none|smooth:none"
     ours = f"counted on the prepared text as sacreBLEU does with {signature}"
     part = report["config"]["tuning"].get("sentences")
-    dev = f"{part} sentences of the dev set" if part else "the dev set"
+    dev = f"{part} sentences of the dev set" if part and part < size["sentences"] else "the dev set"
     told = f"Dev BLEU is that of tuning on {dev}, {ours}."
     if report["toolkit"] != "embedded":
         told = f"Dev BLEU is what Moses' mert says of its lists of {dev}, on the prepared text."

@@ -23,6 +23,7 @@ from experiments.report.page import Contents, write_page
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
 from moses_integration.build.system_text import SystemText, TextSettings
+from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import ScorerChoice, load_scorers
@@ -59,7 +60,7 @@ class Ablation:
             processes: to share the work among.
 
         Raises:
-            UserError: there is no such toolkit here, or a row is none for it.
+            UserError: there is no such toolkit here, or a row or a setting of the decoder is none for it.
         """
         self._config, self._folder, self._data_options, self._say = config, folder, data_options, say
         self._toolkit = choose_toolkit(config.toolkit, processes)
@@ -69,7 +70,12 @@ class Ablation:
                 f"the row {inside[0]}: Moses has no neural language model in its decoder; set toolkit to embedded, or "
                 "add +RESCORING to the row"
             )
-        ignored = self._toolkit.ignored_sections(MosesIni(f"[{section}]\n" for section in config.decoder))
+        lines = (f"[{section}]\n{value}\n" for section, value in config.decoder.items())
+        ini = MosesIni("".join(lines).splitlines(keepends=True), "[decoder]")
+        ignored = self._toolkit.ignored_sections(ini)
+        if self._toolkit.name == "embedded":
+            # Now, and not when the first row is decoded.
+            read_settings(ini)
         if ignored:
             raise UserError(f"[decoder]: {ignored[0]} is passed over by the {self._toolkit.name} toolkit; leave it out")
         self._steps = Steps(folder / "steps", say)

@@ -93,6 +93,7 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[build]\norder = 7", "order is 7; give at most 6"),
         ("[build]\nlongest_phrase = 8", "longest_phrase is 8; give at most 7"),
         ("[decoder]\nstack = '50'", "stack is '50'; give a whole number"),
+        ("[decoder]\nfeature = 3", "feature is what the rows differ by; leave it out"),
         ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
         ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
         ("[network]\ndropout = 7", "[network]: --dropout: is 7.0; give"),
@@ -238,6 +239,8 @@ def test_the_report_says_that_weights_are_tuned_on_a_part() -> None:
     assert "that of tuning on the dev set, counted" in table(fake_report())
     text = table({**fake_report(), "config": {"tuning": {"sentences": 5}}})
     assert "that of tuning on 5 sentences of the dev set, counted" in text
+    whole = fake_report()["data"]["sizes"]["dev"]["sentences"]
+    assert "on the dev set, counted" in table({**fake_report(), "config": {"tuning": {"sentences": whole + 1}}})
 
 
 def test_the_report_shows_weights_as_means_over_the_seeds() -> None:
@@ -331,6 +334,20 @@ def test_a_section_that_changes_nothing_is_refused(tmp_path: Path) -> None:
     Ablation(Config(decoder={"search-algorithm": 1}), tmp_path, {}, silent)
     with pytest.raises(UserError, match=r"\[decoder\]: search-algoritm is passed over by the embedded toolkit"):
         Ablation(Config(decoder={"search-algoritm": 1}), tmp_path, {}, silent)
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "message"),
+    [
+        ("stack", -5, r"\[decoder\]: line 2: \[stack\] "),
+        ("search-algorithm", 7, r"\[decoder\]: line 2: search algorithm 7 is neither 0 \(normal\) nor 1"),
+    ],
+)
+def test_a_setting_that_the_decoder_refuses_is_refused_before_all_work(
+    tmp_path: Path, section: str, value: int, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        Ablation(Config(decoder={section: value}), tmp_path, {}, silent)
 
 
 def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:
