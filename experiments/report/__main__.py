@@ -12,7 +12,7 @@ from experiments.report.loaded import REPORT, LoadedAblation, read_report
 from experiments.report.page import SENTENCES, Contents, write_page
 from moses_integration.cli.options import natural
 from phrasescore.cli.console import run_command
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import write_atomically, write_json
 
 
@@ -58,6 +58,8 @@ def parse_arguments() -> argparse.Namespace:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; print where it is."""
+    if args.output.suffix in (".md", ".json"):
+        raise UsageError(f"{args.output}: is where the page's Markdown or JSON would go; give a name with .html")
     finished = [folder for folder in args.folders if (folder / REPORT).exists()]
     for folder in args.folders:
         if folder not in finished:

@@ -101,12 +101,14 @@ _ABOUT = (
 
 
 def _titles(ablations: Sequence[LoadedAblation]) -> list[str]:
-    """Return a title for each: its data, and where two have the same, its folder."""
+    """Return a title for each: its data, and where two have the same, its folder, by the whole path if it must be."""
     titles = [one.title for one in ablations]
-    return [
-        f"{title} ({one.folder.name})" if titles.count(title) > 1 else title
-        for one, title in zip(ablations, titles, strict=True)
-    ]
+    for named in (lambda one: one.folder.name, lambda one: str(one.folder)):
+        titles = [
+            f"{one.title} ({named(one)})" if titles.count(title) > 1 else title
+            for one, title in zip(ablations, titles, strict=True)
+        ]
+    return titles
 
 
 def _ablation(title: str, ablation: LoadedAblation, sentences: int) -> _Section:

@@ -116,13 +116,15 @@ def _notes(ablation: LoadedAblation) -> Html:
 
 def _plot(ablation: LoadedAblation) -> Html:
     figures = []
+    # A line goes through the first track.
+    rows = dict(sorted(ablation.rows.items(), key=lambda row: row[0] != ablation.first))
     for part, title in (("dev", "Dev"), ("test", "Test")):
         key = f"{part}_bleu"
         tracks = [
             Track(name, [one[key] for one in row["seeds"]], row[key]["mean"], row[key]["standard_deviation"])
-            for name, row in ablation.rows.items()
+            for name, row in rows.items()
         ]
-        values = "; ".join(f"{name} {report.bleu(row, part)}" for name, row in ablation.rows.items())
+        values = "; ".join(f"{name} {report.bleu(row, part)}" for name, row in rows.items())
         figures.append(dot_plot(title, tracks, "BLEU", f"{title} BLEU on {ablation.title}: {values}"))
     caption = "Each point is a seed, the upright bar the mean, the line the standard deviation to both sides."
     return join([charts(figures), element("p", caption, class_="note")])

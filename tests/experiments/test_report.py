@@ -3,8 +3,10 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 import struct
 import sys
+from argparse import Namespace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,9 @@ from experiments.report.differences import choose, word_differences
 from experiments.report.embedded import embedded
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
+from experiments.report.results import results
 from experiments.report.tuning import tuning
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "circle", "line", "path", "polyline", "rect"}
 
@@ -156,6 +159,35 @@ def test_the_best_row_is_not_one_whose_dev_bleu_flatters(folder: Path) -> None:
     assert loaded.best == "+RNN"
     del loaded.rows["+RNN"]
     assert loaded.best == "+S2S"
+
+
+def test_the_line_of_the_plot_goes_through_what_the_table_compares_with(folder: Path) -> None:
+    loaded = LoadedAblation.read(folder)
+    before = results(loaded)
+    loaded.report["rows"] = dict(reversed(loaded.rows.items()))
+    assert list(loaded.rows) == ["+RNN", "baseline"]
+    plots = [re.findall("<figure>.*?</figure>", html, re.DOTALL) for html in (before, results(loaded))]
+    assert len(plots[0]) == 2
+    assert plots[0] == plots[1]
+
+
+def test_ablations_of_one_data_set_are_told_apart_by_their_folders(folder: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(folder, tmp_path / "again" / folder.name)
+    third = shutil.copytree(folder, tmp_path / "third")
+    html = page(Contents([LoadedAblation.read(one) for one in (folder, other, third)]))
+    headings = re.findall("<h2>(.*?)</h2>", html)
+    assert headings[:3] == [f"toy en-fr ({folder})", f"toy en-fr ({other})", "toy en-fr (third)"]
+    assert len(re.findall(r'\bid="', html)) == len(checked(html).ids)
+
+
+@pytest.mark.parametrize("suffix", [".md", ".json"])
+def test_the_page_is_not_written_where_its_companions_go(folder: Path, suffix: str) -> None:
+    output = folder / f"report{suffix}"
+    before = output.exists() and output.read_bytes()
+    args = Namespace(folders=[folder], qualitative=[], measurements=[], sentences=1, output=output)
+    with pytest.raises(UsageError, match="is where the page's Markdown or JSON would go; give a name"):
+        run(args)
+    assert (output.exists() and output.read_bytes()) == before
 
 
 def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
