@@ -154,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         args.device,
         say,
     )
-    print((args.output / "report.md").read_text(), end="")
+    print((args.output / "report.md").read_text("utf-8"), end="")
     return 0
 
 

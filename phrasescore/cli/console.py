@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -25,6 +26,9 @@ def run_command(name: str, run: Callable[[], int]) -> int:
 
     SIGTERM and SIGHUP unwind it as Ctrl-C does, so that no half-written file and no program stays, and exit.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A character that a terminal cannot show does not stop the rest.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         # What users ask for names its file itself.
         with interrupt_on_signals(), full_disk_told("standard output or a temporary file"):

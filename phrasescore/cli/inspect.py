@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import io
 import math
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,9 +163,6 @@ class _Page:
 
     def __init__(self, scorer: Scorer, phrase: bytes) -> None:
         self._scorer, self._phrase = scorer, phrase
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            # A word that the terminal cannot show does not stop the rest.
-            sys.stdout.reconfigure(errors="backslashreplace")
         self._console = Console(highlight=False, soft_wrap=True)
 
     def head(self) -> None:
