@@ -60,11 +60,11 @@ def barnes_hut(vectors_Pd: Vectors, seed: int) -> Points:
     return points
 
 
-def dense_regions(points_P2: Points, number: int, points: int = _REGION_POINTS) -> list[Region]:
-    """Return squares around the densest places, each of so many points or a few more, none near another."""
+def dense_regions(points_P2: Points, number: int) -> list[Region]:
+    """Return squares around the densest places, each of 15 points or a few more, none near another."""
     from sklearn.neighbors import NearestNeighbors
 
-    points = min(points, len(points_P2))
+    points = min(_REGION_POINTS, len(points_P2))
     distance, _ = NearestNeighbors(n_neighbors=points).fit(points_P2).kneighbors(points_P2)
     radius_P = distance[:, -1]
     regions: list[Region] = []

@@ -11,7 +11,7 @@ from phrasescore.search.config import SearchConfig
 from phrasescore.search.sampling import draw_translations
 
 LONGEST = 50
-"""Words of a sample."""
+"""Words of a sample; one that has not ended after so many is left out."""
 
 
 class Sample(NamedTuple):
@@ -23,17 +23,16 @@ class Sample(NamedTuple):
     """ln p(target | source), end symbol included."""
 
 
-def sample_targets(scorer: Scorer, source: bytes, number: int, seed: int, longest: int = LONGEST) -> list[Sample]:
-    """Draw targets of a source phrase and return the distinct ones, most frequent first.
+def sample_targets(scorer: Scorer, source: bytes, number: int, seed: int) -> list[Sample]:
+    """Draw targets of a source phrase and return the distinct ones, most frequent first; the longest are left out.
 
     Args:
         scorer: the network.
         source: the input phrase.
         number: how many to draw.
         seed: the same seed gives the same samples.
-        longest: samples that have not ended after so many words are left out.
     """
-    config = SearchConfig(n_best=number, max_ratio=0, max_extra=longest)
+    config = SearchConfig(n_best=number, max_ratio=0, max_extra=LONGEST)
     ids = scorer.model.source_vocabulary.encode([source])
     random = np.random.default_rng(seed)
     drawn = draw_translations(scorer.networks, scorer.device, ids, config, [random], force_end=False)[0]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from phrasescore.analysis import sampling
 from phrasescore.analysis.sampling import sample_targets
 from phrasescore.analysis.word_scores import pair_scores
 from phrasescore.scoring.engine import Scorer
@@ -31,7 +32,8 @@ def test_the_seed_decides(scorer: Scorer) -> None:
     assert sample_targets(scorer, SOURCE, 100, seed=1) != sample_targets(scorer, SOURCE, 100, seed=2)
 
 
-def test_samples_that_do_not_end_are_left_out(scorer: Scorer) -> None:
-    samples = sample_targets(scorer, SOURCE, 500, seed=1, longest=3)
+def test_samples_that_do_not_end_are_left_out(scorer: Scorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "LONGEST", 3)
+    samples = sample_targets(scorer, SOURCE, 500, seed=1)
     assert max(one.target.count(b" ") for one in samples) == 2
     assert sum(one.times for one in samples) < 500

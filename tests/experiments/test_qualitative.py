@@ -215,7 +215,7 @@ def test_regions_are_the_dense_places() -> None:
     random = np.random.default_rng(1)
     crowds = [centre + random.standard_normal((20, 2)) * 0.05 for centre in ((0.0, 0.0), (5.0, 5.0))]
     points = np.concatenate((random.uniform(-10, 10, (300, 2)), *crowds))
-    first, second = dense_regions(points, 2, points=15)
+    first, second = dense_regions(points, 2)
     assert {round(first.x), round(second.x)} == {0, 5}
     assert len(first.holds(points)) >= 15
     assert not first.is_near(second)
