@@ -16,6 +16,7 @@ import torch
 
 from experiments.provenance import describe_file
 from experiments.qualitative import agreement, maps, pictures, preferences, report
+from experiments.qualitative.network import load_scorer
 from experiments.qualitative.probes import Probes
 from experiments.qualitative.settings import Settings
 from experiments.steps import say
@@ -24,10 +25,8 @@ from phrasescore.analysis.loaded_table import LoadedTable, load_table
 from phrasescore.analysis.vectors import Vectors, output_word_vectors, phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
-from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically, write_json
-from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 
@@ -60,7 +59,9 @@ def analyse(
     started = time.monotonic()
     if output.exists() and not output.is_dir():
         raise UserError(f"{output}: is a file; give a folder for the report")
-    scorer = Scorer(load_model(model_folder), choose_device(device, "auto"))
+    scorer = load_scorer(model_folder, device)
+    # Now: the table is to be a file, and stay the one that is read.
+    described = describe_file(table_path)
     say("reading the table")
     table = load_table(TableReader(table_path), scorer.model.direction)
     if not table.probability_P.any():
@@ -88,7 +89,7 @@ def analyse(
     files += _map(phrases, lambda: phrase_vectors(scorer, phrases), title, settings, output, "phrases")
     result = {
         "schema": 1,
-        "provenance": _provenance(scorer, model_folder, table_path, table, settings),
+        "provenance": _provenance(scorer, model_folder, described, table, settings),
         "seconds": round(time.monotonic() - started, 1),
         "preferences": preferred,
         "agreement": correlations,
@@ -121,7 +122,7 @@ def _map(
     return pictures.mapped(points, shown, regions, f"{len(texts):,} {what}", output, name)
 
 
-def _provenance(scorer: Scorer, model_folder: Path, path: Path, table: LoadedTable, settings: Settings) -> Json:
+def _provenance(scorer: Scorer, model_folder: Path, described: Json, table: LoadedTable, settings: Settings) -> Json:
     import matplotlib as mpl
     import sklearn
 
@@ -131,7 +132,7 @@ def _provenance(scorer: Scorer, model_folder: Path, path: Path, table: LoadedTab
             "weights_sha256": scorer.model.weights_digest,
             "direction": scorer.model.direction,
         },
-        "table": {**describe_file(path), "inputs": len(table.inputs), "pairs": len(table.outputs)},
+        "table": {**described, "inputs": len(table.inputs), "pairs": len(table.outputs)},
         "settings": asdict(settings),
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
         "versions": {

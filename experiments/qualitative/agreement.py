@@ -50,13 +50,12 @@ def _scored(scorer: Scorer, table: LoadedTable, pairs: np.ndarray[Any, np.dtype[
     input_of_pair_P = table.input_of_pair_P
     sources = [table.inputs[input_of_pair_P[pair]] for pair in pairs]
     targets = [table.outputs[pair] for pair in pairs]
-    network = pair_scores(scorer, sources, targets)
-    words = np.array([target.count(b" ") + 1 if target else 0 for target in targets])
+    scores = pair_scores(scorer, sources, targets)
     return pd.DataFrame(
         {
             "table": np.log(table.probability_P[pairs]),
-            "network": network,
-            "network_per_word": network / (words + 1),
-            "target_words": words,
+            "network": scores.log_prob,
+            "network_per_word": scores.values(per_word=True),
+            "target_words": scores.symbols - 1,
         }
     )

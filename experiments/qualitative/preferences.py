@@ -50,7 +50,7 @@ def _row(scorer: Scorer, table: LoadedTable, source: int, settings: Settings) ->
     phrase, pairs = table.inputs[source], table.pairs_of(source)
     outputs = [table.outputs[pair] for pair in pairs]
     probability = table.probability_P[pairs]
-    network = pair_scores(scorer, [phrase] * len(pairs), outputs)
+    network = pair_scores(scorer, [phrase] * len(pairs), outputs).log_prob
     by_table = np.lexsort((-table.count_P[pairs], -probability))[:_SHOWN]
     by_network = np.argsort(-network, kind="stable")[:_SHOWN]
     samples = sample_targets(scorer, phrase, settings.samples, settings.seed)

@@ -109,8 +109,7 @@ class Probes:
         pairs, others = np.array([pair for pair, _ in rows], np.int64), [other for _, other in rows]
         sources = [self._table.inputs[self._input_of_pair_P[pair]] for pair in pairs]
         targets = [self._table.outputs[pair] for pair in pairs]
-        symbols = np.array([target.count(b" ") + 2 if target else 1 for target in targets])
-        true, noise = self._score(sources, targets) / symbols, self._score(sources, others) / symbols
+        true, noise = (self._score(sources, outputs, per_word=True) for outputs in (targets, others))
         half = len(true) // 2
         if not half:
             return {"pairs": len(true)}, true, noise
@@ -163,8 +162,10 @@ class Probes:
                     break
         return found
 
-    def _score(self, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
-        return pair_scores(self._scorer, sources, targets)
+    def _score(
+        self, sources: Sequence[bytes], targets: Sequence[bytes], *, per_word: bool = False
+    ) -> NDArray[np.float64]:
+        return pair_scores(self._scorer, sources, targets).values(per_word=per_word)
 
     def _random(self, stream: int) -> np.random.Generator:
         return np.random.default_rng([self._settings.seed, stream])

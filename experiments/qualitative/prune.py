@@ -10,14 +10,13 @@ from typing import Any
 
 from experiments.options import share
 from experiments.provenance import describe_file
+from experiments.qualitative.network import load_scorer
 from moses_integration.cli.options import finite, natural
 from phrasescore.analysis.pruning import Judge, at_random, by_column, by_network, judge_table, prune
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
-from phrasescore.device import choose_device
 from phrasescore.files import to_json
-from phrasescore.model_folder import WEIGHTS, load_model
-from phrasescore.scoring.engine import Scorer
+from phrasescore.model_folder import WEIGHTS
 
 PROBABILITY_COLUMN = 3
 """Moses' probability of the target given the source."""
@@ -57,10 +56,10 @@ def judge_of(args: argparse.Namespace, table: Path) -> Judge:
     """Return what the options ask to judge a table by.
 
     Raises:
-        UserError: the network cannot be loaded.
+        UserError: the network cannot be loaded, or is of source given target.
     """
     if args.by == "network":
-        return by_network(Scorer(load_model(args.model), choose_device(args.device, "auto")))
+        return by_network(load_scorer(args.model, args.device))
     if args.by == "column":
         return by_column(args.column, table)
     return by_column(PROBABILITY_COLUMN, table) if args.by == "table" else at_random(args.seed)

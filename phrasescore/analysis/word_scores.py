@@ -9,12 +9,12 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.pairs import orient
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.engine import Scorer, Scores
 
 
-def pair_scores(scorer: Scorer, sources: Sequence[bytes], targets: Sequence[bytes]) -> NDArray[np.float64]:
-    """Return ln p(output | input) of pairs given as the network's (input, output), end symbols included."""
-    return scorer.score(scorer.encode(*orient((list(sources), list(targets)), scorer.model.direction))).log_prob
+def pair_scores(scorer: Scorer, sources: Sequence[bytes], targets: Sequence[bytes]) -> Scores:
+    """Return the scores of pairs that are given as the network's (input, output)."""
+    return scorer.score(scorer.encode(*orient((list(sources), list(targets)), scorer.model.direction)))
 
 
 @torch.inference_mode()

@@ -115,8 +115,7 @@ def test_by_the_network_over_chunks(
     prune(tmp_path / "table", tmp_path / "out.gz", by_network(scorer), 0.05, per_word=True)
     kept = set(gzip.decompress((tmp_path / "out.gz").read_bytes()).splitlines(keepends=True))
     pairs = [line.split(b" ||| ")[:2] for line in lines]
-    scores = pair_scores(scorer, [source for source, _ in pairs], [target for _, target in pairs])
-    scores /= [target.count(b" ") + 2 for _, target in pairs]
+    scores = pair_scores(scorer, [source for source, _ in pairs], [target for _, target in pairs]).values(per_word=True)
     best: dict[bytes, int] = {}
     for index, (source, _) in enumerate(pairs):
         if source not in best or scores[index] > scores[best[source]]:

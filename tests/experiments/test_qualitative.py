@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +28,7 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import load_model
 from phrasescore.pictures import write_figure
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.engine import Scorer, Scores
 from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
 from tests.pictures import labels
@@ -115,11 +116,16 @@ def scorer() -> Scorer:
     return Scorer(load_model(MODEL), choose_device("cpu", "fp32"))
 
 
+def scores_of(log_prob: list[float]) -> Scores:
+    nothing = np.zeros(len(log_prob), np.int64)
+    return Scores(np.array(log_prob), nothing + 1, nothing, nothing)
+
+
 def test_the_best_targets_are_shown_and_not_others(
     monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
 ) -> None:
-    def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Any:
-        return np.array([-float(crc32(target)) for target in targets])
+    def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Scores:
+        return scores_of([-float(crc32(target)) for target in targets])
 
     monkeypatch.setattr(preferences, "pair_scores", made_up)
     rows = preferences.preferences(scorer, table, replace(SMALL, sources=20))["frequent"]
@@ -171,12 +177,12 @@ def test_both_sides_are_shuffled_each_for_itself(
     pairs = {(table.inputs[s], table.outputs[p]) for p, s in enumerate(table.input_of_pair_P)}
     outputs = set(table.outputs)
 
-    def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Any:
+    def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Scores:
         """2 for a pair of the table, -1 for a target that it has not, 3 for another source of one that it has."""
         kinds = (
             2.0 if (s, t) in pairs else 3.0 if t in outputs else -1.0 for s, t in zip(sources, targets, strict=True)
         )
-        return np.array(list(kinds))
+        return scores_of(list(kinds))
 
     monkeypatch.setattr(probes, "pair_scores", made_up)
     found = Probes(scorer, table, SMALL).order()
@@ -399,3 +405,21 @@ def test_a_table_without_moses_scores(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"a ||| b ||| 0.5\n")
     with pytest.raises(UserError, match="has 1 score columns"):
         analyse(MODEL, tmp_path / "table", tmp_path / "report", SMALL, "cpu", lambda text: None)
+
+
+def test_a_network_of_the_other_direction_is_refused(tmp_path: Path) -> None:
+    """All is said in words of target given source."""
+    reverse = shutil.copytree(MODEL, tmp_path / "reverse")
+    description = json.loads((reverse / "config.json").read_bytes())
+    (reverse / "config.json").write_text(json.dumps({**description, "direction": "source-given-target"}))
+    with pytest.raises(UserError, match="reverse: was trained for source-given-target; give a network trained for"):
+        analyse(reverse, TABLE, tmp_path / "report", SMALL, "cpu", lambda text: None)
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_table_that_can_be_read_once_only_is_refused_before_the_work(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for table in (Path("-"), tmp_path / "pipe"):
+        with pytest.raises(UserError, match="cannot be read twice; give a file"):
+            analyse(MODEL, table, tmp_path / "report", SMALL, "cpu", lambda text: None)
+    assert not (tmp_path / "report").exists()
