@@ -32,7 +32,8 @@ from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import read_pairs
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines, write_lines
-from phrasescore.lm.backoff import as_text, load_kenlm
+from phrasescore.lm.ngram_model import load_kenlm
+from phrasescore.vocabulary import is_text
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Domain:
             UserError: a text has no words, or a model cannot be estimated.
         """
         counts = Counter(word for line in small for word in split_words(line))
-        vocabulary = frozenset(word for word, count in counts.items() if count > 1)
+        vocabulary = frozenset(word for word, count in counts.items() if count > 1 and is_text(word))
         models = []
         for name, lines in (("small", small), ("general", sample)):
             text, arpa = folder / f"{name}.text", folder / f"{name}.arpa"
@@ -80,7 +81,7 @@ class Domain:
 
     def difference(self, line: bytes) -> float:
         """Return H_in - H_general of a sentence, in nats per word; its end counts as a word."""
-        text = as_text(_known(line, self._vocabulary))
+        text = _known(line, self._vocabulary).decode()
         score: float = self._general.score(text) - self._inside.score(text)
         return _LN_10 * score / (1 + len(split_words(line)))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, Words
 from phrasescore.errors import UserError
-from phrasescore.lm.backoff import load_kenlm
+from phrasescore.lm.ngram_model import as_text, load_kenlm
 
 if TYPE_CHECKING:
     import kenlm
@@ -152,5 +152,5 @@ class LanguageModel:
 
 
 def _text(phrase: Words) -> tuple[str, ...]:
-    """Return words as KenLM's module wants them; a word that is not UTF-8 is unknown, where Moses asks by its bytes."""
-    return tuple(word.decode("utf-8", "replace") for word in phrase)
+    """Return words as KenLM's module wants them: one that is not UTF-8 is unknown, where Moses asks by its bytes."""
+    return tuple(map(as_text, phrase))

@@ -15,68 +15,26 @@ where words outside the shortlist are rare words: perplexity 20.74 on the valida
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.errors import UserError
+from phrasescore.lm.ngram_model import UNKNOWN, as_text, load_kenlm
 
 if TYPE_CHECKING:
     import kenlm
 
 _LN_10 = math.log(10)
-_START, _END, _UNKNOWN = "<s>", "</s>", "<unk>"
+_START, _END = "<s>", "</s>"
 
 
-_in_use: WeakValueDictionary[tuple[Path, int, int, int], kenlm.Model] = WeakValueDictionary()
-"""Models by file, its number, size and time: a neural language model asks for the same one as the decoder."""
-
-
-def load_kenlm(path: Path) -> kenlm.Model:
-    """Load an ARPA file or a KenLM binary; a file that is in use in this process already is not loaded again.
-
-    Raises:
-        UserError: the file is missing or KenLM cannot read it, or the `kenlm` module is not installed.
-    """
-    try:
-        import kenlm
-    except ImportError as error:
-        raise UserError(
-            f"{path}: reading n-gram models needs the module `kenlm`; pip install 'phrasescore[smt]'"
-        ) from error
-    if not path.exists():
-        raise UserError(f"{path}: is not there; give an ARPA file or a KenLM binary")
-    status = path.stat()
-    file = (path.resolve(), status.st_ino, status.st_size, status.st_mtime_ns)
-    if file in _in_use:
-        return _in_use[file]
-
-    class Model(kenlm.Model):  # type: ignore[misc]  # kenlm has no types
-        """One that can be referred to weakly."""
-
-    config = kenlm.Config()
-    config.show_progress = False
-    config.arpa_complain = kenlm.ARPALoadComplain.NONE
-    try:
-        model = _in_use[file] = Model(str(path), config)
-        return model
-    except (OSError, UnicodeDecodeError) as error:
-        # It may quote what it read, in whatever encoding that is.
-        said = error.object.decode("utf-8", "backslashreplace") if isinstance(error, UnicodeDecodeError) else str(error)
-        # Before the cause stands which function of KenLM threw what.
-        cause = re.split(r" threw \w+(?: because `[^']*')?\.\s", said)[-1].removesuffix(")")
-        raise UserError(f"{path}: KenLM cannot read it ({cause}); give an ARPA file or a KenLM binary") from error
-
-
-def as_text(word: bytes) -> str:
-    """Return a word as KenLM wants it; text that spells a symbol, and bytes that are not UTF-8, are unknown words."""
-    text = word.decode("utf-8", "replace")
-    return _UNKNOWN if text in (_START, _END) else text
+def as_word(word: bytes) -> str:
+    """Return a word as KenLM wants it; text that spells a symbol is an unknown word."""
+    text = as_text(word)
+    return UNKNOWN if text in (_START, _END) else text
 
 
 class BackoffModel:
@@ -96,15 +54,15 @@ class BackoffModel:
         import kenlm
 
         self._new_state = kenlm.State
-        known = (word for word in map(as_text, shortlist) if word in self._model)
+        known = (word for word in map(as_word, shortlist) if word in self._model)
         # A word of the shortlist that the back-off model does not know has no share in what it gives.
-        self._shortlist = [_END, *(word for word in known if word != _UNKNOWN)]
+        self._shortlist = [_END, *(word for word in known if word != UNKNOWN)]
         self._outside: dict[kenlm.State, float] = {}
 
     def knows(self, word: bytes) -> bool:
         """Whether the word is one of the model's own."""
-        text = as_text(word)
-        return text != _UNKNOWN and text in self._model
+        text = as_word(word)
+        return text != UNKNOWN and text in self._model
 
     def log_share(self, word: str, before: str | None) -> float:
         """Return ln of the share of a word among all words outside the shortlist: p_b(w | v) / m(v).
@@ -125,7 +83,7 @@ class BackoffModel:
         before, after = self._new_state(), self._new_state()
         self._model.BeginSentenceWrite(before)
         scores = []
-        for word in (*map(as_text, sentence), _END):
+        for word in (*map(as_word, sentence), _END):
             scores.append(_LN_10 * self._model.BaseScore(before, word, after))
             before, after = after, before
         return np.array(scores)
@@ -147,6 +105,6 @@ class BackoffModel:
             score, after = self._model.BaseScore, self._new_state()
             inside = math.fsum(10.0 ** score(state, word, after) for word in self._shortlist)
             # What is lost to rounding where the shortlist takes nearly all; the unknown word is always outside.
-            least: float = 10.0 ** score(state, _UNKNOWN, after)
+            least: float = 10.0 ** score(state, UNKNOWN, after)
             mass = self._outside[state] = max(1.0 - inside, least)
         return mass

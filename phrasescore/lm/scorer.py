@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError
-from phrasescore.lm.backoff import BackoffModel, as_text
+from phrasescore.lm.backoff import BackoffModel, as_word
 from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.lm.ngrams import contexts_and_words, distinct_rows
 from phrasescore.phrases import Phrases
@@ -80,7 +80,7 @@ class NeuralLmScorer:
         self._network.multiply_in(device.product_dtype)
         # Text that spells a symbol is a word outside the shortlist.
         self._ids = {word: number for number, word in enumerate(model.vocabulary.words) if word in model.vocabulary}
-        self._texts = [as_text(word) for word in model.vocabulary.words]
+        self._texts = [as_word(word) for word in model.vocabulary.words]
 
     @classmethod
     def load(
@@ -115,7 +115,7 @@ class NeuralLmScorer:
         """Return the number of a word, a new one for a word outside the shortlist that was not asked for before."""
         number = self._ids.setdefault(word, len(self._texts))
         if number == len(self._texts):
-            self._texts.append(as_text(word))
+            self._texts.append(as_word(word))
         return number
 
     def log_probs(self, contexts_Qc: NDArray[np.integer], words_Q: NDArray[np.integer]) -> NDArray[np.float64]:

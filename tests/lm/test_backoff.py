@@ -8,7 +8,8 @@ import kenlm
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.lm.backoff import BackoffModel, load_kenlm
+from phrasescore.lm.backoff import BackoffModel
+from phrasescore.lm.ngram_model import load_kenlm
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 
@@ -67,3 +68,11 @@ def test_a_file_in_use_is_not_loaded_again(tmp_path: Path) -> None:
     score = model.score("un chien .")
     path.write_bytes(ARPA.read_bytes().replace(b"chien", b"katze"))
     assert load_kenlm(path).score("un chien .") != score == model.score("un chien .")
+
+
+def test_bytes_that_are_no_text_are_no_word(tmp_path: Path) -> None:
+    """Though a model of badly converted text may know the character that stands for them."""
+    (tmp_path / "lm.arpa").write_bytes(ARPA.read_bytes().replace(b"chien", "chi\ufffdn".encode()))
+    model = BackoffModel(tmp_path / "lm.arpa", [])
+    assert model.knows("chi\ufffdn".encode())
+    assert not model.knows(b"chi\xe9n")
