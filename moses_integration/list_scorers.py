@@ -1,7 +1,7 @@
 """Scorers of n-best lists: each gives every translation of a list one more feature.
 
 A scorer sees a whole list at once, so networks get large batches, and each computes a thing once: all scorers that use
-one network share what it has computed.
+one encoder-decoder share what it has computed.
 
 Array names: E entries of a list, K values of a feature, N pairs of texts of all entries, P distinct ones, 2 numbers of
 a pair.
@@ -279,7 +279,7 @@ class ScorerChoice:
 
 
 def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path | None = None) -> list[ListScorer]:
-    """Load scorers; those of one folder share its network.
+    """Load scorers; those of one encoder-decoder's folder share it.
 
     Args:
         choices: the scorers.

@@ -14,7 +14,7 @@ from moses_integration.scorer_kinds import LANGUAGE_MODELS
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class TunedWeights:
         if not is_sound:
             raise ValueError
         return cls(
-            Path(report["ini"]),
+            Path(report["ini"]["path"]),
             Path(backoff["path"]) if backoff else None,
             backoff and backoff["sha256"],
             scorers,

@@ -19,7 +19,6 @@ from moses_integration.cli.options import (
     work_folder,
 )
 from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
-from phrasescore import __version__
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
@@ -29,12 +28,13 @@ from phrasescore.cli.options import (
     refuse_idle,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import require_writable
+from phrasescore.files import display_name, require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni, Weights
     from moses_integration.list_scorers import ListScorer, ScorerChoice
     from moses_integration.nbest import NbestEntry
+    from phrasescore.device import Device
 
 _SEEDS, _RESTARTS = [1, 2, 3], 20
 _NO_LANGUAGE_MODEL = "without a scorer of the kind lm or lm-unnormalised"
@@ -111,6 +111,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Tune or apply."""
     require_writable(args.output, args.nbest_output)
+    require_one_standard_input(args.nbest, args.source, *(args.reference or ()))
     twice = [label for label, count in Counter(choice.label for choice in args.scorers).items() if count > 1]
     if twice:
         raise UsageError(f"--scorer {twice[0]}=: is given twice; give each scorer a label of its own")
@@ -122,12 +123,14 @@ def run(args: argparse.Namespace) -> int:
     try:
         (_apply if args.weights else _tune)(args, reporter)
     except ListFault as fault:
-        raise UserError(f"{args.nbest}: {fault.reason}") from fault
+        raise UserError(f"{display_name(args.nbest)}: {fault.reason}") from fault
     return 0
 
 
 def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
+    from moses_integration.cli.provenance import described, versions
     from moses_integration.ini import MosesIni
+    from moses_integration.list_scorers import load_scorers
     from moses_integration.nbest import ListFault, write_nbest
     from moses_integration.processes import available_cores
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
@@ -145,7 +148,10 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     # Before the scorers' work, which takes long.
     start = _weights_of_list(args, ini, entries[0])
     backoff = _backoff(args, ini)
-    scorers = _load(args, args.scorers, backoff)
+    device = _device(args, args.scorers)
+    # Now, for the new list may take the place of the old one.
+    inputs = _inputs(args)
+    scorers = load_scorers(args.scorers, device, backoff)
     entries, seconds = _scored_list(entries, scorers, source, reporter)
     candidates = from_nbest(entries, references)
     start = starting_weights(entries[0], start, [scorer.label for scorer in scorers])
@@ -162,10 +168,16 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     mean, deviation = say_spread(tunings, reporter)
     report = {
         "schema": SCHEMA,
-        "version": __version__,
-        **_rests_on(args, scorers, backoff),
-        "list": {"path": str(args.nbest), "sentences": len(source), "entries": len(entries)},
-        "settings": {"seeds": seeds, "restarts": restarts},
+        **inputs,
+        "scorers": [
+            {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
+            for one, scorer in zip(args.scorers, scorers, strict=True)
+        ],
+        "backoff": backoff and described(backoff.resolve()),
+        "entries": len(entries),
+        "settings": {"seeds": seeds, "restarts": restarts, "prepared": args.prepared},
+        "computing": {"device": str(device.torch_device), "precision": device.precision},
+        "versions": versions(),
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
         "seconds": seconds,
         "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
@@ -194,23 +206,22 @@ def _read_dev_set(args: argparse.Namespace, ini: MosesIni) -> tuple[list[bytes],
     return source, references
 
 
-def _rests_on(args: argparse.Namespace, scorers: Sequence[ListScorer], backoff: Path | None) -> dict[str, Any]:
-    """Return the files that the weights depend on besides the list and the dev set, with their hashes."""
-    from phrasescore.files import sha256_of
+def _inputs(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what was given to tune on, with hashes."""
+    from moses_integration.cli.provenance import described
 
     return {
-        "ini": str(args.ini.resolve()),
-        "scorers": [
-            {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
-            for one, scorer in zip(args.scorers, scorers, strict=True)
-        ],
-        "backoff": backoff and {"path": str(backoff.resolve()), "sha256": sha256_of(backoff)},
+        "ini": described(args.ini.resolve()),
+        "list": described(args.nbest),
+        "source": described(args.source),
+        "references": [described(path) for path in args.reference],
     }
 
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.build.system_text import SystemText
     from moses_integration.ini import MosesIni
+    from moses_integration.list_scorers import load_scorers
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring import best_of, check_fit, check_new, rerank
     from moses_integration.tuned_weights import TunedWeights
@@ -234,7 +245,7 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     if tuned.backoff is None:
         refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
     backoff = args.backoff or tuned.backoff
-    scorers = _load(args, choices, backoff)
+    scorers = load_scorers(choices, _device(args, choices), backoff)
     if backoff and sha256_of(backoff) != tuned.backoff_digest:
         raise UserError(
             f"{backoff}: is not the n-gram model that {args.weights} was tuned with; give that one by --backoff, or "
@@ -267,8 +278,8 @@ def _backoff(args: argparse.Namespace, ini: MosesIni) -> Path | None:
     return given or ini.language_model()
 
 
-def _load(args: argparse.Namespace, choices: Sequence[ScorerChoice], backoff: Path | None) -> list[ListScorer]:
-    from moses_integration.list_scorers import load_scorers
+def _device(args: argparse.Namespace, choices: Sequence[ScorerChoice]) -> Device:
+    """Return where and how precisely the scorers compute."""
     from phrasescore.device import choose_device, keep_freed_memory
 
     keep_freed_memory()
@@ -276,14 +287,14 @@ def _load(args: argparse.Namespace, choices: Sequence[ScorerChoice], backoff: Pa
     if precision == "auto" and any(choice.kind in LANGUAGE_MODELS for choice in choices):
         # As in the decoder: a list that it wrote has the same scores then.
         precision = "fp32"
-    return load_scorers(choices, choose_device(args.device, precision), backoff)
+    return choose_device(args.device, precision)
 
 
 def _read_list(args: argparse.Namespace, source: Sequence[bytes], reporter: Reporter) -> list[NbestEntry]:
     from moses_integration.nbest import read_nbest
 
     entries = list(read_nbest(args.nbest))
-    reporter.say(f"{args.nbest}: {len(entries):,} translations of {len(source):,} sentences")
+    reporter.say(f"{display_name(args.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
     return entries
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +21,6 @@ from moses_integration.cli.options import (
     toolkit_of,
     work_folder,
 )
-from phrasescore import __version__
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.files import require_writable
@@ -140,13 +137,7 @@ def _result(tunings: Sequence[Tuning], seconds: float) -> dict[str, Any]:
 
 def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
     """Return the files that the weights depend on, with their hashes, and versions."""
-    from phrasescore.files import sha256_of
-    from phrasescore.model_folder import WEIGHTS
-
-    def described(path: Path) -> dict[str, str | None]:
-        file = path / WEIGHTS if path.is_dir() else path
-        # Some of Moses' features name what several files begin with.
-        return {"path": str(path), "sha256": sha256_of(file) if file.is_file() else None}
+    from moses_integration.cli.provenance import described, versions
 
     models = {
         one.label: {key: described(ini.path_of(one, key)) for key in ("path", "backoff") if key in one.arguments}
@@ -157,9 +148,5 @@ def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
         "models": {label: files for label, files in models.items() if files},
         "source": described(args.source),
         "references": [described(path) for path in args.reference],
-        "versions": {
-            "phrasescore": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "torch")},
-        },
+        "versions": versions(),
     }

@@ -15,7 +15,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
 from moses_integration.scorer_kinds import KINDS
 from moses_integration.tuning.bleu import read_references
-from phrasescore.files import read_lines
+from phrasescore.files import read_lines, sha256_of
 from tests.conftest import DATA, MINI
 from tests.moses_integration.cli.running import sentence_of
 from tests.moses_integration.corpus_bleu import corpus_bleu
@@ -67,7 +67,12 @@ def test_tuning_reports_and_applying_keeps_the_promise(
         ("WP", "unknown", str(NETWORK)),
     ]
     assert all(len(one["sha256"]) == 64 for one in report["scorers"])
-    assert report["list"]["entries"] == len(list(read_nbest(data / "nbest")))
+    assert report["entries"] == len(list(read_nbest(data / "nbest")))
+    files = [report["ini"], report["list"], report["source"], *report["references"]]
+    given = [MINI / "moses.ini", data / "nbest", data / "dev.en", data / "dev.fr"]
+    assert files == [{"path": str(path), "sha256": sha256_of(path)} for path in given]
+    assert report["computing"] == {"device": "cpu", "precision": "fp32"}
+    assert {"phrasescore", "torch"} < report["versions"].keys()
     assert [run["seed"] for run in report["runs"]] == [1, 2]
     best = max(report["runs"], key=lambda run: run["bleu"])
     assert report["weights"] == best["weights"]
@@ -135,7 +140,7 @@ def test_a_list_that_has_the_features_already(
 def test_prepared_text_needs_no_ini(rescore: Rescore, tuned: Path, tmp_path: Path) -> None:
     report = json.loads(tuned.read_text())
     weights, out = tmp_path / "weights.json", tmp_path / "out"
-    weights.write_text(json.dumps({**report, "ini": str(tmp_path / "gone.ini")}))
+    weights.write_text(json.dumps({**report, "ini": {"path": str(tmp_path / "gone.ini")}}))
     apply = (*DEV, "--weights", weights, "-o", out, "-q")
     assert rescore(*apply) == 0
     assert len(out.read_bytes().splitlines()) == SENTENCES
