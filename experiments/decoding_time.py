@@ -24,9 +24,10 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.list_scorers import ScorerChoice, load_scorers
+from moses_integration.list_scorers import load_scorers
 from moses_integration.nbest import NbestEntry
 from moses_integration.rescoring import add_scores, best_of, rerank
+from moses_integration.scorer_kinds import ScorerChoice
 from phrasescore.device import Device, choose_device
 
 Json = dict[str, Any]

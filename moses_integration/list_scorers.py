@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.ini import LABEL
 from moses_integration.nbest import ListFault, NbestEntry
 from moses_integration.number import parse_number
-from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
+from moses_integration.scorer_kinds import LANGUAGE_MODELS, ScorerChoice
 from moses_integration.segmentation import cover_once, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
@@ -250,32 +249,6 @@ class Numbers:
                 "each entry"
             )
         return np.array(rows, np.float64).reshape(len(entries), len(rows[0]) if rows else 1)
-
-
-@dataclass(frozen=True)
-class ScorerChoice:
-    """A scorer as a user names it: `LABEL=KIND:PATH`."""
-
-    label: str
-    kind: str
-    """One of `KINDS`."""
-    path: Path
-    """Model folder, or file of numbers."""
-
-    @classmethod
-    def parse(cls, text: str) -> ScorerChoice:
-        """Parse `LABEL=KIND:PATH`.
-
-        Raises:
-            ValueError: it is none; the message says why.
-        """
-        label, _, rest = text.partition("=")
-        kind, _, path = rest.partition(":")
-        if not LABEL.fullmatch(label):
-            raise ValueError(f"`{text}` does not begin with a label of letters and digits, as in RNN=phrases:rnn/")
-        if kind not in KINDS or not path:
-            raise ValueError(f"`{text}` is not LABEL=KIND:PATH with one of the kinds {', '.join(KINDS)}")
-        return cls(label, kind, Path(path))
 
 
 def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path | None = None) -> list[ListScorer]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moses_integration.list_scorers import ScorerChoice
-from moses_integration.scorer_kinds import LANGUAGE_MODELS
+from moses_integration.scorer_kinds import LANGUAGE_MODELS, ScorerChoice
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 

@@ -16,7 +16,7 @@ from experiments.toml import network_settings
 from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
-from moses_integration.list_scorers import ScorerChoice
+from moses_integration.scorer_kinds import ScorerChoice
 from phrasescore.files import read_bytes
 
 CSLM, S2S = "cslm", "s2s"

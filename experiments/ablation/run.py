@@ -26,9 +26,10 @@ from moses_integration.build.system_text import SystemText, TextSettings
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.list_scorers import ScorerChoice, load_scorers
+from moses_integration.list_scorers import load_scorers
 from moses_integration.nbest import read_nbest
 from moses_integration.rescoring import add_scores, best_of, rerank, starting_weights, tune_on_list
+from moses_integration.scorer_kinds import ScorerChoice
 from moses_integration.toolkit import NbestRequest, Translate, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from experiments.goldens.finding import Finding
 from experiments.machine import peak_memory_mb
+from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.derivations import score_derivations
 from moses_integration.decoder.graph import SearchGraph
-from moses_integration.decoder.model import LogLinearModel, load_model
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import Decoder

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from moses_integration.decoder.declaration import declare_model
 from moses_integration.decoder.graph import SearchGraph
-from moses_integration.decoder.model import LogLinearModel, declare_model
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import details, nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool

@@ -18,7 +18,7 @@ from moses_integration.cli.options import (
     say_spread,
     work_folder,
 )
-from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS
+from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS, ScorerChoice
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
@@ -32,7 +32,7 @@ from phrasescore.files import display_name, require_one_standard_input, require_
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni, Weights
-    from moses_integration.list_scorers import ListScorer, ScorerChoice
+    from moses_integration.list_scorers import ListScorer
     from moses_integration.nbest import NbestEntry
     from phrasescore.device import Device
 
@@ -340,8 +340,6 @@ def _scored_list(
 
 def _scorer(text: str) -> ScorerChoice:
     """Parse LABEL=KIND:PATH."""
-    from moses_integration.list_scorers import ScorerChoice
-
     try:
         return ScorerChoice.parse(text)
     except ValueError as error:

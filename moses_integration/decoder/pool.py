@@ -12,8 +12,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
+from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.graph import SearchGraph
-from moses_integration.decoder.model import LogLinearModel, load_model
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings

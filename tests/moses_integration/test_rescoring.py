@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_integration.decoder.model import load_model as load_decoder_model
+from moses_integration.decoder.declaration import load_model as load_decoder_model
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search, SearchSettings
@@ -22,7 +22,6 @@ from moses_integration.list_scorers import (
     Numbers,
     PairScorer,
     PairScores,
-    ScorerChoice,
     UnknownWords,
     load_scorers,
     phrase_pairs,
@@ -38,7 +37,7 @@ from moses_integration.rescoring import (
     starting_weights,
     tune_on_list,
 )
-from moses_integration.scorer_kinds import KINDS
+from moses_integration.scorer_kinds import KINDS, ScorerChoice
 from moses_integration.tuning.bleu import bleu_statistics, read_references, smoothed_bleu
 from moses_integration.tuning.candidates import from_nbest
 from phrasescore.cli import main as phrasescore

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.derivations import score_derivations
-from moses_integration.decoder.model import LogLinearModel, load_model
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.search import Search, SearchSettings

@@ -10,8 +10,9 @@ from itertools import groupby
 import numpy as np
 import pytest
 
+from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.derivations import score_derivations
-from moses_integration.decoder.model import LogLinearModel, load_model
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search, SearchSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.decoder.model import declare_model, load_model
+from moses_integration.decoder.declaration import declare_model, load_model
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from tests.conftest import MINI
