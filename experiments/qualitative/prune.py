@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments.machine import machine
 from experiments.options import share
 from experiments.provenance import describe_file
 from experiments.qualitative.network import load_scorer
@@ -15,6 +16,7 @@ from moses_integration.cli.options import finite, natural
 from phrasescore.analysis.pruning import Judge, at_random, by_column, by_network, judge_table, prune
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
+from phrasescore.device import choose_device
 from phrasescore.files import to_json
 from phrasescore.model_folder import WEIGHTS
 
@@ -69,7 +71,9 @@ def describe_judge(args: argparse.Namespace) -> dict[str, Any]:
     """Return what the options ask to judge by, for a report."""
     about: dict[str, Any] = {"by": args.by, "relative": args.relative}
     if args.by == "network":
+        device = choose_device(args.device, "auto")
         about["weights"] = describe_file(args.model / WEIGHTS)
+        about["computing"] = {"device": str(device.torch_device), "precision": device.precision}
     elif args.by == "column":
         about["column"] = args.column
     elif args.by == "random":
@@ -119,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
     )
     report = {
         "schema": 1,
+        "machine": machine(),
         "judge": {**describe_judge(args), "per_word": per_word},
         "share": args.share,
         "threshold": args.threshold,

@@ -284,6 +284,8 @@ def test_pruning_from_the_command_line(
     assert printed["output"]["sha256"] == hashlib.sha256(output.read_bytes()).hexdigest()
     assert printed["table"]["sha256"] == hashlib.sha256(TABLE.read_bytes()).hexdigest()
     assert printed["judge"]["weights"]["sha256"] == load_model(MODEL).weights_digest
+    assert printed["judge"]["computing"].keys() == {"device", "precision"}
+    assert "torch" in printed["machine"]["versions"]
     # What the share dropped is what lies below that score, but for pairs with the very same one.
     options = ["-o", output, f"--threshold={printed['best_dropped']}", *options[4:]]
     assert run_prune(monkeypatch, *options) == 0
