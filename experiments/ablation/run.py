@@ -71,8 +71,8 @@ class Ablation:
                 f"the row {inside[0]}: Moses has no neural language model in its decoder; set toolkit to embedded, or "
                 "add +RESCORING to the row"
             )
-        lines = (f"[{section}]\n{value}\n" for section, value in config.decoder.items())
-        ini = MosesIni("".join(lines).splitlines(keepends=True), "[decoder]")
+        sections = config.decoder.items()
+        ini = MosesIni((line for name, value in sections for line in (f"[{name}]\n", f"{value}\n")), "[decoder]")
         ignored = self._toolkit.ignored_sections(ini)
         if self._toolkit.name == "embedded":
             # Now, and not when the first row is decoded.

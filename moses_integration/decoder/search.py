@@ -241,7 +241,7 @@ class Search:
         size, beam = self._settings.stack or len(total_H), self._settings.beam_threshold
         if not (beam > 0 and len(total_H)):
             return size
-        # Of the differences: behind a total of 1e17 the beam itself would be lost to rounding.
+        # The differences are compared: beside a total of 1e17 the beam itself would be lost to rounding.
         return min(size, int(np.count_nonzero(total_H - total_H[0] > math.log(beam))))
 
     def _extend(self, record_N: Indices, option_N: Indices, is_end: bool) -> tuple[Floats, Indices]:

@@ -159,7 +159,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
         refuse_idle(args, ["maxout"], f"with the readout `{settings.model.readout}`, which has no maxout")
     if not settings.model.feed_word:
         refuse_idle(args, ["teacher_forcing"], "where no words are fed to the decoder")
-    # That there is none may be said, for it is so.
+    # --no-summary says what is so, and settings of systems that extend one another may say it.
     if args.summary and not settings.model.uses_summary:
         refuse_idle(args, ["summary"], "where neither the steps nor the first state of the decoder see the summary")
     return settings
