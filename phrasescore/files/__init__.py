@@ -2,7 +2,14 @@
 
 from phrasescore.files.reading import MAGIC_LENGTH, Input, detect_format, open_input, read_bytes, read_lines
 from phrasescore.files.regular import open_regular, read_regular, sha256_of, sha256_of_input
-from phrasescore.files.streams import STANDARD_STREAM, display_name, require_one_standard_input
+from phrasescore.files.streams import (
+    STANDARD_STREAM,
+    STDOUT,
+    complete_standard_streams,
+    display_name,
+    require_one_standard_input,
+    require_open,
+)
 from phrasescore.files.temporary import lock_file, try_to_lock
 from phrasescore.files.writing import (
     finite,
@@ -18,7 +25,9 @@ from phrasescore.files.writing import (
 __all__ = [
     "MAGIC_LENGTH",
     "STANDARD_STREAM",
+    "STDOUT",
     "Input",
+    "complete_standard_streams",
     "detect_format",
     "display_name",
     "finite",
@@ -31,6 +40,7 @@ __all__ = [
     "read_lines",
     "read_regular",
     "require_one_standard_input",
+    "require_open",
     "require_writable",
     "sha256_of",
     "sha256_of_input",

@@ -17,7 +17,7 @@ from xopen import xopen
 
 from phrasescore.errors import UserError
 from phrasescore.files.regular import unreadable
-from phrasescore.files.streams import STANDARD_STREAM, display_name
+from phrasescore.files.streams import STANDARD_STREAM, STDIN, display_name, require_open
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -91,12 +91,15 @@ def open_input(path: str | Path) -> Iterator[Input]:
     """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
 
     Raises:
-        UserError: the file cannot be opened, or turns out truncated or corrupt while it is read.
+        UserError: the file cannot be opened, is closed standard input, or turns out truncated or corrupt while it is
+            read.
     """
     name = display_name(path)
     is_stdin = str(path) == STANDARD_STREAM
+    if is_stdin:
+        require_open(STDIN)
     try:
-        raw = io.BufferedReader(_InputFile(0 if is_stdin else path, closefd=not is_stdin), 1 << 20)
+        raw = io.BufferedReader(_InputFile(STDIN if is_stdin else path, closefd=not is_stdin), 1 << 20)
     except OSError as error:
         raise unreadable(name, error) from error
     with raw:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from xopen import xopen
 
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files.streams import STANDARD_STREAM, is_device_or_pipe
+from phrasescore.files.streams import STANDARD_STREAM, STDOUT, is_device_or_pipe, require_open
 from phrasescore.files.temporary import make_temporary
 
 if TYPE_CHECKING:
@@ -118,9 +118,11 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
     Two runs cannot write at once. A device or a named pipe is written to, not replaced. `-` is standard output, plain.
 
     Raises:
-        UserError: the folder cannot be written, another run is writing the same file, or the disk is full.
+        UserError: the folder cannot be written, another run is writing the same file, standard output
+            is closed, or the disk is full.
     """
     if str(path) == STANDARD_STREAM:
+        require_open(STDOUT)
         with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout, _abandoned_on_signals(stdout):
             yield stdout
         return
@@ -185,6 +187,8 @@ def require_writable(*paths: str | Path | None) -> None:
         # A device takes any number, as /dev/null.
         if is_stdout or not Path(path).is_char_device():
             taken.add(place)
+        if is_stdout:
+            require_open(STDOUT)
         if is_stdout or is_device_or_pipe(path):
             continue
         folder = _place(path).parent

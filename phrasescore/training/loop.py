@@ -16,7 +16,7 @@ import torch
 from phrasescore.device import Device
 from phrasescore.documents import read_json_lines
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import finite, write_atomically
+from phrasescore.files import finite, full_disk_told, write_atomically
 from phrasescore.model_folder import METRICS, TRAINING_STATE, save_weights
 from phrasescore.training.checkpoint import CHECKPOINT, Checkpoint, Progress
 from phrasescore.training.config import BUDGET, TrainingConfig
@@ -305,7 +305,8 @@ class Trainer(Generic[TaskT]):
         )
         progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
         self._loss_sum.zero_()
-        with (self.folder / METRICS).open("ab") as stream:
+        metrics = self.folder / METRICS
+        with full_disk_told(str(metrics)), metrics.open("ab") as stream:
             stream.write(_line(evaluation.record(self.task.unit)))
         progress.seconds += time.monotonic() - started
         # In this order: who resumes after a kill in between finds the weights in the checkpoint.
