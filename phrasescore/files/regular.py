@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from phrasescore.errors import UserError
 from phrasescore.files.streams import STANDARD_STREAM, is_device_or_pipe
@@ -17,7 +17,7 @@ def unreadable(name: str, error: OSError) -> UserError:
     return UserError(f"{name}: cannot be read ({error.strerror}); check the path and its rights")
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file, or a link to one, as the bytes that lie there; nothing else is waited for or read.
 
     Raises:
