@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
-from phrasescore.files import display_name
+from phrasescore.files import display_name, full_disk_told
 from phrasescore.phrases import Ids, Phrases, offsets_of
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import Vocabulary, count_words
@@ -112,6 +112,18 @@ class Side:
         return Phrases(ids, offsets_of(lengths))
 
 
+@contextmanager
+def open_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
+    """Open the source and the target side of pairs in files of a folder.
+
+    Raises:
+        UserError: its disk is full.
+    """
+    place = f"a temporary file in {folder}"
+    with full_disk_told(place), closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
+        yield source_side, target_side
+
+
 def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
     """Return 64 well-mixed bits for each phrase, equal for equal phrases."""
     position = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], phrases.lengths)
@@ -171,8 +183,8 @@ def read_table(
     Raises:
         UserError: the table is unreadable, faulty or empty.
     """
-    with closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
-        return _read_sides(table, (source_side, target_side), config, vocabularies, progress)
+    with open_sides(folder) as sides:
+        return _read_sides(table, sides, config, vocabularies, progress)
 
 
 def _read_sides(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -19,10 +18,10 @@ from phrasescore.pairs import (
     DataConfig,
     PairData,
     PhrasePairs,
-    Side,
     choose_vocabularies,
     finish_sides,
     hash_pairs,
+    open_sides,
     orient,
 )
 from phrasescore.tokenisation import tokenise_lines
@@ -105,7 +104,7 @@ def read_sentences(
     longest = config.max_words if vocabularies is None else None
     digest = hashlib.sha256()
     lines, kept = 0, 0
-    with closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
+    with open_sides(folder) as (source_side, target_side):
         sides = orient((source_side, target_side), data.direction)
         for chunk in _chunks(text, config):
             lines += len(chunk.source)

@@ -21,7 +21,7 @@ from moses_integration.build.arpa import write_arpa
 from moses_integration.build.kneser_ney import estimate
 from moses_integration.processes import end_group
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, open_input, open_output
+from phrasescore.files import display_name, full_disk_told, open_input, open_output
 
 Estimator = Literal["auto", "lmplz", "embedded"]
 
@@ -104,6 +104,7 @@ def _run_lmplz(
     command = [program, "-o", str(order), "-S", memory, "-T", str(temporary_folder), "--discount_fallback"]
     with (
         open_output(output) as stream,
+        full_disk_told(f"a temporary file in {temporary_folder}"),
         TemporaryFile(dir=temporary_folder) as checked_text,
         TemporaryFile(dir=temporary_folder) as log,
     ):

@@ -13,7 +13,7 @@ Every file is in Moses' own format, so what one toolkit builds the other can tun
 
 from __future__ import annotations
 
-import json
+import os
 import platform
 import shutil
 import time
@@ -39,8 +39,9 @@ from moses_integration.build.translation_tables import build_tables as build_emb
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
-from phrasescore.files import read_bytes, sha256_of, try_to_lock, write_atomically, write_json
+from phrasescore.files import lock_file, read_bytes, sha256_of, write_atomically, write_json
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
@@ -163,10 +164,10 @@ def _require_own(folder: Path) -> None:
 def _has_report(folder: Path) -> bool:
     """Whether a folder has our build.json; other programs use this name, too."""
     try:
-        report = json.loads((folder / REPORT).read_bytes())
-    except (OSError, ValueError):
+        report = read_json(folder / REPORT, "build again")
+    except UserError:
         return False
-    return isinstance(report, dict) and {"version", "settings", "text"} <= report.keys()
+    return {"version", "settings", "text"} <= report.keys()
 
 
 @contextmanager
@@ -180,12 +181,12 @@ def _building(folder: Path) -> Iterator[Path]:
         UserError: another build is at work in it.
     """
     is_new, new = not folder.exists(), folder / _BUILDING
+    if new.is_symlink() or (new.exists() and new.stat().st_uid != os.geteuid()):
+        raise UserError(f"{new}: is a link, or another user's, and would be emptied; remove it")
     new.mkdir(parents=True, exist_ok=True)
-    with (new / _LOCK).open("wb") as lock:
-        if not try_to_lock(lock):
-            raise UserError(f"{folder}: another build is at work in it; wait for it or give another folder")
+    with lock_file(new / _LOCK, f"{folder}: another build is at work in it; wait for it or give another folder"):
         for path in new.iterdir():
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             elif path.name != _LOCK:
                 path.unlink()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive, whole_number
 from phrasescore.errors import UserError
-from phrasescore.files import try_to_lock
+from phrasescore.files import lock_file
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -154,9 +154,7 @@ def work_folder(given: Path | None) -> Iterator[Path]:
         if given.exists() and any(given.iterdir()) and not mark.exists():
             raise UserError(f"{given}: has files that no earlier run with --work left; give a new or empty folder")
         given.mkdir(parents=True, exist_ok=True)
-        with mark.open("ab") as lock:
-            if not try_to_lock(lock):
-                raise UserError(f"{given}: another run is at work in it; wait for it or give another folder")
+        with lock_file(mark, f"{given}: another run is at work in it; wait for it or give another folder"):
             yield given
         return
     folder = Path(mkdtemp(prefix="phrasescore."))

@@ -1,14 +1,19 @@
-"""What a command tells while it works: a progress bar on a terminal, a line now and then elsewhere."""
+"""How a command begins and ends, and what it tells while it works.
+
+Progress is a bar on a terminal, a line now and then elsewhere.
+"""
 
 from __future__ import annotations
 
+import argparse
+import errno
 import io
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import NoReturn
 
@@ -16,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from phrasescore.errors import UsageError, UserError, is_out_of_memory
-from phrasescore.files import full_disk_told
+from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
 
 _SECONDS_BETWEEN_LINES = 30.0
 
@@ -26,18 +31,19 @@ def run_command(name: str, run: Callable[[], int]) -> int:
 
     SIGTERM and SIGHUP unwind it as Ctrl-C does, so that no half-written file and no program stays, and exit.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A character that a terminal cannot show does not stop the rest.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    complete_standard_streams()
     try:
         # What users ask for names its file itself.
-        with interrupt_on_signals(), full_disk_told("standard output or a temporary file"):
+        with interrupt_on_signals(), full_disk_told("standard output or a temporary file"), _closed_stdout_told():
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                # A character that a terminal cannot show does not stop the rest.
+                sys.stdout.reconfigure(errors="backslashreplace")
             code = run()
             sys.stdout.flush()
         return code
     except UserError as error:
         _give_up_stdout()
-        print(f"{name}: {error}", file=sys.stderr)
+        _tell(f"{name}: {error}")
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # Whoever read our output has had enough.
@@ -45,16 +51,51 @@ def run_command(name: str, run: Callable[[], int]) -> int:
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        print(f"{name}: {place}{error.strerror or error}", file=sys.stderr)
+        _give_up_stdout()
+        _tell(f"{name}: {place}{error.strerror or error}")
         return 1
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        print(f"{name}: memory ran out; close other programs or give smaller sizes", file=sys.stderr)
+        _tell(f"{name}: memory ran out; close other programs or give smaller sizes")
         return 1
     except KeyboardInterrupt:
-        print(f"{name}: stopped", file=sys.stderr)
+        _tell(f"{name}: stopped")
         return 128 + signal.SIGINT
+
+
+def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse a command line; what is printed instead, as for --help, is printed whole or fails with a sentence.
+
+    Raises:
+        SystemExit: it is wrong, or asks for nothing else.
+    """
+    complete_standard_streams()
+    try:
+        return parser.parse_args(arguments)
+    except SystemExit as end:
+        raise SystemExit(end.code or run_command(parser.prog, lambda: 0)) from None
+
+
+@contextmanager
+def _closed_stdout_told() -> Iterator[None]:
+    """Turn the error of printing on a standard output that is closed into a sentence.
+
+    Raises:
+        UserError: it is closed.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EBADF:
+            require_open(STDOUT)
+        raise
+
+
+def _tell(text: str) -> None:
+    """Print a line on standard error, if anybody can be told anything there."""
+    with suppress(OSError):
+        print(text, file=sys.stderr)
 
 
 def _give_up_stdout() -> None:

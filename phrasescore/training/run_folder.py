@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from phrasescore.configuration import Section
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, try_to_lock
+from phrasescore.files import STANDARD_STREAM, lock_file
 from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, network_kind
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT
@@ -37,11 +36,8 @@ class FolderLock:
         Raises:
             UserError: another run holds it.
         """
-        descriptor = os.open(folder / TRAINING_STATE / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        self.release = weakref.finalize(self, os.close, descriptor)
-        if not try_to_lock(descriptor):
-            self.release()
-            raise UserError(f"{folder}: another run is training in this folder; wait for it or give another")
+        refusal = f"{folder}: another run is training in this folder; wait for it or give another"
+        self.release = weakref.finalize(self, lock_file(folder / TRAINING_STATE / LOCK, refusal).close)
 
 
 @contextmanager

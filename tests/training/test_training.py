@@ -279,12 +279,22 @@ def test_a_damaged_state_of_training_is_one_sentence(
     train(small_table, folder, tiny_settings)
     with (folder / METRICS).open("a") as stream:
         stream.write("garbage\n")
-    with pytest.raises(UserError, match=r"metrics.jsonl: has a line that is no record of an evaluation; remove it, or"):
+    with pytest.raises(UserError, match=r"metrics.jsonl: line \d+: is not JSON \(.*\); remove it, or"):
         prepare(small_table, folder, tiny_settings, CPU)
     # Weights have no metadata.
     shutil.copy(folder / WEIGHTS, folder / "training-state/checkpoint.safetensors")
     with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
         prepare(small_table, folder, tiny_settings, CPU)
+
+
+def test_a_full_disk_is_blamed_on_the_file_that_grows(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    (tmp_path / "run" / METRICS).unlink(missing_ok=True)
+    (tmp_path / "run" / METRICS).symlink_to("/dev/full")
+    with pytest.raises(UserError, match=rf"{METRICS}: cannot be written \(No space left on device\); free space or"):
+        trainer.train()
 
 
 def test_a_run_without_an_update_makes_room_for_another(
