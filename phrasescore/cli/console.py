@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import signal
 import sys
@@ -21,9 +22,10 @@ from phrasescore.files import full_disk_told
 _SECONDS_BETWEEN_LINES = 30.0
 
 
-def run_command(name: str, run: Callable[[], int]) -> int:
+def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> int:
     """Run a command; print what went wrong as one sentence behind its name; return the exit code.
 
+    What the library notes meanwhile is said, unless `quiet`.
     SIGTERM and SIGHUP unwind it as Ctrl-C does, so that no half-written file and no program stays, and exit.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -31,7 +33,7 @@ def run_command(name: str, run: Callable[[], int]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         # What users ask for names its file itself.
-        with interrupt_on_signals(), full_disk_told("standard output or a temporary file"):
+        with interrupt_on_signals(), _notes_said(quiet), full_disk_told("standard output or a temporary file"):
             code = run()
             sys.stdout.flush()
         return code
@@ -63,6 +65,18 @@ def _give_up_stdout() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _notes_said(quiet: bool) -> Iterator[None]:
+    """Say what the library notes in its log."""
+    log, handler = logging.getLogger("phrasescore"), logging.Handler(logging.WARNING)
+    handler.emit = lambda record: Reporter(quiet=quiet).say(record.getMessage())  # type: ignore[method-assign]
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 class Reporter:

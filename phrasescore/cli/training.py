@@ -102,7 +102,7 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
         return stop.exit_code
     reporter.say(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
-        f"are in {trainer.folder}"
+        f"are in {trainer.folder.path}"
     )
     return 0
 
