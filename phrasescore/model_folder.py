@@ -19,7 +19,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -36,7 +37,7 @@ from phrasescore.nn.size import check_size
 from phrasescore.pairs import Direction
 from phrasescore.plugins import check_plugins, loaded_plugins
 from phrasescore.registry import NotRegisteredError
-from phrasescore.tensor_file import DamagedError, open_tensors, write_tensors
+from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, write_tensors
 from phrasescore.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -137,23 +138,23 @@ def load_model(folder: Path) -> TrainedModel:
             is missing, or not as it was.
     """
     description = read_description(folder, KIND, {"model", "direction", "source_vocabulary", "target_vocabulary"})
-    source = load_vocabulary(network_file(folder, SOURCE_VOCABULARY), description["source_vocabulary"])
-    target = load_vocabulary(network_file(folder, TARGET_VOCABULARY), description["target_vocabulary"])
-    config = read_model_config(description["model"], str(network_file(folder, CONFIG)))
-    plugins = description.get("plugins", [])
-    check_plugins(folder, plugins)
-
-    try:
-        network, digest, is_checked = load_network(
-            folder, description, lambda: EncoderDecoder(config, len(source), len(target))
+    with open_weights(folder, description) as weights:
+        source = load_vocabulary(network_file(folder, SOURCE_VOCABULARY), description["source_vocabulary"])
+        target = load_vocabulary(network_file(folder, TARGET_VOCABULARY), description["target_vocabulary"])
+        config = read_model_config(description["model"], str(network_file(folder, CONFIG)))
+        plugins = description.get("plugins", [])
+        check_plugins(folder, plugins)
+        try:
+            network = weights.fill(lambda: EncoderDecoder(config, len(source), len(target)))
+        except NotRegisteredError as error:
+            if not plugins:
+                raise UserError(f"{network_file(folder, CONFIG)}: {error}") from error
+            options = " ".join(f"--plugin {plugin['path']}" for plugin in plugins)
+            problem = str(error).split(";")[0]
+            raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
+        return TrainedModel(
+            folder, network, source, target, description["direction"], weights.sha256, weights.are_checked
         )
-    except NotRegisteredError as error:
-        if not plugins:
-            raise UserError(f"{network_file(folder, CONFIG)}: {error}") from error
-        options = " ".join(f"--plugin {plugin['path']}" for plugin in plugins)
-        problem = str(error).split(";")[0]
-        raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
-    return TrainedModel(folder, network, source, target, description["direction"], digest, is_checked)
 
 
 def network_kind(folder: Path) -> str:
@@ -222,56 +223,92 @@ def training_table(folder: Path) -> str | None:
     return name
 
 
-def load_network(
-    folder: Path, description: dict[str, Any], build: Callable[[], NetworkT]
-) -> tuple[NetworkT, str, bool]:
-    """Build the network of a folder and fill it with the weights that lie there.
+@dataclass(frozen=True)
+class StoredWeights:
+    """The weights of a folder, which are still to be read."""
+
+    _folder: Path
+    _file: TensorFile | None
+    """None where there are none."""
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of their file."""
+        return self._there.sha256
+
+    @property
+    def are_checked(self) -> bool:
+        """Whether they carry digests, which were right."""
+        return self._there.has_digest
+
+    @property
+    def _there(self) -> TensorFile:
+        if self._file is None:
+            # Training makes an empty one before its first update.
+            if (self._folder / METRICS).exists() and (self._folder / METRICS).stat().st_size:
+                raise UserError(f"{self._folder}: has lost its {WEIGHTS}; {_ADVICE}")
+            raise UserError(f"{self._folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
+        return self._file
+
+    def fill(self, build: Callable[[], NetworkT]) -> NetworkT:
+        """Return a network with these weights, ready to score.
+
+        Args:
+            build: makes it with any weights.
+
+        Raises:
+            NotRegisteredError: a part of the network does not exist, or is a plugin's.
+            UserError: the network cannot be built or is too large, or there are no weights, or those of another
+                network, or some that are not finite.
+        """
+        try:
+            promised = check_size(build)
+        except NotRegisteredError:
+            raise
+        except UserError as error:
+            raise UserError(f"{network_file(self._folder, CONFIG)}: {error}") from error
+        path = network_file(self._folder, WEIGHTS)
+        if self._there.shapes != promised:
+            raise UserError(f"{path}: does not hold the weights that {CONFIG} describes; {_ADVICE}")
+        weights = self._there.read()
+        for name, tensor in weights.items():
+            if not bool(torch.isfinite(tensor).all()):
+                raise UserError(f"{path}: weight {name} holds a number that is not finite; {_ADVICE}")
+        network = build()
+        network.load_state_dict(weights)
+        return network.eval()
+
+
+@contextmanager
+def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[StoredWeights]:
+    """Open the weights of a folder, if it has any, and check their digests; note it where there are none.
 
     Args:
         folder: the model folder.
         description: what its config.json says.
-        build: makes the network with any weights.
-
-    Returns:
-        the network, for scoring; the SHA-256 of the weights file; whether that carries digests, which were right.
 
     Raises:
-        NotRegisteredError: a part of the network does not exist, or is a plugin's.
-        UserError: the network cannot be built or is too large; there are no weights, or they are damaged, of another
-            network or not finite.
+        UserError: the weights are damaged, which may turn out only when they are read, or are those of a network that
+            was described in another way.
     """
-    try:
-        promised = check_size(build)
-    except NotRegisteredError:
-        raise
-    except UserError as error:
-        raise UserError(f"{network_file(folder, CONFIG)}: {error}") from error
     path = network_file(folder, WEIGHTS)
     if not path.exists():
-        # Training makes an empty one before its first update.
-        if (folder / METRICS).exists() and (folder / METRICS).stat().st_size:
-            raise UserError(f"{folder}: has lost its {WEIGHTS}; {_ADVICE}")
-        raise UserError(f"{folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
+        yield StoredWeights(folder, None)
+        return
     try:
-        with open_tensors(path) as stored:
-            if stored.shapes != promised:
-                raise UserError(f"{path}: does not hold the weights that {CONFIG} describes; {_ADVICE}")
-            if stored.has_digest and stored.facts.get("description") != _digest_of(description):
+        with open_tensors(path) as file:
+            if not file.has_digest:
+                _log.warning(
+                    "%s: carries no digest, as it is of an older version; what changes in it goes unnoticed", path
+                )
+            elif file.facts.get("description") != _digest_of(description):
                 raise UserError(
                     f"{network_file(folder, CONFIG)}: does not describe the network whose weights lie beside it; "
                     f"{_ADVICE}"
                 )
-            weights = stored.read()
+            yield StoredWeights(folder, file)
     except DamagedError as error:
         raise UserError(f"{path}: is damaged; {_ADVICE}") from error
-    for name, tensor in weights.items():
-        if not bool(torch.isfinite(tensor).all()):
-            raise UserError(f"{path}: weight {name} holds a number that is not finite; {_ADVICE}")
-    network = build()
-    network.load_state_dict(weights)
-    if not stored.has_digest:
-        _log.warning("%s: carries no digest, as it is of an older version; what changes in it goes unnoticed", path)
-    return network.eval(), stored.sha256, stored.has_digest
 
 
 def _read_json(path: Path) -> dict[str, Any]:

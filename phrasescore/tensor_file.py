@@ -30,7 +30,7 @@ from phrasescore.files import open_output
 
 _LENGTH = struct.Struct("<Q")
 """The first bytes of a file: how long the header is."""
-_MOST_HEADER, _MOST_BYTES, _MOST_DIMENSIONS = 1 << 22, 1 << 36, 8
+_MOST_HEADER, _MOST_BYTES, _MOST_DIMENSIONS = 1 << 22, 1 << 35, 8
 _METADATA = "__metadata__"
 _START = b'{"__metadata__":{"sha256":"'
 _DIGITS = 64
@@ -50,17 +50,14 @@ class TensorFile:
     """A file whose digest, if it has one, is right; its tensors are still to be read."""
 
     shapes: Shapes
-    metadata: dict[str, str]
-    """What is in it beside the tensors; `facts` are in JSON."""
     has_digest: bool
+    facts: dict[str, Any]
+    """What was written with the tensors; nothing in a file without a digest."""
+    metadata: dict[str, str]
+    """What else is in it, as texts."""
     sha256: str
     """SHA-256 of the whole file."""
     _stream: BinaryIO
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What was written with the tensors; nothing in a file without a digest."""
-        return dict(json.loads(self.metadata["facts"])) if self.has_digest else {}
 
     def read(self) -> dict[str, Tensor]:
         """Return the tensors.
@@ -127,7 +124,8 @@ def open_tensors(path: Path) -> Iterator[TensorFile]:
         if has_digest and metadata["sha256"] != digest.hexdigest():
             raise DamagedError
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
-        yield TensorFile(shapes, metadata, has_digest, whole.hexdigest(), stream)
+        facts = _object(metadata.pop("facts")) if has_digest else {}
+        yield TensorFile(shapes, has_digest, facts, metadata, whole.hexdigest(), stream)
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,8 @@ class _Described:
     def is_possible(self) -> bool:
         """Whether the type is known and the shape one of a tensor that fits into a file."""
         is_shape = len(self.shape) <= _MOST_DIMENSIONS and all(isinstance(n, int) for n in self.shape)
-        return self.kind in _ITEM_SIZES and is_shape and all(0 <= n <= _MOST_BYTES for n in self.shape)
+        is_kind = isinstance(self.kind, str) and self.kind in _ITEM_SIZES
+        return is_kind and is_shape and all(0 <= n <= _MOST_BYTES for n in self.shape)
 
     @property
     def bytes(self) -> int:
@@ -151,17 +150,27 @@ class _Described:
 
 def _parse(header: bytes) -> tuple[dict[str, str], dict[str, _Described]]:
     """Return the metadata of a header, and the tensors by name."""
+    values = _object(header)
     try:
-        values = json.loads(header)
         metadata = dict(values.pop(_METADATA, {}))
         tensors = {name: _Described(value["dtype"], tuple(value["shape"])) for name, value in values.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise DamagedError from error
     if not all(isinstance(text, str) for text in metadata.values()):
         raise DamagedError
     if not all(tensor.is_possible for tensor in tensors.values()):
         raise DamagedError
     return metadata, tensors
+
+
+def _object(text: str | bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DamagedError from error
+    if not isinstance(value, dict):
+        raise DamagedError
+    return value
 
 
 @contextmanager

@@ -27,4 +27,6 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     args = make_parser().parse_args(argv)
-    return run_command(f"phrasescore {args.command}", lambda: run_with_plugins(args), quiet=getattr(args, "quiet", False))
+    return run_command(
+        f"phrasescore {args.command}", lambda: run_with_plugins(args), quiet=getattr(args, "quiet", False)
+    )

@@ -18,9 +18,9 @@ from phrasescore.configuration import check_values
 from phrasescore.model_folder import (
     CONFIG,
     describe_vocabulary,
-    load_network,
     load_vocabulary,
     network_file,
+    open_weights,
     read_description,
     write_description,
 )
@@ -58,9 +58,8 @@ def load_language_model(folder: Path) -> TrainedLanguageModel:
         UserError: a file is missing, damaged, of another format or kind, or does not belong to the others.
     """
     description = read_description(folder, KIND, {"model", "vocabulary"})
-    vocabulary = load_vocabulary(network_file(folder, VOCABULARY), description["vocabulary"])
-    values = check_values(NeuralLmConfig, description["model"], str(network_file(folder, CONFIG)))
-    network, digest, is_checked = load_network(
-        folder, description, lambda: NeuralLanguageModel(NeuralLmConfig(**values), len(vocabulary))
-    )
-    return TrainedLanguageModel(network, vocabulary, digest, is_checked)
+    with open_weights(folder, description) as weights:
+        vocabulary = load_vocabulary(network_file(folder, VOCABULARY), description["vocabulary"])
+        values = check_values(NeuralLmConfig, description["model"], str(network_file(folder, CONFIG)))
+        network = weights.fill(lambda: NeuralLanguageModel(NeuralLmConfig(**values), len(vocabulary)))
+        return TrainedLanguageModel(network, vocabulary, weights.sha256, weights.are_checked)
