@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from moses_integration.scorer_kinds import LANGUAGE_MODELS, ScorerChoice
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 
 SCHEMA = 2
 
@@ -36,13 +35,14 @@ class TunedWeights:
         Raises:
             UserError: it is none.
         """
+        report = read_json(path, "tune again")
         try:
-            return cls._parse(json.loads(read_bytes(path)))
+            return cls._parse(report)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
 
     @classmethod
-    def _parse(cls, report: Any) -> TunedWeights:
+    def _parse(cls, report: Mapping[str, Any]) -> TunedWeights:
         scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
         weights = {label: [float(weight) for weight in of_label] for label, of_label in report["weights"].items()}
         backoff = report["backoff"]

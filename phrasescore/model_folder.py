@@ -29,8 +29,9 @@ import torch
 from torch import nn
 
 from phrasescore import __version__
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, write_json
+from phrasescore.files import write_json
 from phrasescore.nn.config import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.size import check_size
@@ -48,7 +49,8 @@ METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
 REPLACEMENT = ".replacement"
 _SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary")
 """What of a description determines the scores. Plugins, which users may put right, have digests of their own."""
-_ADVICE = "copy the model folder again or train again"
+_COPY = "copy the model folder again"
+_ADVICE = f"{_COPY} or train again"
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 _log = logging.getLogger(__name__)
@@ -115,7 +117,9 @@ def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
 
 def save_weights(folder: Path, network: nn.Module) -> None:
     """Write the weights of the network that the folder describes, whole or not at all."""
-    write_tensors(folder / WEIGHTS, network.state_dict(), {"description": _digest_of(_read_json(folder / CONFIG))})
+    write_tensors(
+        folder / WEIGHTS, network.state_dict(), {"description": _digest_of(read_json(folder / CONFIG, _COPY))}
+    )
 
 
 def _digest_of(description: dict[str, Any]) -> str:
@@ -167,7 +171,7 @@ def network_kind(folder: Path) -> str:
     if not path.exists():
         raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
     # The first folders had one kind and did not name it.
-    return str(_read_json(path).get("kind", KIND))
+    return str(read_json(path, _COPY).get("kind", KIND))
 
 
 def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
@@ -179,7 +183,7 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
     if (found := network_kind(folder)) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
     path = network_file(folder, CONFIG)
-    description = _read_json(path)
+    description = read_json(path, _COPY)
     # Another format may say other things.
     if description.get("format", FORMAT) != FORMAT:
         raise UserError(
@@ -187,7 +191,7 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
             "train again or use the version that wrote it"
         )
     if not _describes(description, keys):
-        raise UserError(f"{path}: does not describe a network; copy the model folder again")
+        raise UserError(f"{path}: does not describe a network; {_COPY}")
     return description
 
 
@@ -311,14 +315,6 @@ def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[StoredWe
         raise UserError(f"{path}: is damaged; {_ADVICE}") from error
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise UserError(f"{path}: is not JSON ({error}); copy the model folder again") from error
-    return value if isinstance(value, dict) else {}
-
-
 def load_vocabulary(path: Path, described: dict[str, Any]) -> Vocabulary:
     """Read a vocabulary and compare it with what the description says of it.
 
@@ -327,5 +323,5 @@ def load_vocabulary(path: Path, described: dict[str, Any]) -> Vocabulary:
     """
     vocabulary = Vocabulary.load(path)
     if vocabulary.digest() != described["sha256"]:
-        raise UserError(f"{path}: is not the vocabulary the network was trained with; copy the model folder again")
+        raise UserError(f"{path}: is not the vocabulary the network was trained with; {_COPY}")
     return vocabulary

@@ -13,7 +13,6 @@ import hashlib
 import json
 import math
 import os
-import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,8 +24,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from phrasescore.documents import parse_json
 from phrasescore.errors import UserError
-from phrasescore.files import open_output
+from phrasescore.files import open_output, open_regular
 
 _LENGTH = struct.Struct("<Q")
 """The first bytes of a file: how long the header is."""
@@ -97,10 +97,10 @@ def open_tensors(path: Path) -> Iterator[TensorFile]:
     """Open a file and check that it is of the size that its header promises, and its digest.
 
     Raises:
-        UserError: it cannot be read, or is no file.
+        UserError: it cannot be read, or is no regular file.
         DamagedError: it is not as it was written.
     """
-    with _open_regular(path) as stream:
+    with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         start = stream.read(_LENGTH.size)
         length = _LENGTH.unpack(start)[0] if len(start) == _LENGTH.size else size
@@ -165,19 +165,6 @@ def _parse(header: bytes) -> tuple[dict[str, str], dict[str, _Described]]:
 
 def _object(text: str | bytes) -> dict[str, Any]:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text, "", "")
+    except UserError as error:
         raise DamagedError from error
-    if not isinstance(value, dict):
-        raise DamagedError
-    return value
-
-
-@contextmanager
-def _open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open a file, and nothing that may never end or never begin."""
-    # Without O_NONBLOCK a pipe would wait for its writer.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise UserError(f"{path}: is no file; copy it again")
-        yield stream

@@ -145,5 +145,5 @@ def test_what_is_large_is_not_read(tmp_path: Path) -> None:
 def test_only_files_are_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(UserError, match=f"^{path}: is no file"):
+        with pytest.raises(UserError, match=f"^{path}: is a pipe, a device or a folder"):
             opened(path)

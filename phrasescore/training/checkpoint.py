@@ -6,7 +6,6 @@ It carries a digest of itself (see `tensor_file`), and one of the records of the
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from phrasescore.documents import parse_json
 from phrasescore.errors import UserError
 from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, write_tensors
 
@@ -140,12 +140,14 @@ def _read(file: TensorFile) -> Checkpoint:
     """
     try:
         # Before there were digests, each fact was metadata of its own.
-        facts = file.facts if file.has_digest else {key: json.loads(text) for key, text in file.metadata.items()}
+        facts = file.facts
+        if not file.has_digest:
+            facts = {key: parse_json(file.metadata[key], "", "") for key in ("progress", "run")}
         progress, run, records = facts["progress"], facts["run"], facts.get("records")
         # The first checkpoints counted every loss as many times as the batch has examples.
         progress.setdefault("loss_terms", progress["example_sum"])
         checkpoint = Checkpoint(Progress(**progress), dict(run), None if records is None else Records(**records), file)
-    except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
+    except (TypeError, KeyError, ValueError, AttributeError, UserError) as error:
         raise DamagedError from error
     if not all(_is_right(getattr(checkpoint.progress, item.name), item.default) for item in fields(Progress)):
         raise DamagedError

@@ -14,8 +14,9 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from phrasescore.device import Device
+from phrasescore.documents import LARGEST_JSON_LINES, read_json_lines
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import finite, write_atomically
+from phrasescore.files import finite, read_regular, write_atomically
 from phrasescore.model_folder import METRICS, save_weights
 from phrasescore.training.checkpoint import Checkpoint, Progress, Records, open_checkpoint, write_checkpoint
 from phrasescore.training.config import BUDGET, TrainingConfig
@@ -131,7 +132,7 @@ class Trainer(Generic[TaskT]):
         return self.folder.files / METRICS
 
     def _read_metrics(self) -> bytes:
-        return self._metrics.read_bytes() if self._metrics.exists() else b""
+        return read_regular(self._metrics, LARGEST_JSON_LINES) if self._metrics.exists() else b""
 
     def start_over(self) -> None:
         """Make room for a run from its beginning."""
@@ -183,14 +184,26 @@ class Trainer(Generic[TaskT]):
         Raises:
             UserError: they are not those that were written.
         """
-        content = self._read_metrics()
         if checkpoint.records is None:
-            return _records_until(content, checkpoint.progress.update, self._metrics)
+            return self._records_until(checkpoint.progress.update)
+        content = self._read_metrics()
         kept = content[: checkpoint.records.bytes]
         # Who removes the file can do without.
         if content and Records.of(kept) != checkpoint.records:
             raise UserError(f"{self._metrics}: is damaged; copy it again, or remove it to go on without its records")
         return kept
+
+    def _records_until(self, update: int) -> bytes:
+        """Return the records of evaluations up to an update, where the state does not say which they are.
+
+        Raises:
+            UserError: there is a line that is none.
+        """
+        remedy = "remove it, or start over with --restart"
+        records = read_json_lines(self._metrics, remedy) if self._metrics.exists() else []
+        if not all(type(record.get("update")) is int for record in records):
+            raise UserError(f"{self._metrics}: has a line that is no record of an evaluation; {remedy}")
+        return b"".join(_line(record) for record in records if record["update"] <= update)
 
     def train(self) -> Progress:
         """Train until the budget is spent, the measured loss no longer falls, or the watcher says stop.
@@ -337,8 +350,8 @@ class Trainer(Generic[TaskT]):
         )
         progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
         self._loss_sum.zero_()
-        with self._metrics.open("a") as stream:
-            stream.write(json.dumps(finite(evaluation.record(self.task.unit))) + "\n")
+        with self._metrics.open("ab") as stream:
+            stream.write(_line(evaluation.record(self.task.unit)))
         progress.seconds += time.monotonic() - started
         # In this order: who resumes after a kill in between finds the weights in the checkpoint.
         self.save_checkpoint()
@@ -358,18 +371,6 @@ class Trainer(Generic[TaskT]):
         self.folder.replace()
 
 
-def _records_until(content: bytes, update: int, path: Path) -> bytes:
-    """Return the records of evaluations up to an update, where the state does not say how many there are.
-
-    Raises:
-        UserError: there is a line that is none.
-    """
-    lines = content.splitlines(keepends=True)
-    try:
-        # What a kill has cut short has no end.
-        whole = [(line, json.loads(line)["update"]) for line in lines if line.endswith(b"\n")]
-        return b"".join(line for line, number in whole if number <= update)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise UserError(
-            f"{path}: has a line that is no record of an evaluation; remove it, or start over with --restart"
-        ) from error
+def _line(record: dict[str, Any]) -> bytes:
+    """Return a line of `metrics.jsonl`."""
+    return json.dumps(finite(record)).encode() + b"\n"
