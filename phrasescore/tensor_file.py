@@ -108,7 +108,7 @@ def open_tensors(path: Path) -> Iterator[TensorFile]:
             raise DamagedError
         header = stream.read(length)
         metadata, tensors = _parse(header)
-        data = sum(tensor.bytes for tensor in tensors.values())
+        data = sum(tensor.size for tensor in tensors.values())
         if size != _LENGTH.size + length + data:
             raise DamagedError
         has_digest = header.startswith(_START)
@@ -132,8 +132,8 @@ def open_tensors(path: Path) -> Iterator[TensorFile]:
 class _Described:
     """What a header says of a tensor."""
 
-    kind: str
-    shape: tuple[int, ...]
+    kind: Any
+    shape: tuple[Any, ...]
 
     @property
     def is_possible(self) -> bool:
@@ -143,7 +143,7 @@ class _Described:
         return is_kind and is_shape and all(0 <= n <= _MOST_BYTES for n in self.shape)
 
     @property
-    def bytes(self) -> int:
+    def size(self) -> int:
         """How many bytes it takes."""
         return math.prod(self.shape) * _ITEM_SIZES[self.kind]
 

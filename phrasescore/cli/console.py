@@ -69,14 +69,14 @@ def _give_up_stdout() -> None:
 
 @contextmanager
 def _notes_said(quiet: bool) -> Iterator[None]:
-    """Say what the library notes in its log."""
+    """Say what the library notes in its log; a command within a command decides for itself."""
     log, handler = logging.getLogger("phrasescore"), logging.Handler(logging.WARNING)
     handler.emit = lambda record: Reporter(quiet=quiet).say(record.getMessage())  # type: ignore[method-assign]
-    log.addHandler(handler)
+    outer, log.handlers = log.handlers, [handler]
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        log.handlers = outer
 
 
 class Reporter:

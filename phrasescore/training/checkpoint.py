@@ -52,7 +52,7 @@ class Progress:
 class Records:
     """Which records of evaluations belong to a state: the first bytes of their file."""
 
-    bytes: int
+    length: int
     sha256: str
 
     @classmethod

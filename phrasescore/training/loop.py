@@ -187,7 +187,7 @@ class Trainer(Generic[TaskT]):
         if checkpoint.records is None:
             return self._records_until(checkpoint.progress.update)
         content = self._read_metrics()
-        kept = content[: checkpoint.records.bytes]
+        kept = content[: checkpoint.records.length]
         # Who removes the file can do without.
         if content and Records.of(kept) != checkpoint.records:
             raise UserError(f"{self._metrics}: is damaged; copy it again, or remove it to go on without its records")

@@ -23,7 +23,6 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 
-from phrasescore import model_folder
 from phrasescore.device import Device, choose_device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
@@ -40,6 +39,7 @@ from phrasescore.training.optimisers import make_optimiser, rate_factor
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
 from phrasescore.training.run_folder import RunFolder
+from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI, TINY
 
 CPU = choose_device("cpu", "fp32")
@@ -304,7 +304,7 @@ def names(folder: Path) -> set[Path]:
     ("owner", "name", "after", "is_decided"),
     [
         (run, "save_description", 0, False),
-        (model_folder.Vocabulary, "save", 1, False),
+        (Vocabulary, "save", 1, False),
         (loop, "write_checkpoint", 0, False),
         (loop.Trainer, "_update", 5, False),
         (loop, "write_checkpoint", 1, False),
