@@ -145,7 +145,7 @@ class _Described:
     @property
     def size(self) -> int:
         """How many bytes it takes."""
-        return math.prod(self.shape) * _ITEM_SIZES[self.kind]
+        return int(math.prod(self.shape)) * _ITEM_SIZES[self.kind]
 
 
 def _parse(header: bytes) -> tuple[dict[str, str], dict[str, _Described]]:

@@ -170,7 +170,7 @@ class _Page:
         model = self._scorer.model
         self._console.print(Text.assemble((_shown(self._phrase), "bold"), f"  ({model.direction}{note})"))
         digests = "as their digests say" if model.is_checked else "without a digest"
-        self._console.print(Text(f"weights {model.weights_digest[:12]}, {digests}", style="dim"))
+        self._console.print(Text(f"weights {digests}", style="dim"))
 
     def neighbours(self, others: Sequence[bytes], number: int) -> None:
         """Print the nearest phrases."""

@@ -122,6 +122,8 @@ def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[RunFolder]:
             shutil.rmtree(folder, ignore_errors=True)
             if was_there:
                 folder.mkdir(exist_ok=True)
+        else:
+            run.take_up()
         run.release()
         raise
 

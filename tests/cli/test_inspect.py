@@ -185,7 +185,7 @@ def test_whether_there_are_digests(capsys: pytest.CaptureFixture[str], tmp_path:
     for folder, told in ((Path(MODEL), "as their digests say"), (tmp_path, "without a digest")):
         assert main(["inspect", "-m", str(folder), PHRASE, "--precision", "fp32", "-q"]) == 0
         printed = capsys.readouterr()
-        assert f"weights {load_model(folder).weights_digest[:12]}, {told}\n" in printed.out
+        assert f"\nweights {told}\n" in printed.out
         assert not printed.err
     assert main(["inspect", "-m", str(tmp_path), PHRASE, "--precision", "fp32"]) == 0
     note, advice = capsys.readouterr().err.splitlines()
