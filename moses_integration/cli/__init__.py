@@ -29,4 +29,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         if end.code and given[:1] == ["ems-hook"]:
             ems_hook.say_failed(end.code)
         raise
-    return run_command(f"phrasescore-smt {args.command}", lambda: run_with_plugins(args))
+    quiet = getattr(args, "quiet", False)
+    return run_command(f"phrasescore-smt {args.command}", lambda: run_with_plugins(args), quiet=quiet)

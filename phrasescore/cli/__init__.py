@@ -27,4 +27,6 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     args = parse_arguments(make_parser(), argv)
-    return run_command(f"phrasescore {args.command}", lambda: run_with_plugins(args))
+    return run_command(
+        f"phrasescore {args.command}", lambda: run_with_plugins(args), quiet=getattr(args, "quiet", False)
+    )

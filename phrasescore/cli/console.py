@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import errno
 import io
+import logging
 import os
 import signal
 import sys
@@ -26,15 +27,21 @@ from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told,
 _SECONDS_BETWEEN_LINES = 30.0
 
 
-def run_command(name: str, run: Callable[[], int]) -> int:
+def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> int:
     """Run a command; print what went wrong as one sentence behind its name; return the exit code.
 
+    What the library notes meanwhile is said, unless `quiet`.
     SIGTERM and SIGHUP unwind it as Ctrl-C does, so that no half-written file and no program stays, and exit.
     """
     complete_standard_streams()
     try:
         # What users ask for names its file itself.
-        with interrupt_on_signals(), full_disk_told("standard output or a temporary file"), _closed_stdout_told():
+        with (
+            interrupt_on_signals(),
+            _notes_said(quiet),
+            full_disk_told("standard output or a temporary file"),
+            _closed_stdout_told(),
+        ):
             if isinstance(sys.stdout, io.TextIOWrapper):
                 # A character that a terminal cannot show does not stop the rest.
                 sys.stdout.reconfigure(errors="backslashreplace")
@@ -104,6 +111,18 @@ def _give_up_stdout() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _notes_said(quiet: bool) -> Iterator[None]:
+    """Say what the library notes in its log; a command within a command decides for itself."""
+    log, handler = logging.getLogger("phrasescore"), logging.Handler(logging.WARNING)
+    handler.emit = lambda record: Reporter(quiet=quiet).say(record.getMessage())  # type: ignore[method-assign]
+    outer, log.handlers = log.handlers, [handler]
+    try:
+        yield
+    finally:
+        log.handlers = outer
 
 
 class Reporter:

@@ -25,6 +25,7 @@ from phrasescore.lm.ngrams import Ngrams
 from phrasescore.lm.text import read_text
 from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.nn.size import check_size
 from phrasescore.perplexity import perplexity
 from phrasescore.phrases import Phrases
 from phrasescore.training.config import TrainingConfig
@@ -164,7 +165,7 @@ def prepare(
         raise UsageError(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
-    with run_folder(folder, restart, KIND) as lock:
+    with run_folder(folder, restart, KIND) as home:
         numbered = read_text(text)
         counts = numbered.counts()
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
@@ -184,6 +185,7 @@ def prepare(
             )
         others = None if validation is None else read_text(validation).encode(vocabulary)
         other = None if others is None else Ngrams(others, order)
+        check_size(lambda: NeuralLanguageModel(settings.model, len(vocabulary)))
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
         network.multiply_in(device.product_dtype)
@@ -194,13 +196,13 @@ def prepare(
             "shortlist": vocabulary.digest(),
             **digests,
         }
-        trainer = Trainer(folder, lock, task, settings.training, device, run)
+        trainer = Trainer(home, task, settings.training, device, run)
         facts = {"lines": len(sentences), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
 
-        def describe() -> None:
+        def describe(place: Path) -> None:
             files = places({"text": text, "validation": validation})
             training = {**files, "digests": digests, **facts, **asdict(settings.training), "device": str(device)}
-            save_description(folder, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
+            save_description(place, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
 
         begin(trainer, describe, restart)
         return trainer, facts

@@ -443,7 +443,7 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
     arguments = ["annotate", str(small_table), "-m", str(folder), "--dry-run"]
     content = (folder / "weights.safetensors").read_bytes()
     (folder / "weights.safetensors").write_bytes(content[:-50])
-    assert "does not hold the weights" in error_of(run(*arguments))
+    assert "weights.safetensors: is damaged; copy the model folder again or train" in error_of(run(*arguments))
     (folder / "weights.safetensors").unlink()
     assert "has no weights.safetensors yet" in error_of(run(*arguments))
     (folder / "metrics.jsonl").touch()
