@@ -303,9 +303,7 @@ def test_a_hidden_folder_that_another_has_put_there_is_not_emptied(tmp_path: Pat
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "system").symlink_to("system")
-    with pytest.raises(
-        UserError, match=r"system: cannot be made \(Too many levels of symbolic links\); check"
-    ):
+    with pytest.raises(UserError, match=r"system: cannot be made \(Too many levels of symbolic links\); check"):
         build(tmp_path / "system")
 
 
