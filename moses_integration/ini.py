@@ -15,7 +15,7 @@ from pathlib import Path
 
 from moses_integration.number import parse_number
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, write_atomically
+from phrasescore.files import read_bytes, read_lines, real_path, write_atomically
 from phrasescore.table.entry import LineFault, cut_line
 
 # What Moses trims from lines, and what it splits words at (moses/Util.h).
@@ -97,7 +97,7 @@ class MosesIni:
         self._for(path)
 
     def _for(self, path: Path) -> MosesIni:
-        return self if path.resolve().parent == self.folder.resolve() else self.with_absolute_paths()
+        return self if real_path(path).parent == self.folder.resolve() else self.with_absolute_paths()
 
     def copy(self) -> MosesIni:
         """Return a copy that can be edited without changing this one."""

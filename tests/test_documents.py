@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -18,6 +20,9 @@ from phrasescore.documents import (
     read_toml,
 )
 from phrasescore.errors import UserError
+from phrasescore.model_folder import CONFIG, SOURCE_VOCABULARY, WEIGHTS, load_model
+from phrasescore.training.checkpoint import Checkpoint
+from tests.conftest import DATA
 
 
 @pytest.mark.parametrize(
@@ -102,3 +107,33 @@ def test_lines_of_json(tmp_path: Path) -> None:
     path.write_bytes(b'{"a": 1}\n\n')
     with pytest.raises(UserError, match=rf"^{path}: line 2: is not JSON .*; remove it$"):
         read_json_lines(path, "remove it")
+
+
+@pytest.mark.parametrize("name", [CONFIG, SOURCE_VOCABULARY, WEIGHTS])
+def test_a_model_folder_of_a_stranger_neither_hangs_nor_fills_the_memory(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(DATA / "stored-model", folder)
+    path = folder / name
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=rf"{name}: is a pipe, a device or a folder; give a file$"):
+        load_model(folder)
+    path.unlink()
+    with path.open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(UserError, match=rf"{name}: is larger than [\d,]+ bytes; check that it is the file meant$"):
+        load_model(folder)
+
+
+def test_a_description_is_not_decompressed(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(DATA / "stored-model", folder)
+    (folder / CONFIG).write_bytes(gzip.compress((folder / CONFIG).read_bytes()))
+    with pytest.raises(UserError, match=rf"{CONFIG}: is not JSON \(.*\); copy the model folder again$"):
+        load_model(folder)
+
+
+def test_a_checkpoint_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "checkpoint")
+    with pytest.raises(UserError, match="checkpoint: is a pipe, a device or a folder; give a file"):
+        Checkpoint.load(tmp_path / "checkpoint")

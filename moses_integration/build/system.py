@@ -41,7 +41,7 @@ from moses_integration.ini import MosesIni
 from phrasescore import __version__
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
-from phrasescore.files import lock_file, read_bytes, sha256_of, write_atomically, write_json
+from phrasescore.files import lock_file, read_bytes, real_path, sha256_of, write_atomically, write_json
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
@@ -139,7 +139,7 @@ def build_system(
     """
     _require_own(folder)
     for path in (source, target, alignment, *(validation or ())):
-        if path is not None and path.resolve().is_relative_to((folder / _BUILDING).resolve()):
+        if path is not None and real_path(path).is_relative_to(real_path(folder / _BUILDING)):
             raise UserError(f"{path}: lies where an interrupted build left off, which is removed; move it elsewhere")
     with _building(folder) as new:
         report = _provenance(source, target, settings, alignment, validation, toolkit)
@@ -178,12 +178,15 @@ def _building(folder: Path) -> Iterator[Path]:
     existence tell the next build that the system folder is one.
 
     Raises:
-        UserError: another build is at work in it.
+        UserError: it cannot be made, another build is at work in it, or its hidden folder is not ours.
     """
     is_new, new = not folder.exists(), folder / _BUILDING
     if new.is_symlink() or (new.exists() and new.stat().st_uid != os.geteuid()):
         raise UserError(f"{new}: is a link, or another user's, and would be emptied; remove it")
-    new.mkdir(parents=True, exist_ok=True)
+    try:
+        new.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
     with lock_file(new / _LOCK, f"{folder}: another build is at work in it; wait for it or give another folder"):
         for path in new.iterdir():
             if path.is_dir() and not path.is_symlink():

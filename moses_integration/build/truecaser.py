@@ -13,8 +13,10 @@ from itertools import chain
 from pathlib import Path
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import open_output, read_regular
 
+_LARGEST = 1 << 27
+"""Bytes of a truecaser's file: millions of words."""
 _SENTENCE_ENDS = frozenset(".:?!")
 # Between the end of a sentence and the first word of the next; as they are and escaped.
 _OPENERS = frozenset(["(", "[", "]", '"', "'", "&#91;", "&#93;", "&quot;", "&apos;"])
@@ -47,7 +49,7 @@ class Truecaser:
             UserError: it cannot be read, or a line is not `word (count/total) word (count) ...`.
         """
         counts: dict[str, dict[str, int]] = {}
-        for number, line in enumerate(read_lines(path), 1):
+        for number, line in enumerate(read_regular(path, _LARGEST).splitlines(), 1):
             words = line.decode("utf-8", "surrogateescape").split(" ")
             try:
                 forms = {w: int(n.strip("()").split("/")[0]) for w, n in zip(words[::2], words[1::2], strict=True)}

@@ -142,8 +142,8 @@ def work_folder(given: Path | None) -> Iterator[Path]:
     It is kept when a step of Moses fails, for the message names a log in it.
 
     Raises:
-        UserError: another run is at work in the one given, or it has files that no earlier run left; what this run
-            writes or removes could be theirs.
+        UserError: the one given cannot be made, another run is at work in it, or it has files that no earlier run
+            left; what this run writes or removes could be theirs.
     """
     from moses_integration.installed_moses import StepFailure
 
@@ -153,7 +153,10 @@ def work_folder(given: Path | None) -> Iterator[Path]:
         mark = given / _WORK_MARK
         if given.exists() and any(given.iterdir()) and not mark.exists():
             raise UserError(f"{given}: has files that no earlier run with --work left; give a new or empty folder")
-        given.mkdir(parents=True, exist_ok=True)
+        try:
+            given.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{given}: cannot be made ({error.strerror}); check the folder and its rights") from error
         with lock_file(mark, f"{given}: another run is at work in it; wait for it or give another folder"):
             yield given
         return

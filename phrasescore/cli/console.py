@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -49,16 +49,16 @@ def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> in
             sys.stdout.flush()
         return code
     except UserError as error:
-        _give_up_stdout()
+        _give_up(sys.stdout)
         _tell(f"{name}: {error}")
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # Whoever read our output has had enough.
-        _give_up_stdout()
+        _give_up(sys.stdout)
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _give_up_stdout()
+        _give_up(sys.stdout)
         _tell(f"{name}: {place}{error.strerror or error}")
         return 1
     except (MemoryError, RuntimeError) as error:
@@ -81,6 +81,7 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | 
     try:
         return parser.parse_args(arguments)
     except SystemExit as end:
+        _give_up(sys.stderr)
         raise SystemExit(end.code or run_command(parser.prog, lambda: 0)) from None
 
 
@@ -103,14 +104,15 @@ def _tell(text: str) -> None:
     """Print a line on standard error, if anybody can be told anything there."""
     with suppress(OSError):
         print(text, file=sys.stderr)
+    _give_up(sys.stderr)
 
 
-def _give_up_stdout() -> None:
-    """Write what is left for standard output; where that fails, point it elsewhere, so that exiting is silent."""
+def _give_up(stream: TextIO) -> None:
+    """Write what is left for a standard stream; where that fails, point it elsewhere, so that exiting is silent."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from phrasescore.files.streams import (
     STDOUT,
     complete_standard_streams,
     display_name,
+    real_path,
     require_one_standard_input,
     require_open,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "read_bytes",
     "read_lines",
     "read_regular",
+    "real_path",
     "require_one_standard_input",
     "require_open",
     "require_writable",

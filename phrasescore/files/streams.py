@@ -66,6 +66,11 @@ def display_name(path: str | Path) -> str:
     return "standard input" if str(path) == STANDARD_STREAM else str(path)
 
 
+def real_path(path: str | Path) -> Path:
+    """Return an absolute path without links; one that leads to itself stays, where `Path.resolve` may fail."""
+    return Path(os.path.realpath(path))
+
+
 def is_device_or_pipe(path: str | Path) -> bool:
     """Whether a path leads to what bytes pass through, as `/dev/null` or the `/dev/fd/63` of a shell's `>(...)`.
 

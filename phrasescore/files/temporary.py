@@ -20,6 +20,7 @@ from typing import IO, BinaryIO
 from phrasescore.errors import UserError
 
 _ENDING = re.compile(r"\.[0-9a-f]{16}\.tmp")
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 6
 _LONGEST_PAUSE = 0.05
 """Seconds between two attempts."""
@@ -36,15 +37,19 @@ def make_temporary(path: Path) -> tuple[Path, int]:
     """
     try:
         hidden = _hidden_name(path)
+        mode = path.stat().st_mode & 0o777 if path.exists() else None
         for _ in range(_ATTEMPTS):
-            temporary, descriptor = _create(path, hidden)
+            temporary = path.with_name(hidden + _ending())
+            descriptor = os.open(temporary, _NEW, 0o666 if mode is None else 0o600)
             try:
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
                 if _is_alone(temporary, descriptor, hidden):
                     return temporary, descriptor
             except BaseException:
-                discard(temporary, descriptor)
+                _discard(temporary, descriptor)
                 raise
-            discard(temporary, descriptor)
+            _discard(temporary, descriptor)
             # Of two runs that start at the same moment each may have found the other.
             time.sleep(random.uniform(0, _LONGEST_PAUSE))
     except OSError as error:
@@ -52,8 +57,7 @@ def make_temporary(path: Path) -> tuple[Path, int]:
     raise UserError(f"{path}: another run is writing this file; wait for it or choose another name")
 
 
-def discard(temporary: Path, descriptor: int) -> None:
-    """Remove a file that `make_temporary` made, and close it."""
+def _discard(temporary: Path, descriptor: int) -> None:
     temporary.unlink(missing_ok=True)
     os.close(descriptor)
 
@@ -69,16 +73,6 @@ def _ending() -> str:
     return f".{secrets.token_hex(8)}.tmp"
 
 
-def _create(path: Path, hidden: str) -> tuple[Path, int]:
-    mode = path.stat().st_mode & 0o777 if path.exists() else None
-    temporary = path.with_name(hidden + _ending())
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600)
-    if mode is not None:
-        os.fchmod(descriptor, mode)
-    return temporary, descriptor
-
-
 def _is_alone(temporary: Path, descriptor: int, hidden: str) -> bool:
     """Lock a new hidden file and remove what killed runs have left; return whether no other run is at work."""
     # Before it was locked another run may have taken it for such a leftover.
@@ -92,7 +86,7 @@ def _is_alone(temporary: Path, descriptor: int, hidden: str) -> bool:
 def _remove_leftover(path: Path, owner: int) -> bool:
     """Remove a hidden file that a killed run has left; return whether no run is at work on it.
 
-    What may be another user's is passed over: that with another name, too, or of another kind.
+    What another user may have put there is passed over, also if it is a second name of a file of ours.
     """
     try:
         status = path.lstat()
@@ -114,7 +108,7 @@ def lock_file(path: Path, refusal: str) -> BinaryIO:
     """Lock a file, made if it is not there, until it is closed; nothing in it is touched.
 
     Raises:
-        UserError: `refusal`, if another run holds it; or it cannot be opened, is a link.
+        UserError: `refusal`, if another run holds it; or it cannot be opened or is a link.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from xopen import xopen
 
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files.streams import STANDARD_STREAM, STDOUT, is_device_or_pipe, require_open
+from phrasescore.files.streams import STANDARD_STREAM, STDOUT, is_device_or_pipe, real_path, require_open
 from phrasescore.files.temporary import make_temporary
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _place(path: str | Path) -> Path:
     Raises:
         UserError: it is a folder, or a link that leads nowhere.
     """
-    place = Path(os.path.realpath(path))
+    place = real_path(path)
     if place.is_symlink():
         raise UserError(f"{path}: is a link that leads to itself; remove it or choose another name")
     if place.is_dir():
@@ -180,7 +180,7 @@ def require_writable(*paths: str | Path | None) -> None:
         if path is None:
             continue
         is_stdout = str(path) == STANDARD_STREAM
-        place = STANDARD_STREAM if is_stdout else os.path.realpath(path)
+        place = None if is_stdout else real_path(path)
         if place in taken:
             name = "standard output" if is_stdout else path
             raise UsageError(f"{name}: is given for two outputs; give each a file of its own")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from phrasescore.configuration import Section
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, lock_file
+from phrasescore.files import STANDARD_STREAM, lock_file, real_path
 from phrasescore.model_folder import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHTS, network_file, network_kind
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT
@@ -175,4 +175,4 @@ def places(files: Mapping[str, str | Path | None]) -> dict[str, str | None]:
 
 
 def _place(path: str | Path) -> str:
-    return STANDARD_STREAM if str(path) == STANDARD_STREAM else str(Path(path).resolve())
+    return STANDARD_STREAM if str(path) == STANDARD_STREAM else str(real_path(path))

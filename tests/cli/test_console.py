@@ -132,6 +132,13 @@ def test_what_is_said_lands_in_no_file_that_got_the_number_of_standard_error(tmp
     assert (tmp_path / "out").read_bytes() == b"result"
 
 
+@pytest.mark.parametrize(("arguments", "code"), [(["check", "missing"], 1), (["check"], 2)])
+def test_a_full_standard_error_leaves_the_exit_code(arguments: list[str], code: int) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*PHRASESCORE, *arguments], stderr=full, env=ENVIRONMENT, timeout=60, check=False)
+    assert done.returncode == code
+
+
 def test_a_full_standard_output_is_told_of() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(

@@ -410,3 +410,11 @@ def test_moses_reads_the_same_weights(moses_home: Path, tmp_path: Path) -> None:
         for label, *numbers in shown:
             if label.endswith("="):
                 assert [float(number) for number in numbers if number] == pytest.approx(weights[label[:-1]], abs=1e-6)
+
+
+def test_a_link_to_itself_is_no_moses_ini(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").symlink_to("moses.ini")
+    with pytest.raises(
+        UserError, match=r"moses\.ini: is a link that leads to itself; remove it or choose another name"
+    ):
+        MosesIni([], folder=tmp_path).write(tmp_path / "moses.ini")
