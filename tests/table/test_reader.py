@@ -22,7 +22,7 @@ LINES = gzip.decompress((MINI / "phrase-table.gz").read_bytes())
 
 def read_back(path: Path, chunk_lines: int = 1000) -> bytes:
     chunks = TableReader(path, chunk_lines=chunk_lines)
-    return b"".join(entry.to_line() for chunk in chunks for entry in chunk.entries)
+    return b"".join(entry.line for chunk in chunks for entry in chunk.entries)
 
 
 @pytest.mark.parametrize("name", ["table.gz", "table.bz2", "table.zst", "table.xz", "table", "table.txt", "wrong.gz"])
