@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -178,6 +179,8 @@ class _Checker:
         if self.report.lines == 1 and b" " not in entry.line:
             # moses/TranslationModel/RuleTable/LoaderFactory.cpp
             self.problem("line: has no blank, and Moses takes a table that begins so for one of another format")
+        if self.report.lines == 1 and entry.line.startswith(BOM_UTF8):
+            self.problem("line: begins with a byte order mark, which Moses takes for a part of the first word")
 
     def _check_order(self, entry: Entry) -> None:
         # `sort` compares whole lines, so the separator is part of the key, and so are odd blanks.

@@ -157,7 +157,7 @@ def check_phrases(source: bytes, target: bytes) -> None:
     if len(both) < MOST_WORDS and both.find(b"[") < 0 and both.find(b"|") < 0:
         return
     for field, phrase in (("field 1 (source)", source), ("field 2 (target)", target)):
-        _check_length(field, phrase)
+        check_length(field, phrase)
         _check_labels(field, phrase)
     if b"|" in both:
         field = "field 1 (source)" if b"|" in source else "field 2 (target)"
@@ -169,7 +169,12 @@ def check_phrases(source: bytes, target: bytes) -> None:
         )
 
 
-def _check_length(field: str, phrase: bytes) -> None:
+def check_length(field: str, phrase: bytes) -> None:
+    """Check that a phrase, words with one blank between them, is short enough to be one.
+
+    Raises:
+        LineFault: it has more than MOST_WORDS words or MOST_BYTES bytes.
+    """
     if len(phrase) > MOST_BYTES or phrase.count(b" ") >= MOST_WORDS:
         reason = f"has more than {MOST_WORDS:,} words or {MOST_BYTES:,} bytes"
         raise LineFault(field, reason, "so long is no phrase; remove the line")

@@ -16,6 +16,21 @@ CHUNK_BYTES = 1 << 23
 """A chunk ends with the line in which it reaches so many: of ordinary lines the other limit is met first."""
 
 
+def next_lines(stream: BinaryIO, most: int) -> list[bytes]:
+    """Return the next lines of a file with their ends, `most` or fewer, some CHUNK_BYTES in all.
+
+    Of a line too long for memory they have only the beginning, as the last.
+    """
+    lines: list[bytes] = []
+    size = 0
+    while len(lines) < most and size < CHUNK_BYTES and (line := stream.readline(LONGEST_LINE)):
+        lines.append(line)
+        size += len(line)
+        if is_cut(line):
+            break
+    return lines
+
+
 def is_cut(line: bytes) -> bool:
     """Whether of a line only some LONGEST_LINE bytes were read."""
     return len(line) == LONGEST_LINE and not line.endswith(b"\n")
@@ -102,18 +117,10 @@ class TableReader:
                     yield Chunk([], {}, 0, source.share_read(), continued=piece)
 
     def _next_lines(self, stream: BinaryIO, first_line: int) -> list[bytes]:
-        """Return the lines of a chunk; of one too long for memory only the beginning, as the last."""
         wanted = self.chunk_lines
         if self.limit is not None:
             wanted = min(wanted, self.limit - first_line + 1)
-        lines: list[bytes] = []
-        size = 0
-        while len(lines) < wanted and size < CHUNK_BYTES and (line := stream.readline(LONGEST_LINE)):
-            lines.append(line)
-            size += len(line)
-            if len(line) == LONGEST_LINE:
-                break
-        return lines
+        return next_lines(stream, wanted)
 
     def _parse(self, lines: list[bytes], first_line: int, share_read: float | None) -> Chunk:
         entries: list[Entry] = []
@@ -127,7 +134,8 @@ class TableReader:
                 number = first_line + index
                 if not self.keep_faulty:
                     raise self.error(number, fault) from None
-                faulty[index] = FaultyLine(line, number, fault)
+                # Its traceback would hold this frame, and so all lines, in a circle that is not freed at once.
+                faulty[index] = FaultyLine(line, number, fault.with_traceback(None))
         return Chunk(entries, faulty, len(lines), share_read)
 
     def error(self, number: int, fault: LineFault) -> UserError:
