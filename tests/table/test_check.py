@@ -98,6 +98,12 @@ def test_files_that_moses_would_misread(tmp_path: Path, name: str, compress: typ
     assert (not problems) if problem is None else (problem in problems[0])
 
 
+def test_a_line_too_long_for_memory_is_passed_over(tmp_path: Path) -> None:
+    problems = check_lines(tmp_path / "table", b"a ||| b ||| 1", b"x" * (3 << 20), b"c ||| d ||| 1")
+    assert problems == ["line: has 1,048,576 bytes or more"]
+    assert check_table(tmp_path / "table").lines == 3
+
+
 def test_an_empty_table_is_noted(tmp_path: Path) -> None:
     assert check_lines(tmp_path / "table") == []
     assert check_table(tmp_path / "table").notes == ["the table is empty"]
