@@ -149,8 +149,8 @@ def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
     """
     probabilities = parse_scores(scores, "scores")
     if len(probabilities) != width:
-        reason = f"are {len(probabilities)} where {promise}"
-        raise LineFault("scores", reason, "`phrasescore check` tells what is wrong with the table")
+        reason = f"has {len(probabilities)} scores where {promise}"
+        raise LineFault("line", reason, "`phrasescore check` tells what is wrong with the table")
     return tuple(max(single(math.log(p)), LOWEST_SCORE) if p > 0 else LOWEST_SCORE for p in probabilities)
 
 
