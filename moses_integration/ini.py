@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.number import parse_number
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, real_path, write_atomically
-from phrasescore.table.entry import LineFault, cut_line
+from phrasescore.files import open_input, read_bytes, real_path, write_atomically
+from phrasescore.number import parse_number
+from phrasescore.table.entry import LONGEST_LINE, LineFault, cut_line
 
 # What Moses trims from lines, and what it splits words at (moses/Util.h).
 _TRIMMED = " \t\r\n"
@@ -460,9 +460,11 @@ def score_count(table: Path) -> int:
     Raises:
         UserError: the table cannot be read, is empty, or its first line is malformed.
     """
-    for line in read_lines(table):
-        try:
-            return cut_line(line).score_count()
-        except LineFault as fault:
-            raise UserError(f"{table}: line 1: {fault}") from fault
-    raise UserError(f"{table}: is empty; give the annotated table")
+    with open_input(table) as source:
+        line = source.stream.readline(LONGEST_LINE)
+    if not line:
+        raise UserError(f"{table}: is empty; give the annotated table")
+    try:
+        return cut_line(line).score_count()
+    except LineFault as fault:
+        raise UserError(f"{table}: line 1: {str(fault).removeprefix('line: ')}") from fault

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moses_integration.number import parse_number
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
-from phrasescore.table.entry import SEPARATOR, quote
+from phrasescore.number import parse_number
+from phrasescore.words import quote
 
 _BAR = b" |||"
 
@@ -102,7 +102,7 @@ def parse_entry(line: bytes) -> NbestEntry:
     Raises:
         ValueError: it is not a line of an n-best list.
     """
-    fields = line.split(SEPARATOR, 3)
+    fields = line.split(_BAR + b" ", 3)
     if len(fields) < 4:
         raise ValueError("has fewer than four fields")
     sentence, words, scores, rest = fields

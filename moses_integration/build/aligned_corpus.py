@@ -19,8 +19,7 @@ from moses_integration.build.word_alignment import parse_points
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.phrases import Ids, Offsets, offsets_of
-from phrasescore.table.entry import quote
-from phrasescore.words import split_words
+from phrasescore.words import quote, split_words
 
 NULL = b"NULL"
 """What Moses' lexical tables call the empty word; a word of the text that reads so is taken for it, as in Moses."""

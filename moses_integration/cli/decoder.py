@@ -29,11 +29,11 @@ from moses_integration.decoder.settings import (
     search_algorithm,
 )
 from moses_integration.ini import MosesIni
-from moses_integration.number import parse_number
 from phrasescore import __version__
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
+from phrasescore.number import parse_number
 
 _SHORT = {
     "f": "config",

@@ -91,7 +91,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--on-error",
         choices=("stop", "keep"),
         default="stop",
-        help="what to do with a faulty line: stop, or keep it with 1 in each new column (default: %(default)s)",
+        help="what to do with a faulty line: stop, or keep it with 1 in each new column, as it is if it has no scores "
+        "or a megabyte (default: %(default)s)",
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write counts and provenance as JSON")
     parser.add_argument("--dry-run", action="store_true", help="read and score, but write no table")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +17,9 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, open_input
+from phrasescore.table.entry import LineFault, check_length
+from phrasescore.table.reader import next_lines
+from phrasescore.words import join_words
 
 _PAIRS_AT_ONCE = 8192
 
@@ -58,15 +60,20 @@ def run(args: argparse.Namespace) -> int:
 def _chunks(stream: BinaryIO, path: str | Path) -> Iterator[list[tuple[bytes, bytes]]]:
     """Yield the pairs of the input in chunks."""
     number = 0
-    while lines := list(islice(stream, _PAIRS_AT_ONCE)):
+    while lines := next_lines(stream, _PAIRS_AT_ONCE):
         pairs = []
         for line in lines:
             number += 1
-            fields = line.rstrip(b"\r\n").split(b"\t")
-            if len(fields) != 2 or not fields[0].strip(b" "):
+            source, *others = map(join_words, line.rstrip(b"\r\n").split(b"\t"))
+            if len(others) != 1 or not source:
                 raise UserError(
                     f"{display_name(path)}, line {number}: is not a source phrase, one tab and a target phrase; "
                     "mend the line"
                 )
-            pairs.append((fields[0], fields[1]))
+            try:
+                check_length("source", source)
+                check_length("target", others[0])
+            except LineFault as fault:
+                raise UserError(f"{display_name(path)}, line {number}, {fault}") from fault
+            pairs.append((source, others[0]))
         yield pairs

@@ -31,6 +31,8 @@ T = TypeVar("T", bound=np.generic)
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 16384}
 _SYMBOLS_A_PAIR = 12
 """Symbols of a batch for each pair it may have. Phrase pairs have fewer; of longer pairs a batch has fewer."""
+_SYMBOL_UNITS = {"cpu": 1 << 25, "cuda": 1 << 28}
+"""Symbols of a batch times hidden units, at most: each takes some 30 bytes."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ class Scorer:
         for network in self.networks:
             network.multiply_in(device.product_dtype)
         self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
+        widest = max(network.config.hidden for network in self.networks)
+        self._most_symbols = _SYMBOL_UNITS[device.torch_device.type] // widest
 
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
         """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""
@@ -145,7 +149,8 @@ class Scorer:
         # Attention wants the sources side by side, each as long as the longest.
         longest = np.maximum.accumulate(pairs.sources.lengths[source_P] + 1)
         symbols = targets + (source_P - source_P[0] + 1) * longest
-        return max(1, int(np.searchsorted(symbols, _SYMBOLS_A_PAIR * self.batch_pairs, side="right")))
+        most = min(_SYMBOLS_A_PAIR * self.batch_pairs, self._most_symbols)
+        return max(1, int(np.searchsorted(symbols, most, side="right")))
 
     @torch.inference_mode()
     def score_batch(self, batch: PairBatch) -> NDArray[np.float64]:

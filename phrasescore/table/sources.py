@@ -21,7 +21,7 @@ def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE)
     phrases: set[bytes] = set()
     for path in paths:
         for line in read_lines(path):
-            words = split_words(line.replace(b"\t", b" "))
+            words = split_words(line)
             for start in range(len(words)):
                 for end in range(start + 1, min(start + longest, len(words)) + 1):
                     phrases.add(b" ".join(words[start:end]))

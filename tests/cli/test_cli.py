@@ -76,6 +76,8 @@ def test_scores_of_pairs() -> None:
     per_word = [score / (len(line.split(b"\t")[1].split()) + 1) for score, line in zip(expected, lines, strict=True)]
     assert np.allclose([float(text) for text in done.stdout.split()], per_word, atol=1e-4)
     assert "line 2: is not a source phrase, one tab" in error_of(run("score", "-m", MODEL, stdin=b"a\tb\nc d\n"))
+    refused = run("score", "-m", MODEL, stdin=b"a\tb\na\t%b\n" % (8000 * b"x "))
+    assert "line 2, target: has more than 1,000 words or 10,000 bytes; so long" in error_of(refused)
 
 
 def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tmp_path: Path) -> None:

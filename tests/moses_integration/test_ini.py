@@ -313,7 +313,7 @@ def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
     assert "is empty" in message(ini, table, tmp_path / "empty.gz")
     (tmp_path / "bad").write_bytes(b"no table\n")
-    assert "line 1: line: has 1 field" in message(ini, table, tmp_path / "bad")
+    assert "line 1: has 1 field" in message(ini, table, tmp_path / "bad")
     ini.set_weights({table: [0.2] * 3})
     assert "line 7: TranslationModel0 has 4 features but 3 weights" in message(ini, table, five)
 

@@ -16,6 +16,7 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
+from phrasescore.scoring import engine
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
@@ -130,6 +131,24 @@ def test_several_networks_give_the_mean_of_their_scores() -> None:
     together = score(Scorer(models[0], device, models[1:]), some)
     assert np.ptp(alone, axis=0).min() > 1e-3
     assert np.allclose(together, np.mean(alone, axis=0), atol=1e-5)
+
+
+def test_batches_of_long_pairs_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their symbols times the hidden units, whatever the number of pairs, decide what memory they take."""
+    network = make_model().network
+    monkeypatch.setitem(engine._SYMBOL_UNITS, "cpu", 2000 * network.config.hidden)
+    scorer = make_scorer()
+    pairs = scorer.encode([b"a b"] * 50, [b"a b c " * 100] * 50)
+    sizes = [len(batch.symbol_I) for batch in scorer.batches(pairs)]
+    assert sum(sizes) == 50 * 301
+    assert max(sizes) <= 2000
+    assert len(sizes) == 9
+
+
+def test_a_long_pair_alone_takes_no_more_rows_than_it_has_words() -> None:
+    scorer = make_scorer()
+    [batch] = scorer.batches(scorer.encode([b"a b"], [b"a b c " * 300]))
+    assert batch.target.sizes == [1] * 900
 
 
 def test_batches_that_do_not_fit_into_memory_are_halved(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture
             "cannot be written, for in a moses.ini a blank ends a value",
         ),
         (["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"], "2 more are to be added"),
-        (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: line: has 1 field"),
+        (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: has 1 field"),
         (
             ["add-column", INI, "--table", "x", "--feature", "TM", "-o", "FOLDER/o"],
             "has no feature `TM`; give one of Un",
