@@ -35,6 +35,8 @@ VOCABULARY = "vocab.txt"
 class TrainedLanguageModel:
     """A network with the shortlist it was trained with."""
 
+    folder: Path
+    """Where it was read from."""
     network: NeuralLanguageModel
     vocabulary: Vocabulary
     weights_digest: str
@@ -59,4 +61,4 @@ def load_language_model(folder: Path) -> TrainedLanguageModel:
     config = NeuralLmConfig(**check_values(NeuralLmConfig, description["model"], str(folder / CONFIG)))
     network = NeuralLanguageModel(config, len(vocabulary))
     digest = read_weights(folder, network)
-    return TrainedLanguageModel(network.eval(), vocabulary, digest)
+    return TrainedLanguageModel(folder, network.eval(), vocabulary, digest)

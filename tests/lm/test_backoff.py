@@ -9,7 +9,6 @@ import pytest
 
 from phrasescore.errors import UserError
 from phrasescore.lm.backoff import BackoffModel
-from phrasescore.lm.ngram_model import load_kenlm
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 
@@ -44,30 +43,6 @@ def test_files_that_kenlm_cannot_read(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "kenlm", None)
     with pytest.raises(UserError, match=r"pip install 'phrasescore\[smt\]'"):
         BackoffModel(ARPA, [])
-
-
-def test_a_refusal_of_kenlm_gives_its_cause_alone(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("a b\n")
-    with pytest.raises(UserError) as caught:
-        load_kenlm(tmp_path / "text")
-    assert 'text: KenLM cannot read it (first non-empty line was "a b" not \\data\\.' in str(caught.value)
-
-
-def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"caf\xe9 b\n")
-    with pytest.raises(UserError) as caught:
-        load_kenlm(tmp_path / "text")
-    assert 'text: KenLM cannot read it (first non-empty line was "caf\\xe9 b" not \\data\\.' in str(caught.value)
-
-
-def test_a_file_in_use_is_not_loaded_again(tmp_path: Path) -> None:
-    path = tmp_path / "lm.arpa"
-    path.write_bytes(ARPA.read_bytes())
-    model = load_kenlm(path)
-    assert load_kenlm(tmp_path / ".." / tmp_path.name / "lm.arpa") is model
-    score = model.score("un chien .")
-    path.write_bytes(ARPA.read_bytes().replace(b"chien", b"katze"))
-    assert load_kenlm(path).score("un chien .") != score == model.score("un chien .")
 
 
 def test_bytes_that_are_no_text_are_no_word(tmp_path: Path) -> None:
