@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 import stat
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from io import FileIO
 from itertools import repeat
@@ -150,14 +150,16 @@ def _open_file(path: Path, size: int) -> Keys:
 def _locked(path: Path) -> FileIO:
     """Open a file, made if need be, and lock it until it is closed."""
     while True:
-        file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+b")
-        _require_own(path, os.fstat(file.fileno()))
-        fcntl.flock(file, fcntl.LOCK_EX)
-        # Who held the lock before may have deleted the file.
-        with suppress(FileNotFoundError):
-            if os.path.samestat(path.lstat(), os.fstat(file.fileno())):
-                return file
-        file.close()
+        with ExitStack() as closing:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            file = closing.enter_context(FileIO(descriptor, "r+b"))
+            _require_own(path, os.fstat(descriptor))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # Who held the lock before may have deleted the file.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(path.lstat(), os.fstat(descriptor)):
+                    closing.pop_all()
+                    return file
 
 
 def _require_own(path: Path, status: os.stat_result) -> None:
