@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from moses_integration.scorer_kinds import LANGUAGE_MODELS, ScorerChoice
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 
 SCHEMA = 2
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
@@ -39,13 +38,14 @@ class TunedWeights:
         Raises:
             UserError: it is none.
         """
+        report = read_json(path, "tune again")
         try:
-            return cls._parse(json.loads(read_bytes(path)))
+            return cls._parse(report)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
 
     @classmethod
-    def _parse(cls, report: Any) -> TunedWeights:
+    def _parse(cls, report: Mapping[str, Any]) -> TunedWeights:
         scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
         weights = {label: [_weight(value) for value in of_label] for label, of_label in report["weights"].items()}
         backoff = report["backoff"]

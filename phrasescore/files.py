@@ -373,17 +373,44 @@ def read_bytes(path: str | Path) -> bytes:
         return source.stream.read()
 
 
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file as it lies there, in hexadecimal digits.
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file, or a link to one, as the bytes that lie there; nothing else is waited for or read.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: it cannot be read, or is a pipe, a device or a folder.
     """
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        # Opening a pipe would wait for a writer, and a device may do anything.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise _unreadable(str(path), error) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UserError(f"{path}: is a pipe, a device or a folder; give a file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path, largest: int) -> bytes:
+    """Return the content of a regular file as it lies there, at most so many bytes; see `open_regular`.
+
+    Raises:
+        UserError: it cannot be read, is no regular file, or is larger.
+    """
+    with open_regular(path) as file:
+        # A file may have holes that no disk could hold, and grow while it is read.
+        if os.fstat(file.fileno()).st_size > largest or len(content := file.read(largest + 1)) > largest:
+            raise UserError(f"{path}: is larger than {largest:,} bytes; check that it is the file meant")
+    return content
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a regular file as it lies there, in hexadecimal digits; see `open_regular`.
+
+    Raises:
+        UserError: it cannot be read, or is no regular file.
+    """
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_input(path: str | Path) -> str | None:

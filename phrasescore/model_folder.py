@@ -12,7 +12,6 @@ training-state/        for resuming only
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -23,8 +22,9 @@ from safetensors.torch import load, save
 from torch import nn
 
 from phrasescore import __version__
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, read_bytes, write_atomically, write_json
+from phrasescore.files import STANDARD_STREAM, read_regular, write_atomically, write_json
 from phrasescore.nn.config import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
@@ -36,6 +36,9 @@ FORMAT = 1
 KIND = "encoder-decoder"
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocab.source.txt", "vocab.target.txt"
+_HEADER = 1 << 20
+"""Bytes that names and shapes in a file of weights take at most."""
+_COPY = "copy the model folder again"
 METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
 
 
@@ -135,7 +138,7 @@ def network_kind(folder: Path) -> str:
     if not (folder / CONFIG).exists():
         raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
     # The first folders had one kind and did not name it.
-    return str(_read_json(folder / CONFIG).get("kind", KIND))
+    return str(read_json(folder / CONFIG, _COPY).get("kind", KIND))
 
 
 def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
@@ -146,7 +149,7 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
     """
     if (found := network_kind(folder)) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
-    description = _read_json(folder / CONFIG)
+    description = read_json(folder / CONFIG, _COPY)
     # Another format may say other things.
     if description.get("format", FORMAT) != FORMAT:
         raise UserError(
@@ -199,7 +202,9 @@ def read_weights(folder: Path, network: nn.Module) -> str:
         if (folder / METRICS).exists() and (folder / METRICS).stat().st_size:
             raise UserError(f"{folder}: has lost its {WEIGHTS}; copy the model folder again or train again")
         raise UserError(f"{folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
-    content = read_bytes(folder / WEIGHTS)
+    # Twice the bytes: they may have been stored as wider numbers.
+    largest = _HEADER + 2 * sum(tensor.nbytes for tensor in network.state_dict().values())
+    content = read_regular(folder / WEIGHTS, largest)
     load_weights(network, content, folder / WEIGHTS)
     return hashlib.sha256(content).hexdigest()
 
@@ -219,14 +224,6 @@ def load_weights(network: nn.Module, content: bytes, path: Path) -> None:
     for name, tensor in weights.items():
         if not bool(torch.isfinite(tensor).all()):
             raise UserError(f"{path}: weight {name} holds a number that is not finite; {advice}")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise UserError(f"{path}: is not JSON ({error}); copy the model folder again") from error
-    return value if isinstance(value, dict) else {}
 
 
 def load_vocabulary(path: Path, described: dict[str, Any]) -> Vocabulary:

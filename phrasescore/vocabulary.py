@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, read_bytes, read_lines, write_atomically
+from phrasescore.files import display_name, read_lines, read_regular, write_atomically
 from phrasescore.phrases import Phrases, offsets_of
 from phrasescore.words import split_words
 
@@ -20,6 +20,8 @@ UNKNOWN = 0
 END = 1
 """Id of `<eos>`, the end of a phrase on both sides."""
 _SYMBOLS = (b"<unk>", b"<eos>")
+_LARGEST = 1 << 26
+"""Bytes of a vocabulary's file: millions of words."""
 
 
 def is_text(words: bytes) -> bool:
@@ -100,7 +102,7 @@ class Vocabulary:
         Raises:
             UserError: the file is missing or is not a vocabulary.
         """
-        words = read_bytes(path).removesuffix(b"\n").split(b"\n")
+        words = read_regular(path, _LARGEST).removesuffix(b"\n").split(b"\n")
         if tuple(words[: len(_SYMBOLS)]) != _SYMBOLS or len(set(words)) != len(words):
             raise UserError(f"{path}: is not a vocabulary of phrasescore; copy the model folder again")
         return cls(words[len(_SYMBOLS) :])

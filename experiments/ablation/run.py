@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -36,8 +35,9 @@ from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tune import Tuning, TuningSettings, spread
 from phrasescore import __version__
 from phrasescore.device import choose_device
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, write_atomically, write_json, write_lines
+from phrasescore.files import read_lines, write_atomically, write_json, write_lines
 
 Json = dict[str, Any]
 
@@ -164,8 +164,7 @@ class Ablation:
             system_text.prepare("source", data.source_file(part), self._prepared(part, "source"))
             for number, reference in enumerate(data.target_files(part)):
                 system_text.prepare("target", reference, self._prepared(part, f"reference{number}"))
-        built: Json = json.loads(read_bytes(self._system / "build.json"))
-        return built
+        return read_json(self._system / "build.json", "delete the system's folder")
 
     def _count_phrase_pairs(self, system: Json) -> Json:
         """Return what Moses does not say."""

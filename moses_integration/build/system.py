@@ -13,7 +13,6 @@ Every file is in Moses' own format, so what one toolkit builds the other can tun
 
 from __future__ import annotations
 
-import json
 import platform
 import shutil
 import time
@@ -39,6 +38,7 @@ from moses_integration.build.translation_tables import build_tables as build_emb
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import read_bytes, sha256_of, try_to_lock, write_atomically, write_json
 from phrasescore.words import split_words
@@ -163,10 +163,10 @@ def _require_own(folder: Path) -> None:
 def _has_report(folder: Path) -> bool:
     """Whether a folder has our build.json; other programs use this name, too."""
     try:
-        report = json.loads((folder / REPORT).read_bytes())
-    except (OSError, ValueError):
+        report = read_json(folder / REPORT, "build again")
+    except UserError:
         return False
-    return isinstance(report, dict) and {"version", "settings", "text"} <= report.keys()
+    return {"version", "settings", "text"} <= report.keys()
 
 
 @contextmanager

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,8 @@ from pathlib import Path
 from moses_integration.build.prepare import Casing, Preparation, prepare_file, require_unescaped
 from moses_integration.build.truecaser import Truecaser
 from moses_integration.ini import MosesIni
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 
 PREPARATION = "preparation.json"
 
@@ -56,8 +55,8 @@ class SystemText:
             if not path.exists():
                 continue
             try:
-                return cls(folder, TextSettings(**json.loads(read_bytes(path))))
-            except (ValueError, TypeError) as error:
+                return cls(folder, TextSettings(**read_json(path, "build the system again")))
+            except TypeError as error:
                 raise UserError(f"{path}: is damaged ({error}); build the system again") from error
         return None
 

@@ -12,8 +12,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from phrasescore.documents import parse_json
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
+from phrasescore.files import open_regular, write_atomically
 
 CHECKPOINT = "checkpoint.safetensors"
 _NETWORK, _OPTIMISER = "network.", "optimiser."
@@ -84,15 +85,15 @@ class Checkpoint:
         Raises:
             UserError: it is damaged.
         """
+        remedy = "remove the file to start anew"
+        open_regular(path).close()
         try:
             with safe_open(path, "pt") as stream:
                 tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-                metadata = {key: json.loads(value) for key, value in (stream.metadata() or {}).items()}
-            progress = metadata["progress"]
+                metadata = stream.metadata() or {}
+            progress, run = (parse_json(metadata[key], str(path), remedy) for key in ("progress", "run"))
             # The first checkpoints counted every loss as many times as the batch has examples.
             progress.setdefault("loss_terms", progress["example_sum"])
-            return cls(Progress(**progress), metadata["run"], tensors)
+            return cls(Progress(**progress), run, tensors)
         except (SafetensorError, TypeError, KeyError, ValueError) as error:
-            raise UserError(
-                f"{path}: is damaged, so training cannot go on from it; remove the file to start anew"
-            ) from error
+            raise UserError(f"{path}: is damaged, so training cannot go on from it; {remedy}") from error

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from phrasescore.device import Device
+from phrasescore.documents import read_json_lines
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import finite, write_atomically
 from phrasescore.model_folder import METRICS, TRAINING_STATE, save_weights
@@ -304,8 +305,8 @@ class Trainer(Generic[TaskT]):
         )
         progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
         self._loss_sum.zero_()
-        with (self.folder / METRICS).open("a") as stream:
-            stream.write(json.dumps(finite(evaluation.record(self.task.unit))) + "\n")
+        with (self.folder / METRICS).open("ab") as stream:
+            stream.write(_line(evaluation.record(self.task.unit)))
         progress.seconds += time.monotonic() - started
         # In this order: who resumes after a kill in between finds the weights in the checkpoint.
         self.save_checkpoint()
@@ -320,14 +321,14 @@ class Trainer(Generic[TaskT]):
 
     def _forget_later_metrics(self) -> None:
         """Drop the records of evaluations that a killed run made after its last checkpoint."""
-        path = self.folder / METRICS
-        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        try:
-            # What a kill has cut short has no end.
-            whole = [(line, json.loads(line)["update"]) for line in lines if line.endswith(b"\n")]
-        except (ValueError, TypeError, KeyError) as error:
-            raise UserError(
-                f"{path}: has a line that is no record of an evaluation; remove it, or start over with --restart"
-            ) from error
-        kept = [line for line, update in whole if update <= self.progress.update]
+        path, remedy = self.folder / METRICS, "remove it, or start over with --restart"
+        records = read_json_lines(path, remedy) if path.exists() else []
+        if not all(type(record.get("update")) is int for record in records):
+            raise UserError(f"{path}: has a line that is no record of an evaluation; {remedy}")
+        kept = [_line(record) for record in records if record["update"] <= self.progress.update]
         write_atomically(path, b"".join(kept))
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    """Return a line of `metrics.jsonl`."""
+    return json.dumps(finite(record)).encode() + b"\n"

@@ -279,7 +279,7 @@ def test_a_damaged_state_of_training_is_one_sentence(
     train(small_table, folder, tiny_settings)
     with (folder / METRICS).open("a") as stream:
         stream.write("garbage\n")
-    with pytest.raises(UserError, match=r"metrics.jsonl: has a line that is no record of an evaluation; remove it, or"):
+    with pytest.raises(UserError, match=r"metrics.jsonl: line \d+: is not JSON \(.*\); remove it, or"):
         prepare(small_table, folder, tiny_settings, CPU)
     # Weights have no metadata.
     shutil.copy(folder / WEIGHTS, folder / "training-state/checkpoint.safetensors")
