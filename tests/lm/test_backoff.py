@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -51,3 +52,35 @@ def test_bytes_that_are_no_text_are_no_word(tmp_path: Path) -> None:
     model = BackoffModel(tmp_path / "lm.arpa", [])
     assert model.knows("chi\ufffdn".encode())
     assert not model.knows(b"chi\xe9n")
+
+
+@pytest.mark.parametrize("number", [b"-inf", b"-1e39"])
+def test_a_probability_of_0_is_refused_where_it_is_met(tmp_path: Path, number: bytes) -> None:
+    """KenLM takes it for a number."""
+    (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\t(lettre|<unk>)\t)", b"\n" + number, ARPA.read_bytes()))
+    model = BackoffModel(tmp_path / "lm.arpa", [b"un"])
+    refused = pytest.raises(
+        UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0; mend"
+    )
+    assert model.word_log_probs([[b"un", b"chien"]])[0].max() < 0
+    with refused:
+        model.word_log_probs([[b"un", b"chien", b"lettre"]])
+    for word in ("lettre", "chien"):
+        # Its share is among the words outside the shortlist, of which the unknown one is always one.
+        with refused:
+            model.log_share(word, None)
+
+
+def test_a_back_off_weight_that_makes_a_probability_more_than_1(tmp_path: Path) -> None:
+    text = ARPA.read_bytes().replace(b"\tlettre\t-0.20570503", b"\tlettre\t1e30")
+    (tmp_path / "lm.arpa").write_bytes(text)
+    model = BackoffModel(tmp_path / "lm.arpa", [b"un"])
+    with pytest.raises(UserError, match="infinite or above 0"):
+        model.log_share("chien", "lettre")
+
+
+def test_an_unknown_word_that_is_all_but_impossible_has_a_share(tmp_path: Path) -> None:
+    """Though the shortlist takes more than all there is."""
+    words = b"\\data\\\nngram 1=4\nngram 2=1\n\n\\1-grams:\n-400\t<unk>\n-1\t<s>\t0\n0\t</s>\t0\n0\ta\t0\n"
+    (tmp_path / "lm.arpa").write_bytes(words + b"\n\\2-grams:\n-1\ta a\n\n\\end\\\n")
+    assert math.isfinite(BackoffModel(tmp_path / "lm.arpa", [b"a"]).log_share("other", None))
