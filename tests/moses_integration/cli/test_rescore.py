@@ -192,9 +192,9 @@ def test_another_network_is_refused(
             [*TUNE, "--ini", "FOLDER/none.ini", "--scorer", "RNN=phrases:FOLDER"],
             "/none.ini: does not belong to ",
         ),
-        ([*DEV, "--weights", MINI / "moses.ini"], "is not a file of weights that `rescore --reference` wrote"),
-        ([*DEV, "--weights", "FOLDER/list.json"], "is not a file of weights that `rescore --reference` wrote"),
-        ([*DEV, "--weights", "FOLDER/nan.json"], "is not a file of weights that `rescore --reference` wrote"),
+        ([*DEV, "--weights", MINI / "moses.ini"], "moses.ini: is not JSON"),
+        ([*DEV, "--weights", "FOLDER/list.json"], "list.json: is no object of JSON; tune again"),
+        ([*DEV, "--weights", "FOLDER/nan.json"], "nan.json: has a number that is not finite; tune again"),
         ([*DEV, "--weights", "FOLDER/types.json"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "TUNED", "--scorer", f"CSLM=phrases:{NETWORK}"], "has no weight for it"),
         (
