@@ -8,6 +8,7 @@ Features that stand in the ini but not in the list, as UnknownWordPenalty, have 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -155,14 +156,19 @@ def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
     """Return a list with the totals that the weights give, the best of each sentence first; equals keep their order.
 
     Raises:
-        ListFault: an entry has other features than there are weights for.
+        ListFault: an entry has other features than there are weights for, or so large ones that their sum is infinite.
     """
     totals = []
     for entry in entries:
         features = entry.features()
         check_fit(features, weights)
         # Added up in one order for all: equal translations get equal totals, and the first one stays first.
-        totals.append(sum(w * v for label in features for w, v in zip(weights[label], features[label], strict=True)))
+        total = sum(w * v for label in features for w, v in zip(weights[label], features[label], strict=True))
+        if not math.isfinite(total):
+            raise ListFault(
+                f"sentence {entry.sentence} has features too large to be added up; find out which model gives them"
+            )
+        totals.append(total)
     rescored = [
         (replace(entry, total=format_number(total)), total) for entry, total in zip(entries, totals, strict=True)
     ]

@@ -36,6 +36,8 @@ VOCABULARY = "vocab.txt"
 class TrainedLanguageModel:
     """A network with the shortlist it was trained with."""
 
+    folder: Path
+    """Where it was read from."""
     network: NeuralLanguageModel
     vocabulary: Vocabulary
     weights_digest: str
@@ -62,4 +64,4 @@ def load_language_model(folder: Path) -> TrainedLanguageModel:
         vocabulary = load_vocabulary(network_file(folder, VOCABULARY), description["vocabulary"])
         values = check_values(NeuralLmConfig, description["model"], str(network_file(folder, CONFIG)))
         network = weights.fill(lambda: NeuralLanguageModel(NeuralLmConfig(**values), len(vocabulary)))
-        return TrainedLanguageModel(network, vocabulary, weights.sha256, weights.are_checked)
+        return TrainedLanguageModel(folder, network, vocabulary, weights.sha256, weights.are_checked)

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device
-from phrasescore.errors import UserError
+from phrasescore.log_probs import require_log_probs
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import orient
@@ -88,6 +88,11 @@ class Scorer:
         widest = max(network.config.hidden for network in self.networks)
         self._most_symbols = _SYMBOL_UNITS[device.torch_device.type] // widest
 
+    @property
+    def origin(self) -> str:
+        """What to call the networks in messages."""
+        return ", ".join(str(model.folder) for model in self.models)
+
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
         """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""
         sources, targets = orient((sources, targets), self.model.direction)
@@ -109,7 +114,7 @@ class Scorer:
         """Score encoded pairs.
 
         Raises:
-            UserError: a network gives a score that is not a number.
+            UserError: a network gives a score that is no log-probability.
         """
         log_prob = self._score_all(pairs)
         return Scores(
@@ -157,17 +162,15 @@ class Scorer:
         """Return ln p of each pair of a batch; 64-bit sums.
 
         Raises:
-            UserError: a network gives a score that is not a number.
+            UserError: a network gives a score that is no log-probability.
         """
+        symbols_P = np.bincount(batch.pair_I.numpy(), minlength=batch.pairs)
         batch = batch.to(self.device.torch_device)
         with self.device.products():
-            scores_MP = torch.stack([network.pair_scores(batch) for network in self.networks])
-        scores: NDArray[np.float64] = scores_MP.mean(dim=0).cpu().numpy()
-        if not np.isfinite(scores).all():
-            damaged = self.models[int(scores_MP.isfinite().all(dim=1).int().argmin())]
-            raise UserError(
-                f"{damaged.folder}: gives scores that are not numbers; its weights are damaged, train it again"
-            )
+            scores_MP = torch.stack([network.pair_scores(batch) for network in self.networks]).cpu()
+        for model, scores_P in zip(self.models, scores_MP.numpy(), strict=True):
+            require_log_probs(scores_P, model.folder, symbols_P)
+        scores: NDArray[np.float64] = scores_MP.mean(dim=0).numpy()
         return scores
 
 

@@ -527,7 +527,10 @@ def test_scores_that_are_no_numbers_are_one_sentence(tmp_path: Path, command: st
     weights = load_file(model / "weights.safetensors")
     save_file({name: tensor * 1e30 for name, tensor in weights.items()}, model / "weights.safetensors")
     text.write_bytes(b"the ||| le ||| 1\n" if command == "annotate" else b"the\tle\n")
-    message = f"{model}: gives scores that are not numbers; its weights are damaged, train it again"
+    message = (
+        f"{model}: gives scores that are no log-probabilities; its weights are damaged, copy the model folder again or "
+        "train again"
+    )
     assert error_of(run(command, text, "-m", model)) == f"phrasescore {command}: {message}"
     # The mean of several is to be blamed on the one.
     assert error_of(run(command, text, "-m", MODEL, "-m", model)) == f"phrasescore {command}: {message}"

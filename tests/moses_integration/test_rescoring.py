@@ -27,7 +27,7 @@ from moses_integration.list_scorers import (
     phrase_pairs,
     sentence_pair,
 )
-from moses_integration.nbest import NbestEntry, format_features, parse_entry, read_nbest
+from moses_integration.nbest import ListFault, NbestEntry, format_features, parse_entry, read_nbest
 from moses_integration.rescoring import (
     add_scores,
     best_of,
@@ -361,3 +361,10 @@ def test_the_best_come_first_and_equals_keep_their_order() -> None:
         rerank(entries, {"A": [1]})
     with pytest.raises(UserError, match="has 0 values of the feature C where the weights have 1"):
         rerank(entries, {"A": [1], "B": [1, 1], "C": [1]})
+
+
+def test_features_that_add_up_to_infinity_rank_nothing() -> None:
+    entries = [parse_entry(b"3 ||| a  ||| A= 1e308 -1e308 ||| 1")]
+    assert rerank(entries, {"A": [1.0, 1.0]})[0].total == b"0"
+    with pytest.raises(ListFault, match="sentence 3 has features too large to be added up; find out which model"):
+        rerank(entries, {"A": [10.0, 10.0]})

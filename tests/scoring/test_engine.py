@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -197,12 +200,25 @@ def test_sixteen_bit_scores_are_near() -> None:
     assert np.abs(found - expected).max() < 0.5
 
 
-def test_damaged_weights_are_noticed() -> None:
-    scorer = make_scorer()
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_damaged_weights_are_noticed(number: float) -> None:
+    good, damaged = make_model(seed=1), replace(make_model(), folder=Path("damaged"))
     with torch.no_grad():
-        scorer.model.network.encoder.embedding.words.weight.fill_(float("nan"))
-    with pytest.raises(UserError, match="not numbers"):
-        score(scorer, [(b"a", b"b")])
+        damaged.network.encoder.embedding.words.weight.fill_(number)
+    some = [(b"a", b"b"), (b"b c", b"a d z")]
+    for models in ([damaged], [good, damaged]):
+        with pytest.raises(UserError, match=r"^damaged: gives scores that are no log-probabilities; its weights are"):
+            score(Scorer(models[0], choose_device("cpu", "fp32"), models[1:]), some)
+    assert np.isfinite(score(Scorer(good, choose_device("cpu", "fp32")), some)).all()
+
+
+def test_a_score_above_zero_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for rounding, of which each symbol may have a little."""
+    scorer = make_scorer()
+    for excess, is_refused in ((0.015, False), (0.025, True)):
+        monkeypatch.setattr(scorer.networks[0], "pair_scores", lambda batch, x=excess: torch.tensor([-1.0, x]).double())
+        with pytest.raises(UserError, match="no log-probabilities") if is_refused else nullcontext():
+            score(scorer, [(b"a", b""), (b"a", b"b")])
 
 
 def test_the_stored_model_gives_the_stored_scores() -> None:
