@@ -13,7 +13,8 @@ from itertools import chain
 from pathlib import Path
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import open_output
+from phrasescore.text import text_lines
 
 _SENTENCE_ENDS = frozenset(".:?!")
 # Between the end of a sentence and the first word of the next; as they are and escaped.
@@ -47,7 +48,7 @@ class Truecaser:
             UserError: it cannot be read, or a line is not `word (count/total) word (count) ...`.
         """
         counts: dict[str, dict[str, int]] = {}
-        for number, line in enumerate(read_lines(path), 1):
+        for number, line in enumerate(text_lines(path), 1):
             words = line.decode("utf-8", "surrogateescape").split(" ")
             try:
                 forms = {w: int(n.strip("()").split("/")[0]) for w, n in zip(words[::2], words[1::2], strict=True)}

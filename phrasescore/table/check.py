@@ -17,7 +17,7 @@ from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import SEPARATOR, Entry
 from phrasescore.table.reader import TableReader
 from phrasescore.table.runs import SourceRuns
-from phrasescore.vocabulary import is_text
+from phrasescore.text import is_text
 from phrasescore.words import split_words
 
 _ALIGNMENT = re.compile(rb"\d{1,9}-\d{1,9}")
