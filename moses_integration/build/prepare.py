@@ -2,8 +2,7 @@
 
 Prepared text has a sentence on each line, its words separated by single blanks. Training, development and test text
 go through the same `Preparation`; what it learns from the training text, a `Truecaser`, lies in a file beside the
-system. sacremoses does the work; it writes what Moses' normalize-punctuation.perl, tokenizer.perl and detokenizer.perl
-write, but for details.
+system. Words are split from punctuation, and joined to it again, by `phrasescore.tokenisation`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from moses_integration.processes import available_cores, worker_pool
 from phrasescore.errors import UserError
 from phrasescore.files import write_lines
 from phrasescore.text import Say, chunks, silently, text_lines
-from phrasescore.tokenisation import tokenise, with_single_blanks
+from phrasescore.tokenisation import detokenise, tokenise, with_single_blanks
 
 Casing = Literal["lower", "true", "keep"]
 
@@ -81,7 +80,8 @@ class Preparation:
     def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """Return translations as plain text: unescaped, sentences begun with a capital, punctuation joined to words.
 
-        Each of the three is done where `apply` does the reverse. What casing `lower` took away stays lost.
+        Each of the three is done where `apply` does the reverse. What casing `lower` took away stays lost; what else
+        does not come back as it was is in docs/formats.md.
         """
         texts: Iterator[str] = map(_decode, lines)
         if self.escape:
@@ -89,7 +89,7 @@ class Preparation:
         if self.casing == "true":
             texts = map(capitalise, texts)
         if self.tokenise:
-            texts = _detokenised(texts, self.language)
+            texts = detokenise(texts, self.language)
         return map(_encode, texts)
 
 
@@ -174,12 +174,3 @@ def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
                 yield from results.popleft().result()
         while results:
             yield from results.popleft().result()
-
-
-def _detokenised(texts: Iterator[str], language: str) -> Iterator[str]:
-    """Join punctuation to words."""
-    from sacremoses import MosesDetokenizer
-
-    detokeniser = MosesDetokenizer(language)
-    for text in texts:
-        yield detokeniser.detokenize(text.split(" "), unescape=False)
