@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")
     if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
-        return _converse(args, translator)
+        return _converse(args, translator, Reporter(quiet=args.quiet).say)
     # A bar among the translations on a terminal would only be in their way.
     reporter = Reporter(quiet=args.quiet or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     pictures: list[tuple[bytes, Translation]] = []
@@ -129,10 +129,10 @@ def _translate(
         first += len(sentences)
 
 
-def _converse(args: argparse.Namespace, translator: Translator) -> int:
-    """Answer each line that is typed."""
+def _converse(args: argparse.Namespace, translator: Translator, say: Say) -> int:
+    """Answer each line that is typed; `say` is told of those that are not UTF-8."""
     print("one sentence a line, Ctrl-D to end", file=sys.stderr)
-    for number, line in enumerate(lines_of(sys.stdin.buffer, display_name(STANDARD_STREAM))):
+    for number, line in enumerate(lines_of(sys.stdin.buffer, display_name(STANDARD_STREAM), say)):
         sentences = _prepared(args, [line])
         translations = translator.translate(sentences, number)
         sys.stdout.buffer.writelines(_lines(args, sentences, translations))
