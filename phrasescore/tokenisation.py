@@ -60,6 +60,16 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
     return tokenised
 
 
+def tokenise_lines(lines: Iterable[bytes], language: str) -> list[bytes]:
+    """Tokenise lines; bytes that are not UTF-8 pass through.
+
+    Raises:
+        UserError: the language is empty, or sacremoses is not installed.
+    """
+    texts = tokenise((line.decode("utf-8", "surrogateescape") for line in lines), language)
+    return [text.encode("utf-8", "surrogateescape") for text in texts]
+
+
 def detokenise(texts: Iterable[str], language: str) -> Iterator[str]:
     """Join the punctuation of tokenised lines to the words.
 
@@ -97,13 +107,3 @@ def _unknown() -> tuple[list[str], dict[str, str]]:
     known = frozenset(MosesTokenizer.IsAlnum)
     # Unless told that the text is Chinese, it splits Chinese and the like into characters, and joins them again.
     return extending_characters(known), unknown_letters(known, is_cjk)
-
-
-def tokenise_lines(lines: Iterable[bytes], language: str) -> list[bytes]:
-    """Tokenise lines; bytes that are not UTF-8 pass through.
-
-    Raises:
-        UserError: the language is empty, or sacremoses is not installed.
-    """
-    texts = tokenise((line.decode("utf-8", "surrogateescape") for line in lines), language)
-    return [text.encode("utf-8", "surrogateescape") for text in texts]

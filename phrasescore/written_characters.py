@@ -8,13 +8,14 @@ it knows in the place of each, it says where blanks belong, and the text itself 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain
 
 _JOINER = "\u200d"
 _FLAG_LETTERS = frozenset(map(chr, range(0x1F1E6, 0x1F200)))
 _SKIN_TONES = frozenset(map(chr, range(0x1F3FB, 0x1F400)))
 # Marks, format characters and alphabets are in the planes 0 and 1, tags and more variation selectors in 14.
-_CHARACTERS = tuple(map(chr, (*range(0x20000), *range(0xE0000, 0xE0200))))
+_PLACES = (range(0x20000), range(0xE0000, 0xE0200))
 # An Armenian question mark stands in its word; Hebrew abbreviations and compounds, Arabic numbers.
 _INSIDE_WORDS = frozenset("՚՛՜՞՟־׳״٫٬")
 # Of no abbreviation, and of no script whose words are joined.
@@ -83,23 +84,27 @@ class WrittenCharacters:
 
 def extending_characters(known: Collection[str]) -> list[str]:
     """Return what belongs to the character before it but is not `known` as a part of words."""
-    return [character for character in _CHARACTERS if is_of_word(character) and character not in known]
+    return [character for character in _characters_in(*_PLACES) if is_of_word(character) and character not in known]
 
 
 def unknown_letters(known: Collection[str], are_words: Callable[[str], bool]) -> dict[str, str]:
     """Return the letters and digits that are not `known`, with one that is for each, but those that are words alone."""
     return {
         character: _STAND_INS[unicodedata.category(character)]
-        for character in _CHARACTERS
+        for character in _characters_in(*_PLACES)
         if unicodedata.category(character) in _STAND_INS and character not in known and not are_words(character)
     }
 
 
 def clause_ends() -> list[str]:
     """Return the punctuation of scripts other than the Latin and Chinese that stands behind a word, as a full stop."""
-    places = (*range(0x37E, 0x2000), *range(0xA000, 0xFE00), *range(0x10000, 0x20000))
+    places = range(0x37E, 0x2000), range(0xA000, 0xFE00), range(0x10000, 0x20000)
     return [
         character
-        for character in map(chr, places)
+        for character in _characters_in(*places)
         if unicodedata.category(character) == "Po" and character not in _INSIDE_WORDS
     ]
+
+
+def _characters_in(*places: range) -> Iterator[str]:
+    return map(chr, chain(*places))

@@ -91,8 +91,9 @@ def test_chunks_are_bounded_by_items_and_by_bytes(monkeypatch: pytest.MonkeyPatc
     assert list(chunks([], 3)) == []
 
 
-def _output(path: Path) -> bytes:
-    return path.with_name("out").read_bytes()
+def _prepared(raw: Path, output: Path) -> bytes:
+    prepare_file(raw, output, Preparation("en"))
+    return output.read_bytes()
 
 
 READ_BY: dict[str, Callable[[Path], object]] = {
@@ -100,11 +101,11 @@ READ_BY: dict[str, Callable[[Path], object]] = {
     "annotate --only-sources-in": lambda path: phrases_in_texts([path]),
     "lm train": read_text,
     "build": lambda path: list(read_pairs(path, path)),
-    "prepare": lambda path: (prepare_file(path, path.with_name("out"), Preparation("en")), _output(path)),
+    "prepare": lambda path: _prepared(path, path.with_name("out")),
     "extract": lambda path: read_aligned_corpus(path, path, path),
     "n-grams": lambda path: (
         build_language_model(path, path.with_name("out"), 2, estimator="embedded"),
-        _output(path),
+        path.with_name("out").read_bytes(),
     ),
     "evaluate": lambda path: score(path, [path.with_name("text")]),
     "tune": lambda path: read_references([path]),
