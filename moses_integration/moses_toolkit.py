@@ -18,11 +18,12 @@ from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
 from moses_integration.processes import available_cores
-from moses_integration.toolkit import Binary, NbestRequest, Progress, Say, Translate
+from moses_integration.toolkit import Binary, NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
 from phrasescore.files import MAGIC_LENGTH, detect_format, open_output, read_lines, write_lines
+from phrasescore.text import Say, text_lines
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
@@ -91,7 +92,7 @@ class MosesToolkit:
         folder.mkdir(parents=True, exist_ok=True)
         for feature in ini.features():
             ini.check_label(feature)
-        sentences, dev_references = list(read_lines(source)), read_references(references)
+        sentences, dev_references = list(text_lines(source)), read_references(references)
         check_dev_set(sentences, dev_references, (source, references[0]))
         # Moses loses a last line without an end, and its programs differ in what they decompress.
         dev = folder / "dev.lines"

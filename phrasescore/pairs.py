@@ -26,6 +26,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import display_name, full_disk_told
 from phrasescore.phrases import Ids, Phrases, offsets_of
 from phrasescore.table.reader import TableReader
+from phrasescore.text import Say, silently
 from phrasescore.vocabulary import Vocabulary, count_words
 from phrasescore.words import split_words
 
@@ -167,6 +168,7 @@ def read_table(
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
     progress: Callable[[int, float | None], None] = lambda lines, share: None,
+    say: Say = silently,
 ) -> PairData:
     """Read a phrase table as ids.
 
@@ -179,12 +181,13 @@ def read_table(
         config: vocabulary sizes, direction, weighting.
         vocabularies: source and target vocabulary of an existing network; None to choose them here.
         progress: called with the lines and the share of the file read so far.
+        say: told of lines of the texts for vocabularies that are not UTF-8.
 
     Raises:
         UserError: the table is unreadable, faulty or empty.
     """
     with open_sides(folder) as sides:
-        return _read_sides(table, sides, config, vocabularies, progress)
+        return _read_sides(table, sides, config, vocabularies, progress, say)
 
 
 def _read_sides(
@@ -193,6 +196,7 @@ def _read_sides(
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None,
     progress: Callable[[int, float | None], None],
+    say: Say,
 ) -> PairData:
     hashes: list[NDArray[np.uint64]] = []
     joint_counts: list[NDArray[np.float32]] = []
@@ -217,7 +221,7 @@ def _read_sides(
     if not lines:
         raise UserError(f"{display_name(table)}: holds no phrase pairs; give a phrase table of at least one line")
     if vocabularies is None:
-        vocabularies = choose_vocabularies(sides, config)
+        vocabularies = choose_vocabularies(sides, config, say=say)
     source, target, words = finish_sides(sides, vocabularies, digest)
     pair_hashes = np.concatenate(hashes)
     hashes.clear()
@@ -245,13 +249,13 @@ def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
 
 
 def choose_vocabularies(
-    sides: tuple[Side, Side], config: DataConfig, min_count: int = 0
+    sides: tuple[Side, Side], config: DataConfig, min_count: int = 0, say: Say = silently
 ) -> tuple[Vocabulary, Vocabulary]:
     """Return the vocabularies of the network's input and output: the most frequent words of what was read."""
     corpora = orient((config.source_corpus, config.target_corpus), config.direction)
     sizes = orient((config.source_vocabulary, config.target_vocabulary), config.direction)
     source, target = (
-        Vocabulary.most_frequent(count_words(corpus) if corpus else side.word_counts(), size, min_count)
+        Vocabulary.most_frequent(count_words(corpus, say) if corpus else side.word_counts(), size, min_count)
         for side, corpus, size in zip(sides, corpora, sizes, strict=True)
     )
     return source, target

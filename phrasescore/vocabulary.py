@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, read_lines, read_regular, write_atomically
+from phrasescore.files import display_name, read_regular, write_atomically
 from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.text import Say, is_text, silently, text_lines
 from phrasescore.words import split_words
 
 UNKNOWN = 0
@@ -22,15 +23,6 @@ END = 1
 _SYMBOLS = (b"<unk>", b"<eos>")
 _LARGEST = 1 << 26
 """Bytes of a vocabulary's file: millions of words."""
-
-
-def is_text(words: bytes) -> bool:
-    """Whether a word, or a line, is valid UTF-8. A word that is not can never enter a vocabulary: it is unknown."""
-    try:
-        words.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class Vocabulary:
@@ -108,13 +100,13 @@ class Vocabulary:
         return cls(words[len(_SYMBOLS) :])
 
 
-def count_words(path: Path) -> Counter[bytes]:
-    """Count the words of a tokenised text.
+def count_words(path: Path, say: Say = silently) -> Counter[bytes]:
+    """Count the words of a tokenised text; `say` is told of lines that are not UTF-8.
 
     Raises:
-        UserError: it cannot be read, or has no words.
+        UserError: it cannot be read, is no text, or has no words.
     """
-    counts = Counter(word for line in read_lines(path) for word in split_words(line))
+    counts = Counter(word for line in text_lines(path, say) for word in split_words(line))
     if not counts:
         raise UserError(f"{display_name(path)}: has no words; check that it is the text meant")
     return counts

@@ -31,7 +31,7 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model, refuse_reserved
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
-from moses_integration.build.prepare import lines_not_utf8, prepare_training_file, require_unescaped
+from moses_integration.build.prepare import prepare_training_file, require_unescaped
 from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
 from moses_integration.build.reordering import REORDERING_TYPE
 from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
@@ -42,6 +42,7 @@ from phrasescore import __version__
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import lock_file, read_bytes, real_path, sha256_of, write_atomically, write_json
+from phrasescore.text import Say, silently
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
@@ -115,7 +116,7 @@ def build_system(
     build_tables: TableBuilder,
     alignment: Path | None = None,
     validation: tuple[Path, Path] | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    say: Say = silently,
     toolkit: str | None = None,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
@@ -213,7 +214,7 @@ def _build(
     build_tables: TableBuilder,
     alignment: Path | None,
     validation: tuple[Path, Path] | None,
-    say: Callable[[str], None],
+    say: Say,
     report: dict[str, Any],
 ) -> None:
     """Write all of a system but its moses.ini into a new folder; see `build_system`. `report` is how it begins."""
@@ -234,7 +235,7 @@ def _build(
     with step("text"):
         report["text"] = _prepare_corpus(source, target, corpus, new, settings, alignment is not None, say)
         if validation is not None and others is not None:
-            report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings)
+            report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings, say)
     with step("alignment"), naming({corpus.source: source, corpus.target: target}):
         method, seed = settings.alignment_method, settings.seed
         if others is not None:
@@ -348,17 +349,12 @@ def _prepare_corpus(
     folder: Path,
     settings: BuildSettings,
     keep_all: bool,
-    say: Callable[[str], None],
+    say: Say,
 ) -> dict[str, Any]:
     """Prepare both sides, then drop the pairs that are unfit for training."""
     text = settings.text
-    _require_same_length(source, target)
+    _require_same_length(source, target, say)
     for path in (source, target):
-        if broken := lines_not_utf8(path):
-            say(
-                f"{path}: lines that are not UTF-8: {len(broken):,}, the first one {broken[0]}; words in another "
-                "encoding fit nothing else, so convert the text, by `iconv` for one"
-            )
         if text.escape and not text.tokenise:
             require_unescaped(path, "give --escaped")
     whole = []
@@ -373,13 +369,13 @@ def _prepare_corpus(
     return _clean(whole, (source, target), corpus, settings.cleaning)
 
 
-def _require_same_length(source: Path, target: Path) -> None:
+def _require_same_length(source: Path, target: Path, say: Say) -> None:
     """Check that raw texts have as many lines; later a message would name files that the user has never seen.
 
     Raises:
-        UserError: they have not, or cannot be read.
+        UserError: they have not, cannot be read, or are none.
     """
-    for _ in read_pairs(source, target):
+    for _ in read_pairs(source, target, say=say):
         pass
 
 
@@ -416,10 +412,10 @@ def _require_same_words(raw: Path, prepared: Path) -> None:
 
 
 def _prepare_validation(
-    raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings
+    raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings, say: Say
 ) -> dict[str, Any]:
     """Prepare both sides as the training text was, then drop the pairs that would be unfit for training."""
-    _require_same_length(*raw)
+    _require_same_length(*raw, say)
     if settings.text.escape and not settings.text.tokenise:
         for path in raw:
             require_unescaped(path, "give --escaped")

@@ -14,6 +14,7 @@ from moses_integration.build.truecaser import Truecaser
 from moses_integration.ini import MosesIni
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
+from phrasescore.text import Say, silently
 
 PREPARATION = "preparation.json"
 
@@ -60,11 +61,11 @@ class SystemText:
                 raise UserError(f"{path}: is damaged ({error}); build the system again") from error
         return None
 
-    def prepare(self, side: str, raw: Path, prepared: Path) -> None:
-        """Prepare a dev or test text, line by line.
+    def prepare(self, side: str, raw: Path, prepared: Path, say: Say = silently) -> None:
+        """Prepare a dev or test text, line by line; `say` is told of lines that are not UTF-8.
 
         Raises:
-            UserError: the text is escaped already, or cannot be read.
+            UserError: the text is escaped already, cannot be read, or is none.
         """
         preparation = self.settings.of(side)
         if preparation.escape and not preparation.tokenise:
@@ -72,7 +73,7 @@ class SystemText:
         truecaser = None
         if preparation.casing == "true":
             truecaser = Truecaser.load(self._folder / f"truecase.{preparation.language}")
-        prepare_file(raw, prepared, preparation, truecaser)
+        prepare_file(raw, prepared, preparation, truecaser, say)
 
     def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Return translations as plain text."""

@@ -79,7 +79,13 @@ class Truecaser:
 
 def capitalise(text: str) -> str:
     """Begin the sentences of a tokenised line with a capital letter."""
-    return " ".join(word[:1].upper() + word[1:] if begins else word for word, begins in _beginnings(text))
+    return " ".join(_capital(word[:1]) + word[1:] if begins else word for word, begins in _beginnings(text))
+
+
+def _capital(letter: str) -> str:
+    """Return the form of a letter that begins a word in a title: of Georgian, which has other capitals, itself."""
+    title = letter.title()
+    return title if len(title) == len(letter) else letter
 
 
 def _beginnings(text: str) -> Iterator[tuple[str, bool]]:

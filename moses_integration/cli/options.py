@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive, whole_number
 from phrasescore.errors import UserError
-from phrasescore.files import lock_file
+from phrasescore.files import lock_file, write_lines
+from phrasescore.text import Say, silently, text_lines
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -172,16 +173,26 @@ def work_folder(given: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepared: bool) -> Path:
-    """Return the text prepared as the system's training text was: in the file `prepared`, or as it is.
+def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepared: bool, say: Say = silently) -> Path:
+    """Write the text as the system's training text is to the file `prepared`, and return that.
+
+    Args:
+        ini: the system's.
+        side: `source` or `target`.
+        raw: the text.
+        prepared: where it goes.
+        is_prepared: whether it is as the system wants it already.
+        say: told of lines that are not UTF-8.
 
     Raises:
-        UserError: how the system's text was prepared is not known, as where the ini was moved.
+        UserError: it cannot be read or is no text, or how the system's text was prepared is not known, as where the
+            ini was moved.
     """
     from moses_integration.build.system_text import SystemText
 
     if is_prepared:
-        return raw
+        write_lines(prepared, text_lines(raw, say))
+        return prepared
     text = SystemText.of(ini)
     if text is None:
         paths = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
@@ -196,5 +207,5 @@ def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepare
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
             "it names; give text that is tokenised and escaped as in training, and --prepared"
         )
-    text.prepare(side, raw, prepared)
+    text.prepare(side, raw, prepared, say)
     return prepared

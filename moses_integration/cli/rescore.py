@@ -141,7 +141,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     if args.ini is None:
         raise UsageError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
     ini = MosesIni.read(args.ini)
-    source, references = _read_dev_set(args, ini)
+    source, references = _read_dev_set(args, ini, reporter)
     entries = _read_list(args, source, reporter)
     if not entries:
         raise ListFault("is empty; check what the decoder reported")
@@ -189,19 +189,22 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
 
 
-def _read_dev_set(args: argparse.Namespace, ini: MosesIni) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
+def _read_dev_set(
+    args: argparse.Namespace, ini: MosesIni, reporter: Reporter
+) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
     """Return source and references of the dev set, prepared."""
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import check_dev_set
-    from phrasescore.files import read_lines
+    from phrasescore.text import text_lines
 
     with work_folder(None) as folder:
-        source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
-        prepared = [
+        prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.say)
+        source = list(text_lines(prepared))
+        prepared_references = [
             prepare_text(ini, "target", path, folder / f"reference{number}", args.prepared)
             for number, path in enumerate(args.reference)
         ]
-        references = read_references(prepared, args.reference)
+        references = read_references(prepared_references, args.reference)
     check_dev_set(source, references, (args.source, args.reference[0]))
     return source, references
 
@@ -225,17 +228,19 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring import best_of, check_fit, check_new, rerank
     from moses_integration.tuned_weights import TunedWeights
-    from phrasescore.files import read_lines, sha256_of, write_lines
+    from phrasescore.files import sha256_of, write_lines
+    from phrasescore.text import text_lines
 
     tuned = TunedWeights.read(args.weights)
     choices = tuned.choices(args.weights, args.scorers)
     if args.prepared:
         refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
-        source, ini = list(read_lines(args.source)), None
+        source, ini = list(text_lines(args.source, reporter.say)), None
     else:
         ini = MosesIni.read(args.ini or tuned.ini)
         with work_folder(None) as folder:
-            source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
+            prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.say)
+            source = list(text_lines(prepared))
     entries = _read_list(args, source, reporter)
     # Before the scorers' work, too.
     own = {label: weights for label, weights in tuned.weights.items() if label not in tuned.digests}

@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     # Before the output may take the place of the table.
     digest = sha256_of_input(args.table) if args.report else None
     scorer = load_scorer(args, args.direction)
-    sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
+    sources = phrases_in_texts(args.only_sources_in, say=reporter.say) if args.only_sources_in else None
     models = ", ".join(map(str, args.models))
     reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
     reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)

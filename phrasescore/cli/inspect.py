@@ -24,10 +24,11 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines, require_one_standard_input
+from phrasescore.files import display_name, require_one_standard_input
 from phrasescore.pictures import check_picture
 from phrasescore.search.config import SearchConfig
 from phrasescore.table.reader import TableReader
+from phrasescore.text import text_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
     elif not args.phrases:
         _advise_table(args.models[0], reporter)
     if args.phrases:
-        lines = dict.fromkeys(b" ".join(split_words(line)) for line in read_lines(args.phrases))
+        lines = dict.fromkeys(b" ".join(split_words(line)) for line in text_lines(args.phrases, reporter.say))
         others = [line for line in lines if line not in (b"", phrase)]
         if not others:
             raise UserError(f"{display_name(args.phrases)}: has no phrase to compare with; write one a line")

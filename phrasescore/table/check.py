@@ -18,7 +18,7 @@ from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import SEPARATOR, Entry, LineFault, parse_alignment
 from phrasescore.table.reader import TableReader
 from phrasescore.table.runs import SourceRuns
-from phrasescore.vocabulary import is_text
+from phrasescore.text import is_text
 from phrasescore.words import split_words
 
 _PROPERTY = re.compile(rb"\{\{(\S+) [^}]*\}\}")

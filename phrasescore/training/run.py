@@ -20,6 +20,7 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.size import check_size, without_numbers
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
+from phrasescore.text import Say, silently
 from phrasescore.training.batches import split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.config import TrainingConfig
@@ -72,6 +73,7 @@ def prepare(
     validation: Path | None = None,
     restart: bool = False,
     progress: ReadingProgress = lambda lines, share: None,
+    say: Say = silently,
 ) -> tuple[Trainer[PhrasePairTask], PairData]:
     """Read a phrase table and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -83,6 +85,7 @@ def prepare(
         validation: a table of pairs from other sentences.
         restart: start over even if the folder holds a run.
         progress: called with the lines and the share of the table read so far.
+        say: told of lines of the texts for vocabularies that are not UTF-8.
 
     Raises:
         UsageError: there is a table to validate with, of which no pairs may be taken.
@@ -95,7 +98,7 @@ def prepare(
             "--held-out 0 if no others are to be held out"
         )
     with run_folder(folder, restart, KIND) as home:
-        data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
+        data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress, say=say)
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
         if not len(lines):
             raise UserError(f"{display_name(table)}: leaves no pairs to train on; hold out less or give a larger table")
@@ -121,6 +124,7 @@ def prepare_sentences(
     validation: ParallelText | None = None,
     restart: bool = False,
     progress: ReadingProgress = lambda lines, share: None,
+    say: Say = silently,
 ) -> tuple[Trainer[SentenceTask], PairData]:
     """Read parallel text and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -132,6 +136,7 @@ def prepare_sentences(
         validation: other sentences, to measure perplexity and BLEU on.
         restart: start over even if the folder holds a run.
         progress: called with the lines and the share of the text read so far.
+        say: told of lines that are not UTF-8; sentences to validate with may have none.
 
     Raises:
         UsageError: settings do not go together.
@@ -149,7 +154,7 @@ def prepare_sentences(
         raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
     with run_folder(folder, restart, KIND) as home:
         state = folder / TRAINING_STATE
-        data = read_sentences(text, state, settings.data, config, progress=progress)
+        data = read_sentences(text, state, settings.data, config, progress=progress, say=say)
         lines, held_out = data.distinct, data.distinct[:0]
         if validation is None:
             lines, held_out = split_held_out(lines, settings.data, settings.training.seed)

@@ -31,6 +31,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bar").write_text("a .\nb|c .\n")
     (tmp_path / "empty").write_text("")
     (tmp_path / "blank").write_text("\n\n")
+    (tmp_path / "wide").write_bytes("the letter .\nthe women .\n".encode("utf-16-le"))
+    (tmp_path / "latin").write_bytes("the letter .\nthe café .\n".encode("latin-1"))
     (tmp_path / "sub").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "cut.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes()[:5000])
@@ -122,6 +124,12 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture
             ["add-column", INI, "--table", "x", "--feature", "TM", "-o", "FOLDER/o"],
             "has no feature `TM`; give one of Un",
         ),
+        ([*BUILD, "--source", "FOLDER/wide", "--target", "FOLDER/two"], "FOLDER/wide: line 1: has a NUL"),
+        ([*DECODE, INI, "--source", "FOLDER/wide"], "FOLDER/wide: line 1: has a NUL"),
+        ([*TUNE, "--source", "FOLDER/wide", "--reference", "FOLDER/two"], "FOLDER/wide: line 1: has a NUL"),
+        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/latin"], "FOLDER/latin: line 2: is not UTF-8"),
+        (["evaluate", "FOLDER/two", "--reference", "FOLDER/latin"], "FOLDER/latin: line 2: is not UTF-8"),
+        (["evaluate", "FOLDER/wide", "--reference", "FOLDER/two"], "FOLDER/wide: line 1: has a NUL"),
         (["evaluate", "FOLDER/two", "--reference", "FOLDER/three"], "two: has 2 lines but"),
         (["evaluate", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty"),
         (["evaluate", "FOLDER/two", "--reference", "FOLDER/two", "--baseline", "FOLDER/x"], "x: cannot be read"),

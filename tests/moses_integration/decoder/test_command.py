@@ -393,6 +393,18 @@ def test_other_processes_report_what_is_wrong(text: Path, tmp_path: Path, capfdb
     assert err.count("\n") == 1
 
 
+def test_a_text_in_another_encoding_is_told_of(tmp_path: Path, capfdbinary: Capture) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(b"\xef\xbb\xbfthe letter .\ncaf\xe9")
+    code, out, err = run(capfdbinary, "-f", INI, "-i", text)
+    assert (code, out) == (0, decoded(capfdbinary, "-i", text, "-v", "0"))
+    assert b"\xef\xbb\xbf" not in out
+    assert err.startswith(f"phrasescore-decoder: {text}: lines that are not UTF-8: 1, the first one 2; ")
+    assert not [word for word in CRASH_WORDS if word in err.lower().encode()]
+    text.write_text("the letter", "utf-16")
+    require_one_sentence(capfdbinary, 1, "begins with the byte order mark", "-f", INI, "-i", text)
+
+
 def test_ignored_sections_are_told_of_in_words_that_are_no_crash(
     text: Path, tmp_path: Path, capfdbinary: Capture
 ) -> None:
