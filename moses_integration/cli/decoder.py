@@ -28,7 +28,7 @@ from moses_integration.decoder.settings import (
     read_settings,
     search_algorithm,
 )
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, quote_text
 from moses_integration.number import parse_number
 from phrasescore import __version__
 from phrasescore.cli.console import run_command
@@ -104,9 +104,11 @@ def _run(arguments: Sequence[str]) -> int:
     if _one(switches, "inputtype", "0") != "0":
         raise UsageError("-inputtype: this decoder reads plain text (0) only; use Moses")
     verbose = _whole(switches, "verbose", 1)
+    if verbose and ini.note:
+        print(f"phrasescore-decoder: {ini.note}", file=sys.stderr)
     for section in ignored_sections(ini):
         if verbose:
-            passed_over = f"{ini.name}: [{section}] is passed over by this decoder; remove it, or use Moses"
+            passed_over = f"{ini.name}: [{quote_text(section)}] is passed over by this decoder; remove it, or use Moses"
             print(f"phrasescore-decoder: {passed_over}", file=sys.stderr)
     text = _one(switches, "input-file", STANDARD_STREAM)
     lines = list(read_lines(text))
