@@ -20,7 +20,8 @@ SCHEMA = 2
 class TunedWeights:
     """What a file of weights says."""
 
-    ini: Path
+    ini: Path | None
+    """The moses.ini of the list; another toolkit's has none."""
     backoff: Path | None
     """n-gram model of the language models, if there are any."""
     backoff_digest: str | None
@@ -55,7 +56,7 @@ class TunedWeights:
         if not is_sound:
             raise ValueError
         return cls(
-            Path(report["ini"]["path"]),
+            Path(report["ini"]["path"]) if report["ini"] else None,
             Path(backoff["path"]) if backoff else None,
             backoff and backoff["sha256"],
             scorers,
