@@ -93,15 +93,14 @@ class MosesIni:
         Raises:
             UserError: it cannot be read, is no regular file, is larger than any moses.ini, or of Moses' old format.
         """
-        ini = cls(_read_lines(path), str(path), path.resolve().parent)
+        ini = cls(_read_lines(path), str(path), Path(os.path.realpath(path)).parent)
         ini._refuse_old_format()
-        here = Path.cwd()
         relative = [*ini._relative_paths()]
-        if not any(_is_there(ini.folder / one) for one in relative) and any(_is_there(here / one) for one in relative):
-            ini.folder = here
+        if not any(_is_there(ini.folder / one) for one in relative) and any(_is_there(Path(one)) for one in relative):
+            ini.folder = Path.cwd()
             ini.note = (
-                f"{path}: its relative paths are taken from the working directory, {here}, as Moses takes them, for "
-                "none of them is in its own folder"
+                f"{path}: its relative paths are taken from the working directory, {ini.folder}, as Moses takes them, "
+                "for none of them is in its own folder"
             )
         return ini
 
@@ -146,7 +145,8 @@ class MosesIni:
                     )
 
     def _for(self, path: Path) -> MosesIni:
-        if path.resolve().parent == self.folder.resolve():
+        # That of Path raises where a link leads to itself.
+        if Path(os.path.realpath(path)).parent == self.folder.resolve():
             return self
         moved = self.with_absolute_paths()
         self.require_files()
@@ -616,7 +616,7 @@ def parse_truth(text: str) -> bool:
 
 def _absolute(path: Path) -> Path:
     """Return an absolute path. A link to a file keeps its name: Moses tells compressed files by their suffix."""
-    return path.parent.resolve() / path.name
+    return Path(os.path.realpath(path.parent)) / path.name
 
 
 def score_count(table: Path) -> int:

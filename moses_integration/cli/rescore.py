@@ -295,7 +295,7 @@ def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:
     given: Path | None = args.backoff
     if given is None and ini is None:
         raise UsageError("--scorer: a language model needs an n-gram model; give --backoff, or --ini for its own")
-    return given or (ini and ini.language_model())
+    return given or (ini.language_model() if ini else None)
 
 
 def _device(args: argparse.Namespace, choices: Sequence[ScorerChoice]) -> Device:

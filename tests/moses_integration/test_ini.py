@@ -270,6 +270,13 @@ def test_a_path_stays_relative_or_absolute(tmp_path: Path, form: str) -> None:
     assert ini.path_of(ini.phrase_table()) == table
 
 
+def test_an_output_that_is_a_looping_link(tmp_path: Path) -> None:
+    """It is for who writes the file to refuse."""
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "moses.ini").write_text("[feature]\nDistortion\n")
+    MosesIni.read(tmp_path / "moses.ini").require_placeable(tmp_path / "loop")
+
+
 def test_a_table_elsewhere_and_an_ini_written_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "system").mkdir()
     (tmp_path / "system/lm.arpa").touch()
@@ -474,6 +481,13 @@ def test_nothing_is_written_that_names_what_is_not_there(tutorial: Path, monkeyp
     ini.set_argument("TranslationModel0", "path", "/nowhere/t")
     with pytest.raises(UserError, match="line 7: path=/nowhere/t is not there; mend the path"):
         ini.require_files()
+
+
+def test_without_a_working_directory(tutorial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tutorial / "gone").mkdir()
+    monkeypatch.chdir(tutorial / "gone")
+    (tutorial / "gone").rmdir()
+    assert MosesIni.read(tutorial / "models/phrase-model/moses.ini").folder == tutorial / "models/phrase-model"
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx"])
