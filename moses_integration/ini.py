@@ -27,12 +27,18 @@ _DEFAULT_WEIGHT = 1.0
 _TRUTHS = {**dict.fromkeys(("true", "yes", "y", "1"), True), **dict.fromkeys(("false", "no", "n", "0"), False)}
 _MODELS = ("path", "backoff")
 """Arguments that are files or folders of models."""
-_PATHS = (*_MODELS, "cache")
-"""Arguments that are files or folders; a cache need not be there."""
+_PATHS = (
+    *_MODELS,
+    "cache",
+    *("file", "source-path", "target-path", "deseg-path", "path_head_lm", "path_label_lm", "cblm-file", "cbtm-file"),
+    *("source-vocabulary", "target-vocabulary", "source_vocab", "target_vocab", "source-word-list", "target-word-list"),
+    *("label-set-file", "unknown-word-labels-file", "input-vocab-file", "output-vocab-file"),
+)
+"""Arguments that are files or folders: a cache, which need not be there, and others of rarer features of Moses."""
 _ENDINGS = ("", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx")
 """What Moses tries behind a path (LexicalReorderingTable.cpp, PhraseDictionaryCompact.cpp, PDTAimp.cpp)."""
 _OLD_SECTIONS = {"ttable-file", "lmodel-file", "distortion-file", "generation-file", "global-lexical-file"}
-_OTHER_WEIGHTS = {"weight-add", "weight-overwrite", "alternate-weight-setting"}
+_OTHER_WEIGHTS = ("weight-add", "weight-overwrite", "alternate-weight-setting")
 """Sections that give dense weights to features besides [weight] (moses/Parameter.cpp, moses/StaticData.cpp)."""
 
 # No moses.ini that works comes near these; one that goes beyond would fill memory, the screen, or a day.
@@ -504,7 +510,7 @@ class MosesIni:
 
     def _refuse_old_format(self) -> None:
         for name in self.sections():
-            is_weight = name.startswith("weight-") and name not in _OTHER_WEIGHTS | {"weight-file"}
+            is_weight = name.startswith("weight-") and name not in (*_OTHER_WEIGHTS, "weight-file")
             if name in _OLD_SECTIONS or is_weight:
                 raise UserError(
                     f"{self.name}: [{quote_text(name)}] is of the old format of Moses; convert it with "

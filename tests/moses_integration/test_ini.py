@@ -165,6 +165,10 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     ini.set_argument("CSLM0", "cache", "scores")
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0"), "cache") == tmp_path / "scores"
+    ini.set_argument("CSLM0", "cblm-file", "words")
+    moved = ini.with_absolute_paths()
+    assert moved.path_of(moved.feature("CSLM0"), "cblm-file") == tmp_path / "words"
+    ini.remove_argument("CSLM0", "cblm-file")
     ini.set_argument("CSLM0", "not-cache", "x")
     ini.remove_argument("CSLM0", "cache")
     ini.remove_argument("CSLM0", "nothing")
