@@ -9,7 +9,7 @@ Features that stand in the ini but not in the list, as UnknownWordPenalty, have 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -84,6 +84,24 @@ def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:
         if label in taken:
             raise ListFault(f"has a feature {label} already; give a list without it, or the scorer another label")
         taken.add(label)
+
+
+def check_dense(entries: Iterable[NbestEntry], dense: Container[str]) -> None:
+    """Check that a list has no sparse features: of a translation Moses lists those only that it has, with a `_`.
+
+    `dense` are labels that are known not to be of any.
+
+    Raises:
+        ListFault: it has one.
+    """
+    for entry in entries:
+        if b"_" in entry.scores:
+            sparse = next((label for label in entry.features() if "_" in label and label not in dense), None)
+            if sparse is not None:
+                raise ListFault(
+                    f"has the sparse feature {sparse} in sentence {entry.sentence}, and only what all translations "
+                    "have can be weighed here; take such features out of the list, or decode without them"
+                )
 
 
 def check_fit(features: Weights, weights: Weights) -> None:

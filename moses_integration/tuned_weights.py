@@ -22,7 +22,8 @@ _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
 class TunedWeights:
     """What a file of weights says."""
 
-    ini: Path
+    ini: Path | None
+    """The moses.ini of the list; another toolkit's has none."""
     backoff: Path | None
     """n-gram model of the language models, if there are any."""
     backoff_digest: str | None
@@ -57,7 +58,7 @@ class TunedWeights:
         if not is_sound:
             raise ValueError
         return cls(
-            Path(report["ini"]["path"]),
+            Path(report["ini"]["path"]) if report["ini"] else None,
             Path(backoff["path"]) if backoff else None,
             backoff and backoff["sha256"],
             scorers,

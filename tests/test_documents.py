@@ -21,7 +21,7 @@ from phrasescore.documents import (
 )
 from phrasescore.errors import UserError
 from phrasescore.model_folder import CONFIG, SOURCE_VOCABULARY, WEIGHTS, load_model
-from phrasescore.training.checkpoint import Checkpoint
+from phrasescore.training.checkpoint import open_checkpoint
 from tests.conftest import DATA
 
 
@@ -135,5 +135,8 @@ def test_a_description_is_not_decompressed(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_a_regular_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "checkpoint")
-    with pytest.raises(UserError, match="checkpoint: is a pipe, a device or a folder; give a file"):
-        Checkpoint.load(tmp_path / "checkpoint")
+    with (
+        pytest.raises(UserError, match="checkpoint: is a pipe, a device or a folder; give a file"),
+        open_checkpoint(tmp_path / "checkpoint"),
+    ):
+        pass

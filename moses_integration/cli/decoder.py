@@ -28,7 +28,7 @@ from moses_integration.decoder.settings import (
     read_settings,
     search_algorithm,
 )
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, quote_text
 from phrasescore import __version__
 from phrasescore.cli.console import run_command
 from phrasescore.errors import UsageError, UserError
@@ -110,8 +110,10 @@ def _run(arguments: Sequence[str]) -> int:
     if _one(switches, "inputtype", "0") != "0":
         raise UsageError("-inputtype: this decoder reads plain text (0) only; use Moses")
     say = _say if _whole(switches, "verbose", 1) else silently
+    if ini.note:
+        say(ini.note)
     for section in ignored_sections(ini):
-        say(f"{ini.name}: [{section}] is passed over by this decoder; remove it, or use Moses")
+        say(f"{ini.name}: [{quote_text(section)}] is passed over by this decoder; remove it, or use Moses")
     text = _one(switches, "input-file", STANDARD_STREAM)
     lines = list(text_lines(text, say))
     require_words(lines, display_name(text))

@@ -122,17 +122,20 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
     return toolkit
 
 
-def read_ini(path: Path, toolkit: Toolkit, reporter: Reporter) -> MosesIni:
-    """Read a moses.ini, and say which of its sections the toolkit passes over.
+def read_ini(path: Path, reporter: Reporter, toolkit: Toolkit | None = None) -> MosesIni:
+    """Read a moses.ini, and say where its paths are taken from, and which of its sections the toolkit passes over.
 
     Raises:
         UserError: it cannot be read.
     """
-    from moses_integration.ini import MosesIni
+    from moses_integration.ini import MosesIni, quote_text
 
     ini = MosesIni.read(path)
-    for section in toolkit.ignored_sections(ini):
-        reporter.say(f"{ini.name}: [{section}] is passed over by the embedded decoder; remove it, or use Moses")
+    if ini.note:
+        reporter.say(ini.note)
+    for section in toolkit.ignored_sections(ini) if toolkit else ():
+        passed_over = f"[{quote_text(section)}] is passed over by the embedded decoder"
+        reporter.say(f"{ini.name}: {passed_over}; remove it, or use Moses")
     return ini
 
 
@@ -173,11 +176,13 @@ def work_folder(given: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepared: bool, say: Say = silently) -> Path:
+def prepare_text(
+    ini: MosesIni | None, side: str, raw: Path, prepared: Path, is_prepared: bool, say: Say = silently
+) -> Path:
     """Write the text as the system's training text is to the file `prepared`, and return that.
 
     Args:
-        ini: the system's.
+        ini: the system's; None for prepared text without one.
         side: `source` or `target`.
         raw: the text.
         prepared: where it goes.
@@ -193,16 +198,11 @@ def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepare
     if is_prepared:
         write_lines(prepared, text_lines(raw, say))
         return prepared
+    assert ini is not None, "text is prepared where no ini says how"
     text = SystemText.of(ini)
     if text is None:
-        paths = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
-        for path in paths:
-            # Moses finds `table.gz` by the name `table`.
-            if not (path.exists() or path.with_name(f"{path.name}.gz").exists()):
-                raise UserError(
-                    f"{ini.name}: names {path}, which is not there; an ini that was moved needs the files that it "
-                    "names beside it, so give it where it was written, or make its paths absolute"
-                )
+        # Where the ini was moved, this is why.
+        ini.require_files()
         raise UserError(
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
             "it names; give text that is tokenised and escaped as in training, and --prepared"

@@ -88,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, toolkit, reporter)
+    ini = read_ini(args.ini, reporter, toolkit)
+    ini.require_effective_weights()
     ini.require_placeable(args.output)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
     report = {

@@ -31,6 +31,7 @@ from moses_integration.nbest import ListFault, NbestEntry, format_features, pars
 from moses_integration.rescoring import (
     add_scores,
     best_of,
+    check_dense,
     list_bleu,
     oracle_bleu,
     rerank,
@@ -313,6 +314,15 @@ def test_starting_weights() -> None:
         starting_weights(entry, weights, [])
     with pytest.raises(UserError, match="has 1 values of the feature LM0 where the weights have 2"):
         starting_weights(entry, {**weights, "LM0": [1, 2]}, ["N"])
+
+
+def test_sparse_features_are_told_by_their_underscore() -> None:
+    sparse = [*LIST, LIST[2].with_feature("TM_1", [1.0])]
+    with pytest.raises(UserError, match="has the sparse feature TM_1 in sentence 1, and only what all translations"):
+        check_dense(sparse, ["TM"])
+    # A feature may be called so.
+    check_dense(sparse, ["TM_1"])
+    check_dense(LIST, ())
 
 
 def test_a_feature_that_knows_bleu_is_found() -> None:

@@ -405,6 +405,21 @@ def test_a_text_in_another_encoding_is_told_of(tmp_path: Path, capfdbinary: Capt
     require_one_sentence(capfdbinary, 1, "begins with the byte order mark", "-f", INI, "-i", text)
 
 
+def test_where_paths_are_taken_from_is_told(
+    text: Path, tmp_path: Path, capfdbinary: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the sample models of Moses' tutorial, which `moses` decodes with in the folder above."""
+    ini = tmp_path / "models" / "moses.ini"
+    ini.parent.mkdir()
+    ini.write_text((MINI / "moses.ini").read_text().replace("path=", f"path={MINI.name}/"))
+    monkeypatch.chdir(MINI.parent)
+    code, out, err = run(capfdbinary, "-f", ini, "-i", text)
+    assert (code, out) == (0, decoded(capfdbinary, "-i", text))
+    assert err.startswith(f"phrasescore-decoder: {ini}: its relative paths are taken from the working directory, ")
+    assert err.count("\n") == 1
+    assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0") == (0, out, "")
+
+
 def test_ignored_sections_are_told_of_in_words_that_are_no_crash(
     text: Path, tmp_path: Path, capfdbinary: Capture
 ) -> None:
