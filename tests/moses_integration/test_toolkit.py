@@ -381,3 +381,30 @@ def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: 
     assert "tuning with seed 1: `" in str(caught.value)
     assert "mert-moses.log" in str(caught.value)
     assert os.path.getsize(tmp_path / "tuning/mert.seed1/mert-moses.log") > 0  # noqa: PTH202
+
+
+@pytest.mark.moses
+@pytest.mark.parametrize(
+    ("binary", "name"),
+    [
+        (None, "a b#c"),
+        (None, "x;touch${IFS}owned;"),
+        ("compact", "$(touch owned)|`touch owned`"),
+        ("probing", "x;touch${IFS}owned;"),
+    ],
+)
+def test_names_are_no_commands_to_moses(
+    moses_home: Path,
+    tmp_path: Path,
+    small_dev: tuple[Path, Path],
+    binary: Binary | None,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ini, toolkit = odd_system(tmp_path, name), MosesToolkit(Installation(moses_home), 1, binary)
+    expected = decode(toolkit, MosesIni.read(MINI / "moses.ini"), MINI / "hard.en", tmp_path / "plain")
+    assert decode(toolkit, ini, MINI / "hard.en", tmp_path / "odd") == expected
+    (tuning,) = toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent)
+    assert tuning.bleu > 50
+    assert not list(tmp_path.rglob("owned"))
