@@ -272,9 +272,9 @@ def _check_table(ini: MosesIni, table: FeatureLine) -> None:
         if not re.fullmatch("[0-9]+(,[0-9]+)*", table.arguments[key]):
             raise UserError(f"{place}: {key}={table.arguments[key]} is no factor; mend the line")
     named = ini.path_of(table)
-    path = next((path for path in (named, named.with_name(f"{named.name}.gz")) if path.is_file()), None)
+    path = next((path for path in (named, Path(f"{named}.gz")) if path.is_file()), None)
     if path is None:
-        raise UserError(f"{place}: {named}: is not there; mend the path=")
+        raise UserError(f"{place}: {named}: is no file; mend the path=")
     with path.open("rb") as stream:
         found = detect_format(stream.read(MAGIC_LENGTH))
     if found != ("gz" if path.suffix == ".gz" else None):

@@ -279,7 +279,7 @@ def test_files_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_p
     ("old", "new", "fault"),
     [
         ("input-factor=0", "input-factor=0;touch${IFS}owned;", "line 21: input-factor=0;touch.*; is no factor; mend"),
-        ("path=phrase", "path=gone/phrase", "line 21: .*/gone/phrase-table.gz: is not there; mend the path="),
+        ("path=phrase", "path=gone/phrase", "line 21: .*/gone/phrase-table.gz: is no file; mend the path="),
         (
             "[weight]",
             "PhraseDictionaryTransliteration script-dir=;touch${IFS}owned;\n[weight]",
