@@ -132,9 +132,8 @@ def test_as_many_translations_as_sentences(pretended: MosesToolkit, tmp_path: Pa
 
 def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path) -> None:
     """Without them it would keep no phrase, and everything would be unknown."""
-    text = (MINI / "moses.ini").read_text()
-    text = text.replace(" input-factor=0 output-factor=0", "").replace("path=", f"path={MINI}/")
-    (tmp_path / "moses.ini").write_text(text)
+    text = (MINI / "moses.ini").read_text().replace("path=", f"path={MINI}/")
+    (tmp_path / "moses.ini").write_text(text.replace(" input-factor=0 output-factor=0", ""))
     (tmp_path / "in").write_text("a\n")
     decode(pretended, MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "w")
     for line in MosesIni.read(tmp_path / "w/filtered/moses.ini").features():
