@@ -24,8 +24,12 @@ PAGES = [*DOCS, *sorted((ROOT / "experiments").rglob("*.md"))]
 COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 PROGRAMS = {"phrasescore": make_parser, "phrasescore-smt": make_toolkit_parser}
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-OF_OTHER_PROGRAMS = {"--editable", "--index-url", "--num-scores"}
-"""Of pip, and of Moses' converters of tables."""
+OF_OTHER_PROGRAMS = {
+    *("--editable", "--index-url"),
+    *("--input-pt", "--num-scores", "--output-dir"),
+    *("--decoder-flags", "--mertdir", "--no-filter-phrase-table", "--working-dir"),
+}
+"""Of pip, of Moses' converters of tables, and of mert-moses.pl."""
 
 
 def options_of(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> set[str]:
