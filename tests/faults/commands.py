@@ -35,6 +35,7 @@ LM = tuple(f"lm/{name}" for name in ("config.json", "weights.safetensors", "voca
 CHECKPOINT, LM_CHECKPOINT = (f"{name}/training-state/checkpoint.safetensors" for name in ("model", "lm"))
 NETWORKS = {*MODEL, *LM, CHECKPOINT, LM_CHECKPOINT}
 TABLES = {TABLE, ANNOTATED}
+DECODING = {"decode", "decoder", "tune"}
 TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
 _SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
 FOUND = {*NETWORKS, "model/metrics.jsonl", "cslm.cache", *_SYSTEM_TEXT}
@@ -229,6 +230,7 @@ def _no_odd_numbers(_: Path, out: bytes) -> Iterator[str]:
 
 
 _PHRASESCORE, _SMT = ("phrasescore",), ("phrasescore-smt",)
+_NUMBERS = ("--scorer", "N=numbers:numbers.txt")
 _FP32 = ("--precision", "fp32")
 COMMANDS = {
     "annotate": Command(
@@ -363,7 +365,7 @@ COMMANDS = {
         ("out.json",),
     ),
     "rescore": Command(
-        (*_SMT, *RESCORE, "--weights", "weights.json", "-o", "out.txt", "--nbest-output", "out.nbest"),
+        (*_SMT, *RESCORE, "--weights", "weights.json", *_NUMBERS, "-o", "out.txt", "--nbest-output", "out.nbest"),
         ("dev.nbest", "dev.en", "weights.json", "weights.json", "numbers.txt", ARPA, *MODEL, *LM),
         _contents("out.txt", "out.nbest"),
         _rescored,

@@ -43,12 +43,25 @@ def read(path: Path) -> bytes:
         raise RefusedError(f"{path.name}: {error}") from error
 
 
+def first_line(path: Path) -> bytes:
+    """Return the first line of a file, decompressed; nothing else of it need be whole.
+
+    Raises:
+        RefusedError: it cannot be read.
+    """
+    try:
+        with xopen(path, "rb", threads=0) as stream:
+            return stream.readline(1 << 20).removesuffix(b"\n").removesuffix(b"\r")
+    except Exception as error:
+        raise RefusedError(f"{path.name}: {error}") from error
+
+
 def lines_of(content: bytes) -> list[bytes]:
     """Cut at line feeds; the last line need not end in one, and a carriage return before one is no part of a line."""
     lines = content.split(b"\n")
     if not lines[-1]:
         del lines[-1]
-    return [line.rstrip(b"\r") for line in lines]
+    return [line.removesuffix(b"\r") for line in lines]
 
 
 # Phrase tables
@@ -127,6 +140,21 @@ def same_table(content: bytes) -> bytes:
     return b"".join(pair.to_line() + b"\n" for pair in read_table(content))
 
 
+def same_table_for(text: bytes, content: bytes) -> bytes:
+    """Return such a table for the translation of a text: lines for other words may be of any kind, and are left out.
+
+    Raises:
+        RefusedError: see `read_table`.
+    """
+    sentences = [b" %b " % b" ".join(tokens(line)) for line in lines_of(text)]
+    wanted = [
+        line
+        for line in lines_of(content)
+        if any(b" %b " % b" ".join(tokens(line.split(b"|||")[0])) in sentence for sentence in sentences)
+    ]
+    return same_table(b"\n".join(wanted))
+
+
 def same_text(content: bytes) -> bytes:
     """Return the text without what is none: a byte order mark, and carriage returns at the ends of lines.
 
@@ -166,16 +194,17 @@ def inconsistencies(path: Path) -> Iterator[str]:
         counts[kind] += 1
         own = [float(weight) for weight in weights.get(label, [])]
         if not all(math.isfinite(weight) for weight in own):
-            yield f"the weights of {label} are not finite"
+            yield f"ini: the weights of {label} are not finite"
         named = {key: path.parent / value for key, value in arguments.items() if key in ("path", "backoff")}
         for key, file in named.items():
             if not (file.exists() or file.with_name(file.name + ".gz").exists()):
-                yield f"{label} has {key}={arguments[key]}, and there is no such file"
+                yield f"ini: {label} has {key}={arguments[key]}, and there is no such file"
                 return
         if kind == "PhraseDictionaryMemory":
-            columns = {len(pair.scores) for pair in read_table(read(named["path"]))}
-            if columns != {int(arguments.get("num-features", "1"))} or (own and columns != {len(own)}):
-                yield f"{label} has {columns} columns, {len(own)} weights: {line}"
+            pair = read_pair(first_line(named["path"]))
+            columns = len(pair.scores) if pair else 0
+            if columns != int(arguments.get("num-features", "1")) or (own and columns != len(own)):
+                yield f"ini: {label} has {columns} columns, {len(own)} weights: {line}"
 
 
 # Networks

@@ -22,7 +22,6 @@ maxout = 4
 output_rank = 3
 [data]
 held_out = 0.1
-weight_by_count = true
 [training]
 batch_size = 32
 max_updates = 8

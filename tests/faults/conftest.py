@@ -1,0 +1,16 @@
+"""The world that damaged inputs are tried in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.world import World
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A world of valid files, made once."""
+    with World(tmp_path_factory.mktemp("faults")) as made:
+        yield made
