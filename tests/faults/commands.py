@@ -30,7 +30,9 @@ from tests.faults.world import (
     TUNE_ON_LIST,
 )
 
-MODEL = tuple(f"model/{name}" for name in ("config.json", "weights.safetensors", "vocab.source.txt", "vocab.target.txt"))
+MODEL = tuple(
+    f"model/{name}" for name in ("config.json", "weights.safetensors", "vocab.source.txt", "vocab.target.txt")
+)
 LM = tuple(f"lm/{name}" for name in ("config.json", "weights.safetensors", "vocab.txt"))
 CHECKPOINT, LM_CHECKPOINT = (f"{name}/training-state/checkpoint.safetensors" for name in ("model", "lm"))
 NETWORKS = {*MODEL, *LM, CHECKPOINT, LM_CHECKPOINT}

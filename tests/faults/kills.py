@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -88,5 +87,3 @@ def _is_old_or_whole(path: Path) -> bool:
     except readers.RefusedError:
         return False
     return content.endswith(b"\n")
-
-

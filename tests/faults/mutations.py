@@ -24,7 +24,20 @@ _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _SEPARATORS = (b" ||| ", b"\t", b" ", b"=", b",", b"-")
 _ODD_NUMBERS = (
     *(b"nan", b"NaN", b"inf", b"-inf", b"Infinity", b"-Infinity", b"-1", b"-0.5", b"0", b"-0", b"1e400", b"1e39"),
-    *(b"1e-400", b"1e-45", b"9" * 400, b"0." + b"3" * 400, b"1_0", b"0x1p3", b"1,5", b"+1", b".5", b"5.", b"1e", b"1e+"),
+    *(
+        b"1e-400",
+        b"1e-45",
+        b"9" * 400,
+        b"0." + b"3" * 400,
+        b"1_0",
+        b"0x1p3",
+        b"1,5",
+        b"+1",
+        b".5",
+        b"5.",
+        b"1e",
+        b"1e+",
+    ),
     *("٣".encode(), "²".encode(), b"true", b'"0.5"', b"null", b"[]", b"{}", b"abc", b"", b"1.5", b"2", b"3.4e38"),
 )
 _HUGE = (b"1000000", b"1000000000", b"99999999999", b"18446744073709551616")
@@ -50,7 +63,19 @@ def cut(random: Random, content: bytes) -> bytes:
 
 def insert(random: Random, content: bytes) -> bytes:
     """Insert bytes that mean something to someone."""
-    pieces = (b"\0", b"\n", b"\r", b"\t", b" ", b"|||", b"\xff", b"\x1b[2J", b"\xc2\xa0", b"\xe2\x80\xa8", b"\xef\xbb\xbf")
+    pieces = (
+        b"\0",
+        b"\n",
+        b"\r",
+        b"\t",
+        b" ",
+        b"|||",
+        b"\xff",
+        b"\x1b[2J",
+        b"\xc2\xa0",
+        b"\xe2\x80\xa8",
+        b"\xef\xbb\xbf",
+    )
     place = random.randrange(len(content) + 1)
     return content[:place] + random.choice(pieces) + content[place:]
 
@@ -197,7 +222,18 @@ def _with_value(random: Random, content: bytes, new: bytes) -> bytes:
 
 def other_value(random: Random, content: bytes) -> bytes:
     """Put a value of another kind in the place of one."""
-    texts = (b'"/etc/passwd"', b'"../../x"', b'""', b'"\\u0000"', b'"\\ud800"', b"[1, 2]", b"{}", b"3", b"false", b'"gru"')
+    texts = (
+        b'"/etc/passwd"',
+        b'"../../x"',
+        b'""',
+        b'"\\u0000"',
+        b'"\\ud800"',
+        b"[1, 2]",
+        b"{}",
+        b"3",
+        b"false",
+        b'"gru"',
+    )
     return _with_value(random, content, random.choice((*texts, *_ODD_NUMBERS)))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 from tests.faults import mutations, readers
 from tests.faults.commands import COMMANDS, DECODING, FOUND, NETWORKS, TABLES, TEXTS, Command
@@ -25,9 +26,27 @@ _CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f]")
 _TEMPORARY = re.compile(r"(^|/)\.[^/]*tmp$")
 
 
+class Damaging(Protocol):
+    """An input, what happens to it, and who reads it."""
+
+    @property
+    def name(self) -> str:
+        """Of the command."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """Where the input lies in the world."""
+        ...
+
+    def damage(self, folder: Path) -> str:
+        """Damage the input in a folder; return what was done."""
+        ...
+
+
 @dataclass(frozen=True)
 class Case:
-    """An input, what happens to it, and who reads it: all told by a number."""
+    """A case that a number tells all of."""
 
     seed: int
     name: str
@@ -44,16 +63,11 @@ class Case:
         level = random.choice(["files", *mutations.CONTENT, *mutations.CONTENT])
         return cls(seed, name, path, level)
 
-    @property
-    def command(self) -> Command:
-        """The command that reads it."""
-        return COMMANDS[self.name]
-
     def damage(self, folder: Path) -> str:
         """Damage the input in a folder, perhaps twice, and put old outputs there, perhaps; return what was done."""
         random, path = Random(f"damage {self.seed}"), folder / self.path
         if random.random() < 0.5:
-            for name in self.command.writes:
+            for name in COMMANDS[self.name].writes:
                 if not name.endswith("/") and not (folder / name).exists():
                     (folder / name).write_bytes(_OLD)
         if self.level == "files":
@@ -78,7 +92,7 @@ class Case:
 class Verdict:
     """What came of a case."""
 
-    case: Case
+    case: Damaging
     damage: str
     finished: Finished
     faults: list[str]
@@ -87,13 +101,14 @@ class Verdict:
     def __str__(self) -> str:
         case, done = self.case, self.finished
         lines = [
-            f"case {case.seed}: {case.path}: {case.level}: {self.damage}",
-            f"$ {' '.join(case.command.argv)}",
+            f"{case}: {self.damage}",
+            f"$ {' '.join(COMMANDS[case.name].argv)}",
             f"exit code {done.code} after {done.seconds:.2f} s, {done.peak >> 20} MB",
             f"standard error: {done.err[-1500:].decode(errors='backslashreplace')}",
             *(f"FAULT {fault[:600]}" for fault in self.faults),
-            f"again, and its files: python -m tests.faults {case.seed}",
         ]
+        if isinstance(case, Case):
+            lines.append(f"again, and its files: python -m tests.faults {case.seed}")
         return "\n".join(lines)
 
 
@@ -105,9 +120,9 @@ class Oracle:
         self._undamaged: dict[str, object] = {}
         """What the commands find in an undamaged world."""
 
-    def judge(self, case: Case) -> Verdict:
+    def judge(self, case: Damaging) -> Verdict:
         """Damage a copy of the world, run the command, and say what is wrong with what came of it."""
-        world, command = self._world, case.command
+        world, command = self._world, COMMANDS[case.name]
         world.renew()
         damage = case.damage(world.folder)
         before = _snapshot(world.folder)
@@ -124,7 +139,7 @@ class Oracle:
                 faults.append(f"result: cannot be read: {error!r}")
         return Verdict(case, damage, done, faults)
 
-    def _wrong_result(self, case: Case, result: object) -> Iterator[str]:
+    def _wrong_result(self, case: Damaging, result: object) -> Iterator[str]:
         """Compare what was found with what is found in what is sure."""
         if case.path in NETWORKS:
             if case.name not in self._undamaged:
@@ -142,16 +157,17 @@ class Oracle:
             if same != content and result != self._run_anew(case, same):
                 yield "read: not as the second reader does"
 
-    def _run_anew(self, case: Case, content: bytes | None = None) -> object:
+    def _run_anew(self, case: Damaging, content: bytes | None = None) -> object:
         """Return the result of the command with another content of the input, or with the undamaged one."""
         world, path = self._world, self._world.folder / case.path
         world.renew()
         if content is not None:
             path.write_bytes(readers.compress_like(path, content))
-        done = world.run(case.command.argv)
+        command = COMMANDS[case.name]
+        done = world.run(command.argv)
         if done.code:
             return f"exit code {done.code}: {done.err.decode(errors='replace')}"
-        return case.command.result(world.folder, done.out)
+        return command.result(world.folder, done.out)
 
 
 def wrong_end(done: Finished, command: Command) -> Iterator[str]:
@@ -182,9 +198,7 @@ def _is_verdict(done: Finished, command: Command) -> bool:
     return done.code == 1 and command.argv[1] == "check" and b"PROBLEM in" in done.out
 
 
-def _wrong_files(
-    before: dict[str, object], after: dict[str, object], code: int, command: Command
-) -> Iterator[str]:
+def _wrong_files(before: dict[str, object], after: dict[str, object], code: int, command: Command) -> Iterator[str]:
     """Yield which files are not as they should be."""
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) == after.get(path):

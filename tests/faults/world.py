@@ -60,7 +60,20 @@ _MAKING = (
     ("phrasescore", *LM_TRAIN, "-o", "lm"),
     ("phrasescore", "annotate", TABLE, "-m", "model", "-o", ANNOTATED, "--precision", "fp32", "-q"),
     ("phrasescore-smt", "add-column", INI, "--table", ANNOTATED, "-o", COLUMN_INI),
-    ("phrasescore-smt", "add-lm", COLUMN_INI, "--model", "lm", "--cache", "cslm.cache", "--cache-size", "1", "-o", LM_INI),
+    (
+        "phrasescore-smt",
+        "add-lm",
+        COLUMN_INI,
+        "--model",
+        "lm",
+        "--cache",
+        "cslm.cache",
+        "--cache-size",
+        "1",
+        "-o",
+        LM_INI,
+    ),
+    ("phrasescore-decoder", "-f", LM_INI, "-i", "dev.en", "-v", "0"),
     ("phrasescore-smt", *DECODE, "--nbest", "dev.nbest", "5", "-o", "dev.out"),
 )
 
