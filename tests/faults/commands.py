@@ -25,6 +25,7 @@ from tests.faults.world import (
     LM_TRAIN,
     REORDERING,
     RESCORE,
+    SHORT,
     TABLE,
     TRAIN,
     TUNE_ON_LIST,
@@ -37,6 +38,7 @@ LM = tuple(f"lm/{name}" for name in ("config.json", "weights.safetensors", "voca
 CHECKPOINT, LM_CHECKPOINT = (f"{name}/training-state/checkpoint.safetensors" for name in ("model", "lm"))
 NETWORKS = {*MODEL, *LM, CHECKPOINT, LM_CHECKPOINT}
 TABLES = {TABLE, ANNOTATED}
+SETTINGS = {"settings.toml", "lm.toml"}
 DECODING = {"decode", "decoder", "tune"}
 TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
 _SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
@@ -179,9 +181,11 @@ def _decoded(text: str, nbest: str) -> Sound:
             for number in (*scores.split(), total.strip()):
                 if not number.endswith(b"=") and not math.isfinite(float(number)):
                     yield f"score: not finite: {line[:300]!r}"
+                    return
             for found in re.findall(rb"(?:CSLM|LM)0= (\S+)", scores):
                 if float(found) > 0:
                     yield f"score: a language model's above 0: {line[:300]!r}"
+                    return
 
     return check
 
@@ -279,7 +283,7 @@ COMMANDS = {
     "train-sentences": Command(
         (
             *(*_PHRASESCORE, "train", "--source", "train.en", "--target", "train.fr", "--config", "settings.toml"),
-            *("--preset", "plain", *_FP32, "-q", "-o", "new"),
+            *("--preset", "plain", *SHORT, "-o", "new"),
         ),
         ("train.en", "train.fr"),
         _contents("new/weights.safetensors"),

@@ -7,19 +7,20 @@ moses/TranslationModel/RuleTable/LoaderStandard.cpp, moses/Parameter.cpp, moses/
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from xopen import xopen
 
+_MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst"}
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _ALIGNMENT = re.compile(rb"\d+-\d+")
 
@@ -37,10 +38,18 @@ def read(path: Path) -> bytes:
     if not path.is_file():
         raise RefusedError(f"{path.name} is no file")
     try:
-        with xopen(path, "rb", threads=0) as stream:
+        with _opened(path) as stream:
             return stream.read(1 << 27)
     except Exception as error:
         raise RefusedError(f"{path.name}: {error}") from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file, which is compressed if it begins so, whatever its name is."""
+    with path.open("rb") as file:
+        head = file.read(4)
+    compression = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    return xopen(path, "rb", threads=0, format=compression) if compression else path.open("rb")
 
 
 def first_line(path: Path) -> bytes:
@@ -50,7 +59,7 @@ def first_line(path: Path) -> bytes:
         RefusedError: it cannot be read.
     """
     try:
-        with xopen(path, "rb", threads=0) as stream:
+        with _opened(path) as stream:
             return stream.readline(1 << 20).removesuffix(b"\n").removesuffix(b"\r")
     except Exception as error:
         raise RefusedError(f"{path.name}: {error}") from error
@@ -197,7 +206,8 @@ def inconsistencies(path: Path) -> Iterator[str]:
             yield f"ini: the weights of {label} are not finite"
         named = {key: path.parent / value for key, value in arguments.items() if key in ("path", "backoff")}
         for key, file in named.items():
-            if not (file.exists() or file.with_name(file.name + ".gz").exists()):
+            # A name may be too long for any file.
+            if not (os.path.exists(file) or os.path.exists(f"{file}.gz")):  # noqa: PTH110
                 yield f"ini: {label} has {key}={arguments[key]}, and there is no such file"
                 return
         if kind == "PhraseDictionaryMemory":
@@ -225,9 +235,3 @@ def read_tensors(path: Path) -> dict[str, Any]:
 def compress_like(path: Path, content: bytes) -> bytes:
     """Return what to write at a path for it to hold some content."""
     return gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
-
-
-def decompressed(content: bytes) -> bytes:
-    """Return what compressed content holds, as a file would."""
-    with xopen(io.BytesIO(content), "rb", format="gz", threads=0) as stream:
-        return stream.read()

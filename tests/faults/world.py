@@ -24,7 +24,6 @@ output_rank = 3
 held_out = 0.1
 [training]
 batch_size = 32
-max_updates = 8
 evaluate_every = 4
 learning_rate = 0.005
 """
@@ -37,13 +36,13 @@ second_hidden = 4
 [text]
 vocabulary = 40
 [training]
-max_updates = 8
 evaluate_every = 4
 """
 
 PREPARE = ("--tokenised", "--casing", "true")
-TRAIN = ("train", TABLE, "--config", "settings.toml", "--precision", "fp32", "-q")
-LM_TRAIN = ("lm", "train", "train.fr", "--config", "lm.toml", "--precision", "fp32", "-q")
+SHORT = ("--max-updates", "8", "--precision", "fp32", "-q")
+TRAIN = ("train", TABLE, "--config", "settings.toml", *SHORT)
+LM_TRAIN = ("lm", "train", "train.fr", "--config", "lm.toml", *SHORT)
 BUILD = (
     *("build", "--source", "train.en", "--target", "train.fr", "--alignment", "train.align", *PREPARE),
     *("--order", "3", "--longest-phrase", "3", "--toolkit", "embedded", "-q"),
