@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from tests.faults.forked import Forker
 from tests.faults.oracle import Case, Oracle
 from tests.faults.world import World
 
@@ -26,8 +27,8 @@ def main() -> int:
     kinds: Counter[str] = Counter()
     ends: Counter[str] = Counter()
     started = time.monotonic()
-    with World(root) as world:
-        oracle = Oracle(world)
+    with Forker() as forker:
+        oracle = Oracle(World(root, forker))
         for seed in range(args.seed, args.seed + args.count):
             verdict = oracle.judge(Case.of(seed))
             ends[f"exit code {verdict.finished.code}"] += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from types import TracebackType
 
 from tests.conftest import MINI
 from tests.faults.forked import SECONDS, Finished, Forker
@@ -78,14 +77,14 @@ _MAKING = (
 
 
 class World:
-    """Runs commands in copies of the world, which all lie at the same place. A context manager."""
+    """Runs commands in copies of the world, which all lie at the same place."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, forker: Forker) -> None:
         """Make the world in an empty folder."""
         self.folder = root / "world"
         """Where each copy lies."""
         self._pristine, self._streams = root / "pristine", root / "streams"
-        self._forker = Forker()
+        self._forker = forker
         self._streams.mkdir()
         self.folder.mkdir()
         for name in ("train.en", "train.fr", "train.align"):
@@ -109,14 +108,6 @@ class World:
     def _make(self, command: tuple[str, ...]) -> None:
         done = self.run(command)
         assert done.code == 0, (command, done.err.decode())
-
-    def __enter__(self) -> World:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._forker.__exit__(kind, error, trace)
 
     def renew(self) -> None:
         """Put an undamaged copy in its place."""
