@@ -341,5 +341,5 @@ CONTENT: dict[str, tuple[Mutation, ...]] = {
     "values": (other_value, other_value, deep),
     "sizes": (long_word, many_words, many_lines, huge_number),
 }
-GIVEN: tuple[FileMutation, ...] = (missing, empty, folder, looping_link, device, unreadable, bomb, compressed)
-FILE: tuple[FileMutation, ...] = (*GIVEN, pipe)
+GIVEN: tuple[FileMutation, ...] = (missing, empty, folder, looping_link, unreadable, bomb, compressed)
+FILE: tuple[FileMutation, ...] = (*GIVEN, device, pipe)
