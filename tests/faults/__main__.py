@@ -1,4 +1,4 @@
-"""`python -m tests.faults SEED` shows a case; with `--count N`, what came of N cases from that on.
+"""`python -m tests.faults SEED` shows a case; `python -m tests.faults SEED COUNT` what came of some, from that on.
 
 The files of a case are left for a look.
 """
@@ -21,7 +21,7 @@ def main() -> int:
     """Run cases; return 1 if one has a fault."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("seed", type=int)
-    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("count", type=int, nargs="?", default=1)
     args = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="faults."))
     kinds: Counter[str] = Counter()

@@ -168,13 +168,15 @@ def change_fields(random: Random, content: bytes) -> bytes:
 
 def change_separators(random: Random, content: bytes) -> bytes:
     """Write a separator of a line in another way."""
-    pairs = ((b" ||| ", b"|||"), (b" ||| ", b" |||"), (b" ||| ", b"\t|||\t"), (b" ||| ", b" || "), (b" ", b"\t"))
-    pairs += ((b" ", b"  "), (b" ", "\u00a0".encode()), (b"=", b" = "), (b":", b""), (b"-", b" - "), (b"\t", b" "))
+    pairs = (
+        *((b" ||| ", new) for new in (b"|||", b" |||", b"\t|||\t", b" || ")),
+        *((b" ", new) for new in (b"\t", b"  ", "\u00a0".encode())),
+        *((b"=", b" = "), (b":", b""), (b"-", b" - "), (b"\t", b" ")),
+    )
 
     def change(line: bytes) -> bytes:
         old, new = random.choice([pair for pair in pairs if pair[0] in line] or [(b"", b" ")])
-        places = [place.start() for place in re.finditer(re.escape(old), line)]
-        place = random.choice(places)
+        place = random.choice([found.start() for found in re.finditer(re.escape(old), line)])
         return line[:place] + new + line[place + len(old) :]
 
     return _in_line(random, content, change)
