@@ -201,9 +201,11 @@ def inconsistencies(path: Path) -> Iterator[str]:
         arguments = dict(pair.partition("=")[::2] for pair in pairs)
         label = arguments.get("name", f"{kind}{counts[kind]}")
         counts[kind] += 1
-        own = [float(weight) for weight in weights.get(label, [])]
-        if not all(math.isfinite(weight) for weight in own):
-            yield f"ini: the weights of {label} are not finite"
+        own = weights.get(label, [])
+        if not all(
+            _NUMBER.fullmatch(weight.encode(errors="replace")) and math.isfinite(float(weight)) for weight in own
+        ):
+            yield f"ini: the weights of {label} are not finite numbers"
         named = {key: path.parent / value for key, value in arguments.items() if key in ("path", "backoff")}
         for key, file in named.items():
             # A name may be too long for any file.

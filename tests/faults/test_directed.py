@@ -19,7 +19,7 @@ import pytest
 from tests.faults import mutations, readers
 from tests.faults.commands import CHECKPOINT, COMMANDS
 from tests.faults.oracle import Oracle
-from tests.faults.world import ANNOTATED, ARPA, COLUMN_INI, INI, LM_INI, TABLE, World
+from tests.faults.world import ANNOTATED, ARPA, COLUMN_INI, INI, TABLE, World
 from tests.moses_integration.cli.running import environment
 
 _MOST_MEMORY = 1 << 30
@@ -349,7 +349,7 @@ def test_an_output_that_is_a_looping_link(world: World, name: str) -> None:
         ["phrasescore", "check", TABLE],
         ["phrasescore", "check", "missing"],
         ["phrasescore", "check", "-"],
-        ["moses_integration.cli.decoder", "-f", LM_INI],
+        ["moses_integration.cli.decoder", "-f", COLUMN_INI],
     ],
     ids=" ".join,
 )
