@@ -248,7 +248,7 @@ COMMANDS = {
     ),
     "annotate-keep": Command(
         (*_PHRASESCORE, "annotate", TABLE, "-m", "model", "--on-error", "keep", "-o", "out.gz", *_FP32, "-q"),
-        (TABLE, *MODEL),
+        (TABLE,),
         _nothing,
         _as_many_lines,
         ("out.gz",),
