@@ -30,7 +30,7 @@ from moses_integration.decoder.settings import (
 )
 from moses_integration.ini import MosesIni, quote_text
 from phrasescore import __version__
-from phrasescore.cli.console import run_command
+from phrasescore.cli.console import as_line, run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
 from phrasescore.number import parse_number
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _say(text: str) -> None:
     """Print a line that is no output."""
-    print(f"phrasescore-decoder: {text}", file=sys.stderr)
+    print(as_line(f"phrasescore-decoder: {text}"), file=sys.stderr)
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -25,6 +25,8 @@ from phrasescore.errors import UsageError, UserError, is_out_of_memory
 from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
 
 _SECONDS_BETWEEN_LINES = 30.0
+_LONGEST_LINE = 900
+"""Characters of a message, about."""
 
 
 def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> int:
@@ -103,8 +105,23 @@ def _closed_stdout_told() -> Iterator[None]:
 def _tell(text: str) -> None:
     """Print a line on standard error, if anybody can be told anything there."""
     with suppress(OSError):
-        print(text, file=sys.stderr)
+        print(as_line(text), file=sys.stderr)
     _give_up(sys.stderr)
+
+
+def as_line(text: str) -> str:
+    """Return a message as one line that any terminal can show: it may quote what was read, of any length.
+
+    What is not printable is escaped; of a long message the middle is left out, for it ends with what to do.
+    """
+    half = _LONGEST_LINE // 2
+    if len(text) > _LONGEST_LINE:
+        text = f"{text[:half]} ... {text[-half:]}"
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def _give_up(stream: TextIO) -> None:
@@ -137,7 +154,7 @@ class Reporter:
     def say(self, text: str) -> None:
         """Print a line."""
         if not self.quiet:
-            self.console.print(text, markup=False)
+            self.console.print(as_line(text), markup=False)
 
     def task(self, title: str) -> Task:
         """Start showing the progress of a piece of work."""

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from phrasescore.cli.console import Reporter, interrupt_on_signals, run_command
+from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
 from tests.cli.running import ENVIRONMENT
 
@@ -34,6 +35,27 @@ def test_memory_that_runs_out_is_one_sentence(error: Exception, capsys: pytest.C
     assert capsys.readouterr().err == (
         "phrasescore train: memory ran out; close other programs or give smaller sizes\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("café: is no good", "café: is no good"),
+        ("a\0b\x1b[2J\t\n\u2028\ufeff: is no good", r"a\x00b\x1b[2J\t\n\u2028\ufeff: is no good"),
+        (os.fsdecode(b"caf\xe9") + ": is no good", r"caf\udce9: is no good"),
+        ("x" * 100_000 + ": is no good", "x" * 450 + " ... " + "x" * 438 + ": is no good"),
+    ],
+)
+def test_a_message_is_a_line_that_a_terminal_can_show(
+    message: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command("phrasescore", lambda: fail(UserError(message))) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("phrasescore: ")
+    assert shown.removeprefix("phrasescore: ").removesuffix("\n")[-300:] == line[-300:]
+    assert len(shown) < 1000
+    Reporter(quiet=False).say(message)
+    assert capsys.readouterr().err == line + "\n"
 
 
 def test_other_errors_with_memory_keep_their_cause() -> None:
