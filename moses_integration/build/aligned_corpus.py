@@ -79,7 +79,7 @@ def refuse_misread(line: bytes, path: Path, number: int) -> None:
     """
     if not _MISREAD.search(line):
         return
-    word = next(word for word in split_words(line) if _MISREAD.search(word))
+    word = next(word for word in line.split(b" ") if _MISREAD.search(word))
     raise UserError(
         f"{path}: line {number}: Moses would misread the word `{quote(word)}`; escape `|`, `[` and `]` as `&#124;`, "
         "`&#91;` and `&#93;`, and remove tabs and control characters"

@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.torch import load_file, save_file
 
 from experiments.qualitative import preferences, probes, prune, pruned_systems
 from experiments.qualitative.__main__ import analyse
@@ -414,6 +415,8 @@ def test_a_network_of_the_other_direction_is_refused(tmp_path: Path) -> None:
     reverse = shutil.copytree(MODEL, tmp_path / "reverse")
     description = json.loads((reverse / "config.json").read_bytes())
     (reverse / "config.json").write_text(json.dumps({**description, "direction": "source-given-target"}))
+    # Without the digest of the description that they belonged to.
+    save_file(load_file(reverse / "weights.safetensors"), reverse / "weights.safetensors")
     with pytest.raises(UserError, match="reverse: was trained for source-given-target; give a network trained for"):
         analyse(reverse, TABLE, tmp_path / "report", SMALL, "cpu", lambda text: None)
     assert not (tmp_path / "report").exists()

@@ -257,6 +257,7 @@ def test_files_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_p
         shutil.copy(MINI / name, tmp_path)
     for name in ("compact.minphr", "compact.minphr.old", "compacted", "compact.$(x)"):
         (tmp_path / name).touch()
+    (tmp_path / "all").mkdir()
     text = (MINI / "moses.ini").read_text().replace("fe.gz", "fe")
     text = text.replace("[weight]", f"PhraseDictionaryCompact path=compact\nNew path={tmp_path}/all/\n[weight]")
     (tmp_path / "moses.ini").write_text(text)
