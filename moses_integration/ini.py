@@ -424,13 +424,14 @@ class MosesIni:
 
         Raises:
             UserError: there is a feature of this label, another line speaks of one, mert-moses.pl could not read
-                the label, or a value cannot be written.
+                the label, a value cannot be written, or a weight of another feature is no number.
         """
         if not LABEL.fullmatch(label):
             raise UserError(f"{label}: is a label that mert-moses.pl cannot tune; use letters and digits only")
         if any(feature.label == label for feature in self.features()):
             raise UserError(f"{self.name}: has a feature {label} already; give another label")
         self._refuse_mentions(label, kind)
+        self.weights()
         ini = self.copy()
         ini._append("feature", f"{kind} name={label}")
         for key, value in arguments.items():

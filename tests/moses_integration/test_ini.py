@@ -148,6 +148,13 @@ def test_weights_without_a_line_get_one() -> None:
         assert ini.to_bytes().decode().startswith(text)
 
 
+@pytest.mark.parametrize("weight", ["nan", "1e400", "x"])
+def test_no_feature_is_added_beside_a_weight_that_is_none(weight: str, tmp_path: Path) -> None:
+    ini = MosesIni(["[feature]\n", "Distortion\n", "[weight]\n", f"Distortion0= {weight}\n"])
+    with pytest.raises(UserError, match="line 4: a weight of Distortion0 is no number"):
+        ini.add_feature("CSLM", "CSLM0", {"path": tmp_path / "x"}, [1])
+
+
 def test_adding_a_feature(tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text(INI.format(table="t.gz"))
     ini = MosesIni.read(tmp_path / "moses.ini")
