@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_input, real_path, write_atomically
+from phrasescore.files import LONGEST_LINE, open_input, real_path, write_atomically
 from phrasescore.number import parse_number
-from phrasescore.table.entry import LONGEST_LINE, LineFault, cut_line
+from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.words import quote
 
 # What Moses trims from lines, and what it splits words at (moses/Util.h).

@@ -1,7 +1,7 @@
 """Texts, a sentence or phrase a line: the one way in which they are read.
 
 A line ends at the line feed alone: a form feed or a U+2028 is part of it. Carriage returns at its end are dropped, as
-is a byte order mark of UTF-8 at the start of the text. A line is bytes: one that is not UTF-8 may pass as words that
+are byte order marks of UTF-8 at the start of the text. A line is bytes: one that is not UTF-8 may pass as words that
 nothing knows, but is counted. What can be no line of a text is refused.
 """
 
@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Sized
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, open_input
+from phrasescore.files import bounded_lines, display_name, open_input
 
 Say = Callable[[str], None]
 """Told a sentence for the user."""
 
-LONGEST_LINE = 1 << 20
-"""Bytes. No sentence is as long; a file without line ends may be as large as it likes."""
 _CHUNK_BYTES = 1 << 24
 
 _OTHER_MARKS = {
@@ -122,7 +119,7 @@ def _numbered_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
     Raises:
         UserError: one can be no line of a text.
     """
-    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), b""), 1):
+    for number, line in bounded_lines(stream, name):
         if number == 1:
             for mark, encoding in _OTHER_MARKS.items():
                 if line.startswith(mark):
@@ -130,7 +127,9 @@ def _numbered_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
                         f"{name}: line 1: begins with the byte order mark of {encoding}; give UTF-8, as by "
                         f"`iconv -f {encoding} -t UTF-8`"
                     )
-            line = line.removeprefix(codecs.BOM_UTF8)
+            # Programs that put one before what has one already are not rare.
+            while line.startswith(codecs.BOM_UTF8):
+                line = line.removeprefix(codecs.BOM_UTF8)
             if not line:
                 # Of a file that has nothing else.
                 return
@@ -138,9 +137,5 @@ def _numbered_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
             raise UserError(
                 f"{name}: line {number}: has a NUL, as UTF-16 has, but no UTF-8 text; convert it, as by "
                 "`iconv -f UTF-16LE -t UTF-8`"
-            )
-        if len(line) > LONGEST_LINE:
-            raise UserError(
-                f"{name}: line {number}: is longer than {LONGEST_LINE:,} bytes; give a text with a sentence a line"
             )
         yield number, line.rstrip(b"\r\n")

@@ -17,9 +17,10 @@ from moses_integration.evaluation import score
 from moses_integration.tuning.bleu import read_references
 from phrasescore import text
 from phrasescore.errors import UserError
+from phrasescore.files import LONGEST_LINE
 from phrasescore.lm.text import read_text
 from phrasescore.table.sources import phrases_in_texts
-from phrasescore.text import LONGEST_LINE, chunks, lines_of, text_lines, utf8_lines
+from phrasescore.text import chunks, lines_of, text_lines, utf8_lines
 from phrasescore.vocabulary import count_words
 
 Reader = Callable[[Path], Iterator[bytes]]
@@ -60,12 +61,12 @@ def test_a_line_may_be_as_long_as_is_said(tmp_path: Path) -> None:
 def test_lines_end_at_the_line_feed_alone(tmp_path: Path, read: Reader) -> None:
     """A byte order mark is no part of the first word; elsewhere it is text like any other."""
     path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress("\ufeffle\u2028chat\x0cnoir\x0b\x85\r\n\n\ufeffla\rfin".encode()))
+    path.write_bytes(gzip.compress("\ufeff\ufeffle\u2028chat\x0cnoir\x0b\x85\r\n\n\ufeffla\rfin".encode()))
     assert [line.decode() for line in read(path)] == ["le\u2028chat\x0cnoir\x0b\x85", "", "\ufeffla\rfin"]
 
 
 @READERS
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\xef\xbb\xbf" * 2])
 def test_nothing_is_no_line(tmp_path: Path, read: Reader, content: bytes) -> None:
     (tmp_path / "text").write_bytes(content)
     assert list(read(tmp_path / "text")) == []

@@ -41,7 +41,7 @@ from moses_integration.ini import MosesIni
 from phrasescore import __version__
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
-from phrasescore.files import lock_file, read_bytes, real_path, sha256_of, write_atomically, write_json
+from phrasescore.files import lock_file, read_lines, real_path, sha256_of, write_json, write_lines
 from phrasescore.text import Say, silently
 from phrasescore.words import split_words
 
@@ -243,7 +243,7 @@ def _build(
         elif alignment is None:
             report["alignment"] = asdict(align(corpus.source, corpus.target, corpus.alignment, method, seed=seed))
         if alignment is not None:
-            write_atomically(corpus.alignment, read_bytes(alignment))
+            write_lines(corpus.alignment, read_lines(alignment))
     with step("tables"):
         given = {corpus.source: source, corpus.target: target, corpus.alignment: alignment} if alignment else {}
         with naming(given):

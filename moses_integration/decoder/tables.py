@@ -12,10 +12,9 @@ from pathlib import Path
 
 from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words, words_of
 from phrasescore.errors import UserError
-from phrasescore.files import open_input
+from phrasescore.files import LONGEST_LINE, open_input
 from phrasescore.number import single
 from phrasescore.table.entry import (
-    LONGEST_LINE,
     SEPARATOR,
     LineFault,
     fault_of_the_whole,

@@ -1,6 +1,15 @@
 """Files as byte streams: read by content, written whole or not at all. `-` is standard input or standard output."""
 
-from phrasescore.files.reading import MAGIC_LENGTH, Input, detect_format, open_input, read_bytes, read_lines
+from phrasescore.files.reading import (
+    LONGEST_LINE,
+    MAGIC_LENGTH,
+    Input,
+    bounded_lines,
+    detect_format,
+    open_input,
+    read_bytes,
+    read_lines,
+)
 from phrasescore.files.regular import open_regular, read_regular, sha256_of, sha256_of_input
 from phrasescore.files.streams import (
     STANDARD_STREAM,
@@ -24,10 +33,12 @@ from phrasescore.files.writing import (
 )
 
 __all__ = [
+    "LONGEST_LINE",
     "MAGIC_LENGTH",
     "STANDARD_STREAM",
     "STDOUT",
     "Input",
+    "bounded_lines",
     "complete_standard_streams",
     "detect_format",
     "display_name",

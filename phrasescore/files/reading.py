@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -28,6 +29,8 @@ _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _STARTS = (*_MAGIC, b"BZh")
 MAGIC_LENGTH = 10
 """Bytes that tell a compressed file."""
+LONGEST_LINE = 1 << 20
+"""Bytes of a line that means something: what has no line ends may be as large as it likes."""
 
 
 def _is_decompression_error(error: BaseException) -> bool:
@@ -125,8 +128,26 @@ def read_bytes(path: str | Path) -> bytes:
         return source.stream.read()
 
 
+def bounded_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbers, from 1, and the lines of an open file, split on the line feed alone, with their ends.
+
+    Raises:
+        UserError: one is longer than `LONGEST_LINE`; messages call the file `name`.
+    """
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), b""), 1):
+        if len(line) > LONGEST_LINE:
+            raise UserError(
+                f"{name}: line {number}: is longer than {LONGEST_LINE:,} bytes; check that it is the file meant"
+            )
+        yield number, line
+
+
 def read_lines(path: str | Path) -> Iterator[bytes]:
-    """Yield the lines of a file, split on the line feed alone, without their ends."""
+    """Yield the lines of a file, split on the line feed alone, without their ends.
+
+    Raises:
+        UserError: see `open_input` and `bounded_lines`.
+    """
     with open_input(path) as source:
-        for line in source.stream:
+        for _, line in bounded_lines(source.stream, display_name(path)):
             yield line.rstrip(b"\r\n")

@@ -13,11 +13,11 @@ import math
 import re
 from typing import Literal, NamedTuple, get_args, overload
 
+from phrasescore.files import LONGEST_LINE
 from phrasescore.number import moses_number, parse_number
 from phrasescore.words import join_words, quote, split_words
 
 SEPARATOR = b"|||"
-LONGEST_LINE = 1 << 20
 MOST_WORDS, MOST_BYTES = 1_000, 10_000
 """What has more is no phrase, for Moses' extraction ends at 7 words by default: so the memory of a pair is bounded."""
 Counted = Literal["target", "source", "pair"]

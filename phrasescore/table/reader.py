@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, open_input
-from phrasescore.table.entry import LONGEST_LINE, Entry, LineFault, cut_source, parse_line
+from phrasescore.files import LONGEST_LINE, display_name, open_input
+from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
 
 CHUNK_LINES = 32_768
 CHUNK_BYTES = 1 << 23

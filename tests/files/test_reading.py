@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_input, read_lines, sha256_of
+from phrasescore.files import LONGEST_LINE, open_input, read_lines, sha256_of
 
 
 @pytest.mark.parametrize("text", [b"BZhang sleeps .\n", b"BZh9 is a level .\n", b"BZ"])
@@ -62,3 +62,12 @@ def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
         UserError, match=r"b: cannot be read \(No such file or directory\); check the path and its rights"
     ):
         sha256_of(tmp_path / "b")
+
+
+def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"a\n" + b" " * LONGEST_LINE + b"\n"))
+    lines = read_lines(path)
+    assert next(lines) == b"a"
+    with pytest.raises(UserError, match=rf"^{path}: line 2: is longer than 1,048,576 bytes; check that it is the file"):
+        next(lines)
