@@ -60,7 +60,7 @@ class EmbeddedToolkit:
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> TableCounts:
         """Make phrase and reordering table of an aligned corpus in a system folder."""
-        return build_tables(corpus.source, corpus.target, corpus.alignment, folder, longest_phrase)
+        return build_tables(corpus.source, corpus.target, corpus.alignment, folder, longest_phrase, self._processes)
 
     def ignored_sections(self, ini: MosesIni) -> list[str]:
         """Return the sections that the embedded decoder passes over."""

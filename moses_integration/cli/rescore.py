@@ -132,11 +132,11 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.ini import MosesIni
     from moses_integration.list_scorers import load_scorers
     from moses_integration.nbest import ListFault, write_nbest
-    from moses_integration.processes import available_cores
     from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
     from moses_integration.tuned_weights import SCHEMA
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import write_json
+    from phrasescore.workers import available_cores
 
     if args.ini is None:
         raise UsageError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")

@@ -23,11 +23,11 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.processes import available_cores
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import optimise
 from phrasescore.errors import UserError
+from phrasescore.workers import available_cores
 
 Floats = NDArray[np.float64]
 References = Sequence[tuple[bytes, ...]]
