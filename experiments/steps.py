@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.cli import main as phrasescore
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import to_json, write_atomically, write_json
 
@@ -62,7 +63,7 @@ class Steps:
         return self._folder / f"{name}.json"
 
     def _read(self, name: str) -> Any:
-        return json.loads(self._path(name).read_bytes())
+        return read_json(self._path(name), "delete it to work that out again")
 
 
 def _key(depends_on: Any) -> str:

@@ -11,9 +11,8 @@ from typing import Any
 
 from phrasescore.cli import make_parser, train
 from phrasescore.cli.lm import train as lm_train
-from phrasescore.configuration import parse_toml
+from phrasescore.documents import parse_toml, read_toml
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 from phrasescore.lm.training import LmSettings
 from phrasescore.plugins import load_plugins
 from phrasescore.training.run import Settings
@@ -25,7 +24,7 @@ def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
     Raises:
         UserError: it cannot be read or is not TOML, or a change is none.
     """
-    values = parse_toml(read_bytes(path), str(path))
+    values = read_toml(path)
     for change in changes:
         for key, value in parse_toml(change.encode(), f"--set {change}").items():
             before = values.get(key, {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,9 @@ from safetensors.numpy import load_file
 from experiments.machine import machine
 from experiments.steps import clear_if_changed, run_phrasescore
 from phrasescore.device import Device
-from phrasescore.files import read_bytes, read_lines, sha256_of
-from phrasescore.model_folder import CONFIG, WEIGHTS
+from phrasescore.documents import read_json, read_json_lines
+from phrasescore.files import sha256_of
+from phrasescore.model_folder import CONFIG, METRICS, WEIGHTS
 from phrasescore.training.loop import Watcher
 from phrasescore.training.run import Settings, prepare
 
@@ -44,11 +44,11 @@ def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
     """
     clear_if_changed(folder, depends_on)
     run_phrasescore([*command, "-o", str(folder)])
-    evaluations = [json.loads(line) for line in read_lines(folder / "metrics.jsonl")]
+    evaluations = read_json_lines(folder / METRICS, "train again")
     return {
         "parameters": sum(weight.size for weight in load_file(folder / WEIGHTS).values()),
         "weights_sha256": sha256_of(folder / WEIGHTS),
-        "config": json.loads(read_bytes(folder / CONFIG)),
+        "config": read_json(folder / CONFIG, "train again"),
         "machine": machine(),
         "evaluations": evaluations,
         "best": [one for one in evaluations if one["best"]][-1],

@@ -17,10 +17,11 @@ from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import ignored_sections, read_settings
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.toolkit import NbestRequest, Progress, Say, Translate
+from moses_integration.toolkit import NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings, check_dev_set
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import open_output
+from phrasescore.text import Say, text_lines
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class EmbeddedToolkit:
         say: Say,
     ) -> Iterator[Tuning]:
         """Tune the weights with each seed when it is asked for."""
-        sentences, dev_references = list(read_lines(source)), read_references(references)
+        sentences, dev_references = list(text_lines(source)), read_references(references)
         check_dev_set(sentences, dev_references, (source, references[0]))
         require_words(sentences, source)
         with Tuner(
@@ -103,7 +104,7 @@ class EmbeddedToolkit:
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield what translates prepared sentences; its decoders are kept from one time to the next."""
-        lines = list(read_lines(source))
+        lines = list(text_lines(source))
         require_words(lines, source)
         sentences = [words_of(line) for line in lines]
         with DecoderPool(

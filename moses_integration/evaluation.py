@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, read_lines
+from phrasescore.files import display_name
+from phrasescore.text import Say, silently, text_lines, utf8_lines
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -47,14 +49,22 @@ class Comparison:
     signature: str
 
 
-def score(translations: Path, references: Sequence[Path], tokenise: str = "13a", lowercase: bool = False) -> Score:
+def score(
+    translations: Path,
+    references: Sequence[Path],
+    tokenise: str = "13a",
+    lowercase: bool = False,
+    say: Say = silently,
+) -> Score:
     """Return BLEU of a file; with `lowercase`, of its words without regard to capitals.
 
+    `say` is told of translations that are not UTF-8, whose words match nothing.
+
     Raises:
-        UserError: a file cannot be read or is empty, the files differ in their number of lines, or sacreBLEU is not
-            installed.
+        UserError: a file cannot be read, is no text or is empty, a reference is not UTF-8, the files differ in their
+            number of lines, or sacreBLEU is not installed.
     """
-    system, *texts = _read_parallel((translations, *references))
+    (system,), texts = _read_parallel((translations,), references, say)
     return _score(system, texts, tokenise, lowercase)
 
 
@@ -66,6 +76,7 @@ def compare(
     trials: int = 10_000,
     seed: int = 1,
     lowercase: bool = False,
+    say: Say = silently,
 ) -> Comparison:
     """Return BLEU of two files and the p-value of their difference.
 
@@ -76,7 +87,7 @@ def compare(
     Raises:
         UserError: see `score`.
     """
-    base, system, *texts = _read_parallel((baseline, translations, *references))
+    (base, system), texts = _read_parallel((baseline, translations), references, say)
     metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=True)
     baseline_bleu = metric.corpus_score(base, texts).score
     base_S10, system_S10 = (_statistics(lines, texts, tokenise, lowercase) for lines in (base, system))
@@ -114,15 +125,14 @@ def p_value_over_runs(
     Raises:
         UserError: see `score`.
     """
-    texts = _read_parallel((*runs, *baseline_runs, *references))
-    reference_texts = texts[len(runs) + len(baseline_runs) :]
+    texts, reference_texts = _read_parallel((*runs, *baseline_runs), references)
 
     def summed(outputs: Sequence[Sequence[str]]) -> Statistics:
         counted = [_statistics(lines, reference_texts, tokenise, lowercase=False) for lines in outputs]
         total_S10: Statistics = np.array(counted).sum(axis=0)
         return total_S10
 
-    system_S10, base_S10 = summed(texts[: len(runs)]), summed(texts[len(runs) : len(runs) + len(baseline_runs)])
+    system_S10, base_S10 = summed(texts[: len(runs)]), summed(texts[len(runs) :])
     return _p_value(base_S10, system_S10, trials, seed)
 
 
@@ -177,9 +187,16 @@ def _bleu(statistics_10: Statistics) -> float:
     return bleu
 
 
-def _read_parallel(paths: Sequence[Path]) -> list[list[str]]:
-    """Return the lines of files that have equally many."""
-    texts = [[line.decode("utf-8", "replace") for line in read_lines(path)] for path in paths]
+def _read_parallel(
+    outputs: Sequence[Path], references: Sequence[Path], say: Say = silently
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the lines of translations and of references, files that have equally many."""
+    read = partial(text_lines, say=say)
+    paths = (*outputs, *references)
+    readers = [read] * len(outputs) + [utf8_lines] * len(references)
+    texts = [
+        [line.decode("utf-8", "replace") for line in lines(path)] for lines, path in zip(readers, paths, strict=True)
+    ]
     for text, path in zip(texts, paths, strict=True):
         if len(text) != len(texts[-1]):
             raise UserError(
@@ -188,4 +205,4 @@ def _read_parallel(paths: Sequence[Path]) -> list[list[str]]:
             )
     if not texts[-1]:
         raise UserError(f"{paths[-1]}: is empty; give the reference translations")
-    return texts
+    return texts[: len(outputs)], texts[len(outputs) :]

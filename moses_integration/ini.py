@@ -7,16 +7,18 @@ and spacing survive. Grammar: moses/Parameter.cpp (sections, comments, weights),
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.number import parse_number
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, write_atomically
-from phrasescore.table.entry import LineFault, cut_line
+from phrasescore.files import open_input, real_path, write_atomically
+from phrasescore.number import parse_number
+from phrasescore.table.entry import LONGEST_LINE, LineFault, cut_line
+from phrasescore.words import quote
 
 # What Moses trims from lines, and what it splits words at (moses/Util.h).
 _TRIMMED = " \t\r\n"
@@ -24,8 +26,28 @@ _BLANKS = re.compile(r"[ \t]+")
 _HEADER = re.compile(r"\[([^\]]*)\]")
 _DEFAULT_WEIGHT = 1.0
 _TRUTHS = {**dict.fromkeys(("true", "yes", "y", "1"), True), **dict.fromkeys(("false", "no", "n", "0"), False)}
-_PATHS = {"path", "backoff", "cache"}
-"""Arguments that are files or folders."""
+_MODELS = ("path", "backoff")
+"""Arguments that are files or folders of models."""
+_PATHS = (
+    *_MODELS,
+    "cache",
+    *("file", "source-path", "target-path", "deseg-path", "path_head_lm", "path_label_lm", "cblm-file", "cbtm-file"),
+    *("source-vocabulary", "target-vocabulary", "source_vocab", "target_vocab", "source-word-list", "target-word-list"),
+    *("label-set-file", "unknown-word-labels-file", "input-vocab-file", "output-vocab-file"),
+)
+"""Arguments that are files or folders: a cache, which need not be there, and others of rarer features of Moses."""
+_ENDINGS = ("", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx")
+"""What Moses tries behind a path (LexicalReorderingTable.cpp, PhraseDictionaryCompact.cpp, PDTAimp.cpp)."""
+_OLD_SECTIONS = {"ttable-file", "lmodel-file", "distortion-file", "generation-file", "global-lexical-file"}
+_OTHER_WEIGHTS = ("weight-add", "weight-overwrite", "alternate-weight-setting")
+"""Sections that give dense weights to features besides [weight] (moses/Parameter.cpp, moses/StaticData.cpp)."""
+
+# No moses.ini that works comes near these; one that goes beyond would fill memory, the screen, or a day.
+_LARGEST = 1 << 20
+_LONGEST_LINE = 1 << 14
+_LONGEST_LABEL = 100
+_MOST_FEATURES = 500
+_WIDEST = 1000
 
 Weights = Mapping[str, Sequence[float]]
 """Weights of features by label."""
@@ -58,7 +80,10 @@ class FeatureLine:
 
 
 class MosesIni:
-    """A moses.ini. `folder` is where it stands: relative paths in it are taken from there."""
+    """A moses.ini. Relative paths in it are taken from `folder`."""
+
+    note = ""
+    """What to tell who works with it: where the paths are taken from, if not from where the file stands."""
 
     def __init__(self, lines: Iterable[str], name: str = "moses.ini", folder: Path | None = None) -> None:
         self.lines = list(lines)
@@ -69,12 +94,22 @@ class MosesIni:
     def read(cls, path: Path) -> MosesIni:
         """Read a file.
 
+        Relative paths are taken from its folder, where `build` puts what it names. If none of them is there, but one
+        is in the working directory, they are all taken from that, as Moses does.
+
         Raises:
-            UserError: it cannot be read.
+            UserError: it cannot be read, is no regular file, is larger than any moses.ini, or of Moses' old format.
         """
-        text = read_bytes(path).decode("utf-8", "surrogateescape")
-        lines = [line for line in re.split(r"(?<=\n)", text) if line]
-        return cls(lines, str(path), path.resolve().parent)
+        ini = cls(_read_lines(path), str(path), real_path(path).parent)
+        ini._refuse_old_format()
+        relative = [*ini._relative_paths()]
+        if not any(_is_there(ini.folder / one) for one in relative) and any(_is_there(Path(one)) for one in relative):
+            ini.folder = Path.cwd()
+            ini.note = (
+                f"{path}: its relative paths are taken from the working directory, {ini.folder}, as Moses takes them, "
+                "for none of them is in its own folder"
+            )
+        return ini
 
     def to_bytes(self) -> bytes:
         """Return the file."""
@@ -92,12 +127,43 @@ class MosesIni:
         """Check that a moses.ini at `path` could hold the paths, before long work that ends with writing it.
 
         Raises:
-            UserError: it could not.
+            UserError: it could not, or what they name is not there.
         """
         self._for(path)
+        self.require_files()
+
+    def require_files(self) -> None:
+        """Check that what the features name is there, under a name that Moses tries.
+
+        Raises:
+            UserError: it is not.
+        """
+        for feature in self.features():
+            for key in _MODELS:
+                if key in feature.arguments and not _is_there(self.path_of(feature, key)):
+                    named = f"{key}={feature.arguments[key]}"
+                    if Path(feature.arguments[key]).is_absolute():
+                        raise self._fault(feature.row, f"{named} is not there", "mend the path")
+                    raise self._fault(
+                        feature.row,
+                        f"{named} is not there, relative to {self.folder}",
+                        "an ini that was moved needs the files that it names beside it, so give it where it was "
+                        "written, run this where Moses is run, or make its paths absolute",
+                    )
 
     def _for(self, path: Path) -> MosesIni:
-        return self if path.resolve().parent == self.folder.resolve() else self.with_absolute_paths()
+        if real_path(path).parent == self.folder.resolve():
+            return self
+        moved = self.with_absolute_paths()
+        self.require_files()
+        return moved
+
+    def _relative_paths(self) -> Iterator[str]:
+        """Yield the relative paths of feature lines, which may be malformed."""
+        for _, value in self._rows("feature"):
+            for key, _, argument in (word.partition("=") for word in split_blanks(value)):
+                if key in _MODELS and argument and not Path(argument).is_absolute():
+                    yield argument
 
     def copy(self) -> MosesIni:
         """Return a copy that can be edited without changing this one."""
@@ -137,27 +203,38 @@ class MosesIni:
         """Return the feature lines in their order, which is the order of the score vector.
 
         Raises:
-            UserError: an argument is not `key=value`, stands twice, num-features is no whole number, or two features
-                have the same label.
+            UserError: an argument is not `key=value`, stands twice, num-features is no whole number, two features have
+                the same label, or something is beyond all bounds.
         """
         unnamed: Counter[str] = Counter()
         features: dict[str, FeatureLine] = {}
         for row, value in self._rows("feature"):
-            kind, *pairs = _words(value)
+            kind, *pairs = split_blanks(value)
             arguments: dict[str, str] = {}
             for pair in pairs:
                 key, equals, argument = pair.partition("=")
                 if not equals or key in arguments:
-                    raise self._fault(row, f"`{pair}` is not one key=value", "Moses refuses the line; mend it")
+                    shown = quote_text(pair)
+                    raise self._fault(row, f"`{shown}` is not one key=value", "Moses refuses the line; mend it")
                 arguments[key] = argument
-            if not re.fullmatch("[0-9]+", arguments.get("num-features", "1")):
+            width = arguments.get("num-features", "1")
+            if not re.fullmatch("[0-9]+", width):
                 raise self._fault(row, "num-features is not a whole number", "mend the line")
+            # Python makes numbers of so many digits only.
+            if len(width) > len(str(_WIDEST)) or int(width) > _WIDEST:
+                raise self._fault(row, f"num-features is beyond {_WIDEST}", "mend the line")
             label = arguments.get("name", "")
             if not label:
                 label = f"{kind}{unnamed[kind]}"
                 unnamed[kind] += 1
+            if len(label) > _LONGEST_LABEL:
+                raise self._fault(
+                    row, f"`{quote_text(label)}` is a label of {len(label)} characters", "give a short one"
+                )
             if label in features:
                 raise self._fault(row, f"a second feature is called {label}", "give it another name=")
+            if len(features) == _MOST_FEATURES:
+                raise self._fault(row, f"is a feature beyond {_MOST_FEATURES}", "remove what is not needed")
             features[label] = FeatureLine(kind, label, arguments, row)
         return list(features.values())
 
@@ -216,13 +293,13 @@ class MosesIni:
         """
         weights = {}
         for row, value in self._rows("weight"):
-            label, *numbers = _words(value)
+            label, *numbers = split_blanks(value)
             if not label.endswith("=") or not numbers:
-                raise self._fault(row, f"`{value}` is not `Label= number ...`", "mend the line")
+                raise self._fault(row, f"`{quote_text(value)}` is not `Label= number ...`", "mend the line")
             try:
                 weights[label[:-1]] = [parse_number(number) for number in numbers]
             except ValueError as error:
-                raise self._fault(row, f"a weight of {label[:-1]} is no number", "mend the line") from error
+                raise self._fault(row, f"a weight of {quote_text(label[:-1])} is no number", "mend the line") from error
         return weights
 
     def weights_of_features(self) -> dict[str, list[float]]:
@@ -252,7 +329,7 @@ class MosesIni:
 
     def set_weights(self, weights: Weights) -> None:
         """Replace the weights of these labels; a label without a line gets one."""
-        rows = {_words(value)[0][:-1]: row for row, value in self._rows("weight")}
+        rows = {split_blanks(value)[0][:-1]: row for row, value in self._rows("weight")}
         for label, numbers in weights.items():
             text = " ".join(f"{number:.6g}" for number in numbers)
             if label in rows:
@@ -306,7 +383,8 @@ class MosesIni:
 
         Raises:
             UserError: the feature is no text table, the file has another number of scores than the ini would say, the
-                weights do not fit the feature, or a label or path is one that Moses' programs cannot read.
+                weights do not fit the feature, another line says something of it that would be wrong then, or a label
+                or path is one that Moses' programs cannot read.
         """
         feature = self.feature(label)
         if not feature.is_phrase_table:
@@ -322,6 +400,8 @@ class MosesIni:
                 feature.row, "tuneable-components= has a value for each column", "remove it, or add the column by hand"
             )
         self.check_label(feature)
+        self._refuse_parallel_paths(label)
+        self._refuse_mentions(feature.label, feature.kind)
         weights = self.weights_of_features()[label]
         if len(weights) != feature.width:
             raise self._fault(
@@ -343,12 +423,14 @@ class MosesIni:
         """Add a feature, last, with its weights; files and folders among the arguments are given as paths.
 
         Raises:
-            UserError: there is a feature of this label, mert-moses.pl could not read it, or a value cannot be written.
+            UserError: there is a feature of this label, another line speaks of one, mert-moses.pl could not read
+                the label, or a value cannot be written.
         """
         if not LABEL.fullmatch(label):
             raise UserError(f"{label}: is a label that mert-moses.pl cannot tune; use letters and digits only")
         if any(feature.label == label for feature in self.features()):
             raise UserError(f"{self.name}: has a feature {label} already; give another label")
+        self._refuse_mentions(label, kind)
         ini = self.copy()
         ini._append("feature", f"{kind} name={label}")
         for key, value in arguments.items():
@@ -363,7 +445,10 @@ class MosesIni:
             UserError: there is no such feature.
         """
         rows = {self.feature(label).row}
-        rows |= {row for row, value in self._rows("weight") if _words(value)[0] == f"{label}="}
+        # The sparse ones, too: Moses refuses weights without a feature.
+        rows |= {
+            row for row, value in self._rows("weight") if split_blanks(value)[0].startswith((f"{label}=", f"{label}_"))
+        }
         kept = [line for row, line in enumerate(self.lines) if row not in rows]
         return MosesIni(kept, self.name, self.folder)
 
@@ -371,8 +456,8 @@ class MosesIni:
         """Return a copy that can stand anywhere: Moses takes relative paths from its working directory."""
         ini = self.copy()
         for feature in self.features():
-            for key in _PATHS & feature.arguments.keys():
-                if not Path(feature.arguments[key]).is_absolute():
+            for key in _PATHS:
+                if key in feature.arguments and not Path(feature.arguments[key]).is_absolute():
                     ini.set_argument(feature.label, key, str(_absolute(self.path_of(feature, key))))
         return ini
 
@@ -389,8 +474,51 @@ class MosesIni:
                 "use letters and digits only",
             )
 
+    def require_effective_weights(self) -> None:
+        """Check that no section overrides [weight], before long work that ends with writing weights there.
+
+        Raises:
+            UserError: one does.
+        """
+        for row, _ in self._rows("weight-overwrite"):
+            raise self._fault(row, "[weight-overwrite] overrides [weight]", "move its weights there")
+
+    def _refuse_parallel_paths(self, label: str) -> None:
+        """Refuse to add scores to a table where not every phrase gets its scores (StaticData.cpp, LoadDecodeGraphs)."""
+        steps = [(row, split_blanks(value)) for row, value in self._rows("mapping")]
+        # `T 0` stands for `0 T 0`.
+        others = [row for row, words in steps if words[0] not in {"0", "T", "G"}]
+        if others:
+            raise self._fault(
+                others[0],
+                f"[mapping] has several decoding paths, and phrases of other paths than {label}'s would have the "
+                "best score there is in the new column, ln 1",
+                "add columns to all tables, by hand",
+            )
+
+    def _refuse_mentions(self, label: str, kind: str) -> None:
+        """Refuse to change or add a feature of which another line says what would be wrong then, or hides it."""
+        for section in ("feature", "feature-add", "feature-overwrite", "feature-name-overwrite", *_OTHER_WEIGHTS):
+            for row, value in self._rows(section):
+                mention = _mention(section, split_blanks(value), label, kind)
+                if mention:
+                    raise self._fault(
+                        row,
+                        f"[{section}] has `{quote_text(mention)}`, which would not go with the new {label}",
+                        "remove it, or make the change by hand in both places",
+                    )
+
+    def _refuse_old_format(self) -> None:
+        for name in self.sections():
+            is_weight = name.startswith("weight-") and name not in (*_OTHER_WEIGHTS, "weight-file")
+            if name in _OLD_SECTIONS or is_weight:
+                raise UserError(
+                    f"{self.name}: [{quote_text(name)}] is of the old format of Moses; convert it with "
+                    "`scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW` of Moses"
+                )
+
     def _path_to(self, path: Path, before: str) -> str:
-        """Return a path relative to the ini's folder if it lies there and what it replaces was relative too."""
+        """Return a path relative to the folder of paths if it lies there and what it replaces was relative too."""
         path, folder = _absolute(path), self.folder.resolve()
         inside = path.is_relative_to(folder) and not Path(before).is_absolute()
         return str(path.relative_to(folder) if inside else path)
@@ -434,8 +562,51 @@ def _without_comment(line: str) -> str:
     return line.partition("#")[0].strip(_TRIMMED)
 
 
-def _words(text: str) -> list[str]:
+def split_blanks(text: str) -> list[str]:
+    """Return the words of a line, which blanks and tabs separate."""
     return [word for word in _BLANKS.split(text) if word]
+
+
+def quote_text(text: str) -> str:
+    """Return text of a moses.ini as it is shown in a message, cut where it gets long."""
+    return quote(text.encode("utf-8", "surrogateescape"))
+
+
+def _read_lines(path: Path) -> list[str]:
+    # Those of Path raise where a folder may not be looked into.
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
+        raise UserError(f"{path}: is a folder, a pipe or a device; give the moses.ini itself")
+    with open_input(path) as source:
+        content = source.stream.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise UserError(f"{path}: is larger than a moses.ini can be, {_LARGEST:,} bytes; give the moses.ini itself")
+    lines = [line for line in re.split(r"(?<=\n)", content.decode("utf-8", "surrogateescape")) if line]
+    for row, line in enumerate(lines, 1):
+        if len(line) > _LONGEST_LINE:
+            raise UserError(f"{path}: line {row}: is longer than {_LONGEST_LINE:,} characters; mend the line")
+    return lines
+
+
+def _is_there(path: Path) -> bool:
+    # That of Path raises where a name is too long.
+    return any(os.path.exists(f"{path}{ending}") for ending in _ENDINGS)  # noqa: PTH110
+
+
+def _mention(section: str, words: Sequence[str], label: str, kind: str) -> str | None:
+    """Return the word of a line by which it says something of a feature, besides its own line and weights."""
+    arguments = [(word, *word.partition("=")[::2]) for word in words]
+    match section:
+        case "feature" | "feature-add":
+            # A part of a combination, as in components=A,B of PhraseDictionaryMultiModel.
+            named = [(word, value) for word, key, value in arguments if key not in _PATHS and key != "name"]
+            return next((word for word, value in named if label in value.split(",")), None)
+        case "feature-overwrite":
+            changes = [word for word, key, _ in arguments if key in {"path", "num-features", "tuneable-components"}]
+            return next(iter(changes), None) if words[0] == label else None
+        case "feature-name-overwrite":
+            return kind if kind in words else None
+        case _:
+            return next((word for word in words if word == f"{label}="), None)
 
 
 def parse_truth(text: str) -> bool:
@@ -445,13 +616,13 @@ def parse_truth(text: str) -> bool:
         ValueError: it is neither.
     """
     if text.lower() not in _TRUTHS:
-        raise ValueError(f"`{text}` is neither true nor false")
+        raise ValueError(f"`{quote_text(text)}` is neither true nor false")
     return _TRUTHS[text.lower()]
 
 
 def _absolute(path: Path) -> Path:
     """Return an absolute path. A link to a file keeps its name: Moses tells compressed files by their suffix."""
-    return path.parent.resolve() / path.name
+    return real_path(path.parent) / path.name
 
 
 def score_count(table: Path) -> int:
@@ -460,9 +631,11 @@ def score_count(table: Path) -> int:
     Raises:
         UserError: the table cannot be read, is empty, or its first line is malformed.
     """
-    for line in read_lines(table):
-        try:
-            return cut_line(line).score_count()
-        except LineFault as fault:
-            raise UserError(f"{table}: line 1: {fault}") from fault
-    raise UserError(f"{table}: is empty; give the annotated table")
+    with open_input(table) as source:
+        line = source.stream.readline(LONGEST_LINE)
+    if not line:
+        raise UserError(f"{table}: is empty; give the annotated table")
+    try:
+        return cut_line(line).score_count()
+    except LineFault as fault:
+        raise UserError(f"{table}: line 1: {str(fault).removeprefix('line: ')}") from fault

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.nbest import ListFault, NbestEntry
-from moses_integration.number import parse_number
 from moses_integration.scorer_kinds import LANGUAGE_MODELS, ScorerChoice
 from moses_integration.segmentation import cover_once, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
+from phrasescore.number import parse_number
 from phrasescore.pairs import orient
-from phrasescore.table.entry import quote
+from phrasescore.words import quote
 
 if TYPE_CHECKING:
     from phrasescore.device import Device

@@ -17,16 +17,23 @@ from moses_integration.build.phrase_scores import PHRASE_TABLE
 from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
-from moses_integration.toolkit import Binary, NbestRequest, Progress, Say, Translate
+from moses_integration.script_names import check_folder_name, link_files
+from moses_integration.toolkit import Binary, NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
 from phrasescore.files import MAGIC_LENGTH, detect_format, open_output, read_lines, write_lines
+from phrasescore.text import Say, text_lines
 from phrasescore.workers import available_cores
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
-_ODD = re.compile(r"[^\w./@%+=:,-]")
+_TEXT_TABLES = ("PhraseDictionaryMemory", "LexicalReordering")
+_FACTORS = {"input-factor", "output-factor"}
+_RUN_COMMANDS = ("PhraseDictionaryFuzzyMatch", "PhraseDictionaryTransliteration")
+"""Classes with which Moses runs commands of a shell that it puts together from the feature's line."""
+_CHANGE_FEATURES = ("feature-add", "feature-name-overwrite", "feature-overwrite")
+"""Sections that make other features of those that [feature] has."""
 _DEV_BLEU = re.compile(r"^# BLEU ([0-9.]+) on dev", re.MULTILINE)
 
 
@@ -36,7 +43,7 @@ class MosesToolkit:
     name = "moses"
 
     def __init__(self, installation: Installation, processes: int | None = None, binary: Binary | None = None) -> None:
-        _check_path(installation.home)
+        check_folder_name(installation.home)
         self._moses, self._binary = installation, binary
         self._threads = str(processes or available_cores())
 
@@ -45,11 +52,12 @@ class MosesToolkit:
 
     def check_folder(self, folder: Path) -> None:
         """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
-        _check_path(folder)
+        check_folder_name(folder)
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> None:
         """Run steps 4 to 7 of train-model.perl: lexical tables, extraction, phrase scores, reordering table."""
-        _check_path(folder)
+        for path in (folder, corpus.source, corpus.target):
+            check_folder_name(path)
         # Moses' own programs go on with points outside a sentence and with words they misread.
         read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
         root = folder / "training"
@@ -87,11 +95,11 @@ class MosesToolkit:
         say: Say,
     ) -> Iterator[Tuning]:
         """Run mert-moses.pl for each seed when it is asked for, on tables filtered for the dev set."""
-        _check_path(folder)
+        check_folder_name(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for feature in ini.features():
             ini.check_label(feature)
-        sentences, dev_references = list(read_lines(source)), read_references(references)
+        sentences, dev_references = list(text_lines(source)), read_references(references)
         check_dev_set(sentences, dev_references, (source, references[0]))
         # Moses loses a last line without an end, and its programs differ in what they decompress.
         dev = folder / "dev.lines"
@@ -135,7 +143,7 @@ class MosesToolkit:
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield what runs `moses`, always on the same tables, filtered for the input when they are first needed."""
-        _check_path(folder)
+        check_folder_name(folder)
         yield partial(self._translate, cache(partial(self._filter, ini, source, folder)), source, folder)
 
     def _translate(
@@ -174,36 +182,44 @@ class MosesToolkit:
 
     def _filter(self, ini: MosesIni, source: Path, folder: Path) -> Path:
         """Return a moses.ini whose tables hold only what the input needs, binary if that is wanted."""
-        for feature in ini.features():
-            if feature.kind == "CSLM":
-                raise UserError(
-                    f"{ini.name}: line {feature.row + 1}: {feature.label} is a neural language model, which Moses does "
-                    "not know; use --toolkit embedded, or leave it out and give it to `phrasescore-smt rescore`"
-                )
-        whole, filtered = folder / "whole.ini", folder / "filtered"
-        shutil.rmtree(filtered, ignore_errors=True)
-        absolute = ini.with_absolute_paths()
-        for feature in ini.features():
-            if feature.kind in ("PhraseDictionaryMemory", "LexicalReordering"):
-                _check_compression(ini.path_of(feature))
-                # Moses takes factor 0 where nothing is said; its filter would take no factor and keep no phrase.
-                for key in {"input-factor", "output-factor"} - {*feature.arguments}:
-                    absolute.set_argument(feature.label, key, "0")
-        # The filter would look for tables in comments, too.
-        absolute.without_comments().write(whole)
-        command: list[str | Path] = ["perl", self._moses.script("training/filter-model-given-input.pl")]
-        command += [filtered.resolve(), whole.resolve(), source.resolve()]
-        run_step("filtering", command, folder / "filter.log", [filtered / "moses.ini"])
-        result = MosesIni.read(filtered / "moses.ini")
-        for feature in result.features():
-            table = Path(feature.arguments.get("path", ""))
-            if table.is_relative_to(filtered.resolve()) and not table.exists():
-                raise StepFailure(f"filtering: {table} is missing", folder / "filter.log")
+        _check_features(ini)
+        links, filtered = folder / "links", folder / "filtered"
+        for earlier in (links, filtered):
+            shutil.rmtree(earlier, ignore_errors=True)
+        tables = [feature for feature in ini.features() if _is_to_be_filtered(feature)]
+        for table in tables:
+            _check_table(ini, table)
+        # mert-moses.pl would overlook a section with a comment behind its name.
+        result = link_files(ini, links).without_comments()
+        for table in tables:
+            # Moses takes factor 0 where nothing is said; its filter would take no factor and keep no phrase.
+            for key in _FACTORS - table.arguments.keys():
+                result.set_argument(table.label, key, "0")
+        if tables:
+            (links / "text").symlink_to(source.resolve())
+            self._filter_tables(result, [table.label for table in tables], links / "text", filtered)
+        else:
+            filtered.mkdir()
         if self._binary is not None:
             for feature in result.features():
                 self._binarise(result, feature, folder, self._binary)
-            result.write(filtered / "moses.ini")
+        result.write(filtered / "moses.ini")
         return filtered / "moses.ini"
+
+    def _filter_tables(self, ini: MosesIni, labels: Sequence[str], source: Path, filtered: Path) -> None:
+        """Filter text tables into a new folder, and let the ini name what was made."""
+        # The filter takes a line of any section for a table's, and puts what the line says into a shell.
+        lines = [_filter_line(ini.feature(label)) for label in labels]
+        whole, log = filtered.with_name("whole.ini"), filtered.with_name("filter.log")
+        whole.write_text("".join(["[feature]\n", *lines]))
+        command: list[str | Path] = ["perl", self._moses.script("training/filter-model-given-input.pl")]
+        command += [filtered.resolve(), whole.resolve(), source.parent.resolve() / source.name]
+        run_step("filtering", command, log, [filtered / "moses.ini"])
+        for label, made in zip(labels, MosesIni.read(filtered / "moses.ini").features(), strict=True):
+            table = Path(made.arguments["path"])
+            if table.is_relative_to(filtered.resolve()) and not table.exists():
+                raise StepFailure(f"filtering: {table} is missing", log)
+            ini.set_argument(label, "path", str(table))
 
     def _binarise(self, ini: MosesIni, feature: FeatureLine, folder: Path, binary: Binary) -> None:
         """Make the table of a feature binary, and let the ini name it. An empty one stays as it is."""
@@ -214,34 +230,59 @@ class MosesToolkit:
         if form is None or not has_content(table):
             return
         command = [self._moses.binary(form.program), *form.options]
-        run_step(f"binarising {feature.label}", command, folder / f"binarise.{feature.label}.log", form.artefacts)
+        run_step(f"binarising {feature.label}", command, folder / f"binarise.{table.name}.log", form.artefacts)
         ini.set_kind(feature.label, form.kind)
         ini.set_argument(feature.label, "path", str(form.path))
 
 
-def _check_path(folder: Path) -> None:
-    """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
-    odd = _ODD.search(str(folder.resolve()))
-    if odd:
+def _check_features(ini: MosesIni) -> None:
+    """Refuse features that Moses does not know, or that have it run other programs."""
+    for section in _CHANGE_FEATURES:
+        if ini.values(section):
+            raise UserError(
+                f"{ini.place(section)}: [{section}] changes features behind [feature]; write what is meant there"
+            )
+    for feature in ini.features():
+        place = f"{ini.name}: line {feature.row + 1}: {feature.label}"
+        if feature.kind == "CSLM":
+            raise UserError(
+                f"{place} is a neural language model, which Moses does not know; use --toolkit embedded, or leave it "
+                "out and give it to `phrasescore-smt rescore`"
+            )
+        if feature.kind in _RUN_COMMANDS:
+            raise UserError(f"{place} lets Moses run commands that its line names; leave it out, or run moses by hand")
+
+
+def _is_to_be_filtered(feature: FeatureLine) -> bool:
+    """Whether Moses' filter can make a table smaller, and may."""
+    return feature.kind in _TEXT_TABLES and feature.arguments.get("filterable") != "false"
+
+
+def _filter_line(table: FeatureLine) -> str:
+    """Return the line of a table with all that the filter needs to know."""
+    return " ".join([table.kind, *(f"{key}={table.arguments[key]}" for key in ("path", *sorted(_FACTORS)))]) + "\n"
+
+
+def _check_table(ini: MosesIni, table: FeatureLine) -> None:
+    """Refuse a table that Moses' filter cannot read, or of which it would make an empty one.
+
+    It reads gzip by its suffix, and plain text, and finds `table.gz` by the name `table`.
+    """
+    place = f"{ini.name}: line {table.row + 1}"
+    for key in _FACTORS & table.arguments.keys():
+        if not re.fullmatch("[0-9]+(,[0-9]+)*", table.arguments[key]):
+            raise UserError(f"{place}: {key}={table.arguments[key]} is no factor; mend the line")
+    named = ini.path_of(table)
+    path = next((path for path in (named, Path(f"{named}.gz")) if path.is_file()), None)
+    if path is None:
+        raise UserError(f"{place}: {named}: is no file; mend the path=")
+    with path.open("rb") as stream:
+        found = detect_format(stream.read(MAGIC_LENGTH))
+    if found != ("gz" if path.suffix == ".gz" else None):
         raise UserError(
-            f"{folder}: Moses' scripts cannot use a folder with `{odd[0]}` in its path; give another one (--work says "
-            "where tune and decode work)"
+            f"{path}: is {found or 'plain text'}, and Moses reads gzip in files called .gz and plain text in "
+            "others; write it again in one of the two, with the ini's path= to match"
         )
-
-
-def _check_compression(table: Path) -> None:
-    """Refuse a table of which Moses' filter would make an empty one: it reads gzip by its suffix, and plain text."""
-    # Moses finds `table.gz` by the name `table`.
-    for path in (table, table.with_name(f"{table.name}.gz")):
-        if path.is_file():
-            with path.open("rb") as stream:
-                found = detect_format(stream.read(MAGIC_LENGTH))
-            if found != ("gz" if path.suffix == ".gz" else None):
-                raise UserError(
-                    f"{path}: is {found or 'plain text'}, and Moses reads gzip in files called .gz and plain text in "
-                    "others; write it again in one of the two, with the ini's path= to match"
-                )
-            return
 
 
 def _count_lines(path: Path) -> int:

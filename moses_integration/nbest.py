@@ -2,6 +2,10 @@
 
     ID ||| word word ... word  ||| Label0= v v Label1= v ||| total [||| segmentation] [||| alignment]
 
+Marian's `F0=-1.5`, without a blank, is read, too (src/translator/output_printer.h), and lists that have totals alone:
+
+    ID ||| word word ... word ||| total
+
 Two blanks stand before the second separator, for every word is followed by one. So is every link of the alignment, but
 before every range of the segmentation there is one: without any, `|||` alone is what is left of it. Numbers have six
 significant digits.
@@ -10,16 +14,19 @@ Writer in Moses: moses/Manager.cpp, moses/ScoreComponentCollection.cpp.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moses_integration.number import parse_number
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines
-from phrasescore.table.entry import SEPARATOR, quote
+from phrasescore.number import parse_number
+from phrasescore.words import quote
 
 _BAR = b" |||"
+TOTAL = "Total0"
+"""Label of the total where it is the only number that a list has."""
 
 
 class ListFault(UserError):
@@ -47,7 +54,7 @@ class NbestEntry:
     scores: bytes
     """`Label0= v v Label1= v`, as it stands in the file."""
     total: bytes
-    """Weighted sum of the scores, UnknownWordPenalty included."""
+    """Weighted sum of the scores, UnknownWordPenalty included, or what else the toolkit ranks its translations by."""
     extras: tuple[bytes, ...] = ()
     """Fields after the total: segmentation, alignment. An empty alignment is a blank."""
 
@@ -60,15 +67,16 @@ class NbestEntry:
         features: dict[str, list[float]] = {}
         label: str | None = None
         for token in self.scores.split(b" "):
-            if token.endswith(b"="):
-                label = token[:-1].decode("utf-8", "surrogateescape")
+            name, equals, number = token.rpartition(b"=")
+            if equals:
+                label = name.decode("utf-8", "surrogateescape")
                 if label in features:
-                    raise ValueError(f"has the label {label} twice")
+                    raise ValueError(f"has the label {quote(name)} twice")
                 features[label] = []
-            elif token:
+            if number:
                 if label is None:
                     raise ValueError("has a score without a label before it")
-                features[label].append(parse_number(token))
+                features[label].append(parse_number(number))
         return features
 
     def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
@@ -102,15 +110,18 @@ def parse_entry(line: bytes) -> NbestEntry:
     Raises:
         ValueError: it is not a line of an n-best list.
     """
-    fields = line.split(SEPARATOR, 3)
+    fields = line.split(_BAR + b" ", 3)
+    if len(fields) == 3:
+        # A total alone.
+        fields[2:] = [TOTAL.encode() + b"= " + fields[2].strip(b" "), fields[2]]
     if len(fields) < 4:
-        raise ValueError("has fewer than four fields")
+        raise ValueError("has fewer than three fields")
     sentence, words, scores, rest = fields
     total, *extras = rest.split(_BAR)
     extras = [extra.removeprefix(b" ") if extra.strip(b" ") else extra for extra in extras]
-    if not sentence.isdigit():
+    if not re.fullmatch(rb"[0-9]{1,9}", sentence):
         raise ValueError(f"`{quote(sentence)}` is no sentence number")
-    parse_number(total)
+    parse_number(total.strip(b" "))
     entry = NbestEntry(int(sentence), words.strip(b" "), scores.strip(b" "), total.strip(b" "), tuple(extras))
     entry.features()
     return entry
@@ -127,7 +138,10 @@ def read_nbest(path: Path) -> Iterator[NbestEntry]:
         try:
             entry = parse_entry(line)
         except ValueError as error:
-            raise UserError(f"{path}: line {row}: {error}; give an n-best list as Moses writes it") from error
+            raise UserError(
+                f"{path}: line {row}: {error}; give an n-best list as Moses or Marian "
+                "writes it, without Marian's --alignment and --word-scores"
+            ) from error
         if entry.sentence < last:
             raise UserError(f"{path}: line {row}: sentence {entry.sentence} after {last}; sort the list by sentence")
         last = entry.sentence

@@ -8,7 +8,8 @@ Features that stand in the ini but not in the list, as UnknownWordPenalty, have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -85,6 +86,24 @@ def check_new(entry: NbestEntry, labels: Iterable[str]) -> None:
         taken.add(label)
 
 
+def check_dense(entries: Iterable[NbestEntry], dense: Container[str]) -> None:
+    """Check that a list has no sparse features: of a translation Moses lists those only that it has, with a `_`.
+
+    `dense` are labels that are known not to be of any.
+
+    Raises:
+        ListFault: it has one.
+    """
+    for entry in entries:
+        if b"_" in entry.scores:
+            sparse = next((label for label in entry.features() if "_" in label and label not in dense), None)
+            if sparse is not None:
+                raise ListFault(
+                    f"has the sparse feature {sparse} in sentence {entry.sentence}, and only what all translations "
+                    "have can be weighed here; take such features out of the list, or decode without them"
+                )
+
+
 def check_fit(features: Weights, weights: Weights) -> None:
     """Check that there are as many weights as values, for every feature and for nothing else.
 
@@ -155,14 +174,19 @@ def rerank(entries: Sequence[NbestEntry], weights: Weights) -> list[NbestEntry]:
     """Return a list with the totals that the weights give, the best of each sentence first; equals keep their order.
 
     Raises:
-        ListFault: an entry has other features than there are weights for.
+        ListFault: an entry has other features than there are weights for, or so large ones that their sum is infinite.
     """
     totals = []
     for entry in entries:
         features = entry.features()
         check_fit(features, weights)
         # Added up in one order for all: equal translations get equal totals, and the first one stays first.
-        totals.append(sum(w * v for label in features for w, v in zip(weights[label], features[label], strict=True)))
+        total = sum(w * v for label in features for w, v in zip(weights[label], features[label], strict=True))
+        if not math.isfinite(total):
+            raise ListFault(
+                f"sentence {entry.sentence} has features too large to be added up; find out which model gives them"
+            )
+        totals.append(total)
     rescored = [
         (replace(entry, total=format_number(total)), total) for entry, total in zip(entries, totals, strict=True)
     ]

@@ -12,11 +12,11 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.tune import Tuning, TuningSettings
 from phrasescore.errors import UserError
+from phrasescore.text import Say
 
 ToolkitName = Literal["auto", "moses", "embedded"]
 Binary = Literal["compact", "probing"]
 """Binary forms of a phrase table: PhraseDictionaryCompact and ProbingPT."""
-Say = Callable[[str], None]
 Progress = Callable[[int, int], None]
 """Takes how many sentences are done, and how many there are."""
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from moses_integration.scorer_kinds import LANGUAGE_MODELS, ScorerChoice
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 
 SCHEMA = 2
+_LARGEST_WEIGHT = float(np.finfo(np.float32).max)
+"""Moses has weights in 32 bit."""
 
 
 @dataclass(frozen=True)
 class TunedWeights:
     """What a file of weights says."""
 
-    ini: Path
+    ini: Path | None
+    """The moses.ini of the list; another toolkit's has none."""
     backoff: Path | None
     """n-gram model of the language models, if there are any."""
     backoff_digest: str | None
@@ -36,26 +39,26 @@ class TunedWeights:
         Raises:
             UserError: it is none.
         """
+        report = read_json(path, "tune again")
         try:
-            return cls._parse(json.loads(read_bytes(path)))
+            return cls._parse(report)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
 
     @classmethod
-    def _parse(cls, report: Any) -> TunedWeights:
+    def _parse(cls, report: Mapping[str, Any]) -> TunedWeights:
         scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
-        weights = {label: [float(weight) for weight in of_label] for label, of_label in report["weights"].items()}
+        weights = {label: [_weight(value) for value in of_label] for label, of_label in report["weights"].items()}
         backoff = report["backoff"]
         is_sound = (
             report["schema"] == SCHEMA
-            and all(math.isfinite(weight) for of_label in weights.values() for weight in of_label)
             and all(scorer.label in weights for scorer in scorers)
             and bool(backoff) == any(scorer.kind in LANGUAGE_MODELS for scorer in scorers)
         )
         if not is_sound:
             raise ValueError
         return cls(
-            Path(report["ini"]["path"]),
+            Path(report["ini"]["path"]) if report["ini"] else None,
             Path(backoff["path"]) if backoff else None,
             backoff and backoff["sha256"],
             scorers,
@@ -84,3 +87,15 @@ class TunedWeights:
                     f"{one.label}=numbers:FILE with those of this list"
                 )
         return [replaced.get(one.label, one) for one in self.scorers]
+
+
+def _weight(value: Any) -> float:
+    """Return a value of JSON as a weight.
+
+    Raises:
+        ValueError: it is no number, or none of 32 bit.
+    """
+    # To Python, true is a number.
+    if type(value) not in (int, float) or not abs(value) <= _LARGEST_WEIGHT:
+        raise ValueError
+    return float(value)

@@ -7,7 +7,6 @@ and the checks of a TOML file are made from it.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, field, fields
 from pathlib import Path
@@ -25,8 +24,8 @@ from typing import (
     get_type_hints,
 )
 
+from phrasescore import documents
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 
 T = TypeVar("T")
 
@@ -116,25 +115,13 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}"
 
 
-def parse_toml(content: bytes, place: str) -> dict[str, Any]:
-    """Return the values of some TOML; `place` says where it comes from.
-
-    Raises:
-        UserError: it is not TOML.
-    """
-    try:
-        return tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{place}: is not TOML ({error}); mend it") from error
-
-
 def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, dict[str, Any]]:
     """Read a configuration file and check the names of its sections.
 
     Raises:
         UserError: it cannot be read, is not TOML, or has an unknown section.
     """
-    values = parse_toml(read_bytes(path), str(path))
+    values = documents.read_toml(path)
     for key, value in values.items():
         if key not in sections:
             raise UserError(unknown_key(key, sections, str(path)))

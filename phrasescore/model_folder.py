@@ -2,34 +2,43 @@
 
 config.json            kind, architecture, direction, sizes, all settings, where the data was and its digests, versions,
                        plugins, hashes of the vocabularies; of a resumed run as it was resumed last
-weights.safetensors    the weights with the lowest loss on the validation table, or on held-out pairs
+weights.safetensors    the weights with the lowest loss on the validation table, or on held-out pairs, with a digest of
+                       the file and one of what config.json says of the network
 vocab.source.txt       words of the network's input, one a line, the line number is the id
 vocab.target.txt       words of its output
 metrics.jsonl          one record an evaluation
 training-state/        for resuming only
+.replacement/          after a kill while a network took the place of another: its files that are still to be moved
+
+A folder may be a stranger's: nothing in it is run, no file that it names is opened, and its sizes are compared with the
+weights that are there before memory is taken.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import nn
 
 from phrasescore import __version__
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, read_bytes, write_atomically, write_json
+from phrasescore.files import write_json
 from phrasescore.nn.config import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.size import check_size
 from phrasescore.pairs import Direction
 from phrasescore.plugins import check_plugins, loaded_plugins
 from phrasescore.registry import NotRegisteredError
+from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, write_tensors
 from phrasescore.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -37,6 +46,14 @@ KIND = "encoder-decoder"
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocab.source.txt", "vocab.target.txt"
 METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
+REPLACEMENT = ".replacement"
+_SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary")
+"""What of a description determines the scores. Plugins, which users may put right, have digests of their own."""
+_COPY = "copy the model folder again"
+_ADVICE = f"{_COPY} or train again"
+
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,6 +68,8 @@ class TrainedModel:
     direction: Direction
     weights_digest: str
     """SHA-256 of the weights file: the provenance of every score."""
+    is_checked: bool = False
+    """Whether the weights carry digests, which were right."""
 
     @property
     def vocabulary_digests(self) -> tuple[str, str]:
@@ -97,8 +116,22 @@ def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
 
 
 def save_weights(folder: Path, network: nn.Module) -> None:
-    """Write the weights, whole or not at all."""
-    write_atomically(folder / WEIGHTS, save(dict(network.state_dict())))
+    """Write the weights of the network that the folder describes, whole or not at all."""
+    write_tensors(
+        folder / WEIGHTS, network.state_dict(), {"description": _digest_of(read_json(folder / CONFIG, _COPY))}
+    )
+
+
+def _digest_of(description: dict[str, Any]) -> str:
+    """Return the SHA-256 of what a description says of the network and its words."""
+    scoring = {key: description[key] for key in _SCORING if key in description}
+    return hashlib.sha256(json.dumps(scoring, sort_keys=True).encode()).hexdigest()
+
+
+def network_file(folder: Path, name: str) -> Path:
+    """Return where a file of the folder's network lies: in its place, unless a kill has left it on the way there."""
+    moving = folder / REPLACEMENT / name
+    return moving if moving.exists() else folder / name
 
 
 def load_model(folder: Path) -> TrainedModel:
@@ -109,21 +142,23 @@ def load_model(folder: Path) -> TrainedModel:
             is missing, or not as it was.
     """
     description = read_description(folder, KIND, {"model", "direction", "source_vocabulary", "target_vocabulary"})
-    source = load_vocabulary(folder / SOURCE_VOCABULARY, description["source_vocabulary"])
-    target = load_vocabulary(folder / TARGET_VOCABULARY, description["target_vocabulary"])
-    config = read_model_config(description["model"], str(folder / CONFIG))
-    plugins = description.get("plugins", [])
-    check_plugins(folder, plugins)
-    try:
-        network = EncoderDecoder(config, len(source), len(target))
-    except UserError as error:
-        if not plugins or not isinstance(error, NotRegisteredError):
-            raise UserError(f"{folder / CONFIG}: {error}") from error
-        options = " ".join(f"--plugin {plugin['path']}" for plugin in plugins)
-        problem = str(error).split(";")[0]
-        raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
-    digest = read_weights(folder, network)
-    return TrainedModel(folder, network.eval(), source, target, description["direction"], digest)
+    with open_weights(folder, description) as weights:
+        source = load_vocabulary(network_file(folder, SOURCE_VOCABULARY), description["source_vocabulary"])
+        target = load_vocabulary(network_file(folder, TARGET_VOCABULARY), description["target_vocabulary"])
+        config = read_model_config(description["model"], str(network_file(folder, CONFIG)))
+        plugins = description.get("plugins", [])
+        check_plugins(folder, plugins)
+        try:
+            network = weights.fill(lambda: EncoderDecoder(config, len(source), len(target)))
+        except NotRegisteredError as error:
+            if not plugins:
+                raise UserError(f"{network_file(folder, CONFIG)}: {error}") from error
+            options = " ".join(f"--plugin {plugin['path']}" for plugin in plugins)
+            problem = str(error).split(";")[0]
+            raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
+        return TrainedModel(
+            folder, network, source, target, description["direction"], weights.sha256, weights.are_checked
+        )
 
 
 def network_kind(folder: Path) -> str:
@@ -132,10 +167,11 @@ def network_kind(folder: Path) -> str:
     Raises:
         UserError: it is no model folder, or damaged.
     """
-    if not (folder / CONFIG).exists():
+    path = network_file(folder, CONFIG)
+    if not path.exists():
         raise UserError(f"{folder}: is not a model folder (no {CONFIG}); give the folder that `train -o` wrote")
     # The first folders had one kind and did not name it.
-    return str(_read_json(folder / CONFIG).get("kind", KIND))
+    return str(read_json(path, _COPY).get("kind", KIND))
 
 
 def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
@@ -146,15 +182,16 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
     """
     if (found := network_kind(folder)) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
-    description = _read_json(folder / CONFIG)
+    path = network_file(folder, CONFIG)
+    description = read_json(path, _COPY)
     # Another format may say other things.
     if description.get("format", FORMAT) != FORMAT:
         raise UserError(
-            f"{folder / CONFIG}: has format {description['format']!r}, this version reads {FORMAT}; "
+            f"{path}: has format {description['format']!r}, this version reads {FORMAT}; "
             "train again or use the version that wrote it"
         )
     if not _describes(description, keys):
-        raise UserError(f"{folder / CONFIG}: does not describe a network; copy the model folder again")
+        raise UserError(f"{path}: does not describe a network; {_COPY}")
     return description
 
 
@@ -178,55 +215,104 @@ def _has_texts(value: object, keys: set[str]) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in keys)
 
 
-def training_table(folder: Path) -> Path | None:
-    """Return the phrase table that a network was trained on, as it was named then; None if it has learnt from others.
+def training_table(folder: Path) -> str | None:
+    """Return the name of the phrase table that a network was trained on; None if it has learnt from others.
+
+    It is for people to read: a file that a folder names may be any file.
 
     Raises:
         UserError: see `read_description`.
     """
-    name = read_description(folder, KIND, set()).get("training", {}).get("table", STANDARD_STREAM)
-    return None if name == STANDARD_STREAM else Path(name)
+    name: str | None = read_description(folder, KIND, set()).get("training", {}).get("table")
+    return name
 
 
-def read_weights(folder: Path, network: nn.Module) -> str:
-    """Fill a network with the weights of its folder; return the SHA-256 of their file.
+@dataclass(frozen=True)
+class StoredWeights:
+    """The weights of a folder, which are still to be read."""
 
-    Raises:
-        UserError: there are none, or see `load_weights`.
-    """
-    if not (folder / WEIGHTS).exists():
-        # Training makes an empty one before its first update.
-        if (folder / METRICS).exists() and (folder / METRICS).stat().st_size:
-            raise UserError(f"{folder}: has lost its {WEIGHTS}; copy the model folder again or train again")
-        raise UserError(f"{folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
-    content = read_bytes(folder / WEIGHTS)
-    load_weights(network, content, folder / WEIGHTS)
-    return hashlib.sha256(content).hexdigest()
+    _folder: Path
+    _file: TensorFile | None
+    """None where there are none."""
 
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of their file."""
+        return self._there.sha256
 
-def load_weights(network: nn.Module, content: bytes, path: Path) -> None:
-    """Fill a network from the bytes of a safetensors file.
+    @property
+    def are_checked(self) -> bool:
+        """Whether they carry digests, which were right."""
+        return self._there.has_digest
 
-    Raises:
-        UserError: the bytes are damaged, of another architecture, or hold numbers that are not finite.
-    """
-    advice = "copy the model folder again or train again"
-    try:
-        weights = load(content)
+    @property
+    def _there(self) -> TensorFile:
+        if self._file is None:
+            # Training makes an empty one before its first update.
+            if (self._folder / METRICS).exists() and (self._folder / METRICS).stat().st_size:
+                raise UserError(f"{self._folder}: has lost its {WEIGHTS}; {_ADVICE}")
+            raise UserError(f"{self._folder}: has no {WEIGHTS} yet; let `train` reach its first evaluation")
+        return self._file
+
+    def fill(self, build: Callable[[], NetworkT]) -> NetworkT:
+        """Return a network with these weights, ready to score.
+
+        Args:
+            build: makes it with any weights.
+
+        Raises:
+            NotRegisteredError: a part of the network does not exist, or is a plugin's.
+            UserError: the network cannot be built or is too large, or there are no weights, or those of another
+                network, or some that are not finite.
+        """
+        try:
+            promised = check_size(build)
+        except NotRegisteredError:
+            raise
+        except UserError as error:
+            raise UserError(f"{network_file(self._folder, CONFIG)}: {error}") from error
+        path = network_file(self._folder, WEIGHTS)
+        if self._there.shapes != promised:
+            raise UserError(f"{path}: does not hold the weights that {CONFIG} describes; {_ADVICE}")
+        weights = self._there.read()
+        for name, tensor in weights.items():
+            if not bool(torch.isfinite(tensor).all()):
+                raise UserError(f"{path}: weight {name} holds a number that is not finite; {_ADVICE}")
+        network = build()
         network.load_state_dict(weights)
-    except (SafetensorError, RuntimeError) as error:
-        raise UserError(f"{path}: does not hold the weights that {CONFIG} describes; {advice}") from error
-    for name, tensor in weights.items():
-        if not bool(torch.isfinite(tensor).all()):
-            raise UserError(f"{path}: weight {name} holds a number that is not finite; {advice}")
+        return network.eval()
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+@contextmanager
+def open_weights(folder: Path, description: dict[str, Any]) -> Iterator[StoredWeights]:
+    """Open the weights of a folder, if it has any, and check their digests; note it where there are none.
+
+    Args:
+        folder: the model folder.
+        description: what its config.json says.
+
+    Raises:
+        UserError: the weights are damaged, which may turn out only when they are read, or are those of a network that
+            was described in another way.
+    """
+    path = network_file(folder, WEIGHTS)
+    if not path.exists():
+        yield StoredWeights(folder, None)
+        return
     try:
-        value = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise UserError(f"{path}: is not JSON ({error}); copy the model folder again") from error
-    return value if isinstance(value, dict) else {}
+        with open_tensors(path) as file:
+            if not file.has_digest:
+                _log.warning(
+                    "%s: carries no digest, as it is of an older version; what changes in it goes unnoticed", path
+                )
+            elif file.facts.get("description") != _digest_of(description):
+                raise UserError(
+                    f"{network_file(folder, CONFIG)}: does not describe the network whose weights lie beside it; "
+                    f"{_ADVICE}"
+                )
+            yield StoredWeights(folder, file)
+    except DamagedError as error:
+        raise UserError(f"{path}: is damaged; {_ADVICE}") from error
 
 
 def load_vocabulary(path: Path, described: dict[str, Any]) -> Vocabulary:
@@ -237,5 +323,5 @@ def load_vocabulary(path: Path, described: dict[str, Any]) -> Vocabulary:
     """
     vocabulary = Vocabulary.load(path)
     if vocabulary.digest() != described["sha256"]:
-        raise UserError(f"{path}: is not the vocabulary the network was trained with; copy the model folder again")
+        raise UserError(f"{path}: is not the vocabulary the network was trained with; {_COPY}")
     return vocabulary

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
-from phrasescore.files import display_name
+from phrasescore.files import display_name, full_disk_told
 from phrasescore.phrases import Ids, Phrases, offsets_of
 from phrasescore.table.reader import TableReader
+from phrasescore.text import Say, silently
 from phrasescore.vocabulary import Vocabulary, count_words
 from phrasescore.words import split_words
 
@@ -112,6 +113,18 @@ class Side:
         return Phrases(ids, offsets_of(lengths))
 
 
+@contextmanager
+def open_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
+    """Open the source and the target side of pairs in files of a folder.
+
+    Raises:
+        UserError: its disk is full.
+    """
+    place = f"a temporary file in {folder}"
+    with full_disk_told(place), closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
+        yield source_side, target_side
+
+
 def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
     """Return 64 well-mixed bits for each phrase, equal for equal phrases."""
     position = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], phrases.lengths)
@@ -155,6 +168,7 @@ def read_table(
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
     progress: Callable[[int, float | None], None] = lambda lines, share: None,
+    say: Say = silently,
 ) -> PairData:
     """Read a phrase table as ids.
 
@@ -167,12 +181,13 @@ def read_table(
         config: vocabulary sizes, direction, weighting.
         vocabularies: source and target vocabulary of an existing network; None to choose them here.
         progress: called with the lines and the share of the file read so far.
+        say: told of lines of the texts for vocabularies that are not UTF-8.
 
     Raises:
         UserError: the table is unreadable, faulty or empty.
     """
-    with closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
-        return _read_sides(table, (source_side, target_side), config, vocabularies, progress)
+    with open_sides(folder) as sides:
+        return _read_sides(table, sides, config, vocabularies, progress, say)
 
 
 def _read_sides(
@@ -181,6 +196,7 @@ def _read_sides(
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None,
     progress: Callable[[int, float | None], None],
+    say: Say,
 ) -> PairData:
     hashes: list[NDArray[np.uint64]] = []
     joint_counts: list[NDArray[np.float32]] = []
@@ -205,7 +221,7 @@ def _read_sides(
     if not lines:
         raise UserError(f"{display_name(table)}: holds no phrase pairs; give a phrase table of at least one line")
     if vocabularies is None:
-        vocabularies = choose_vocabularies(sides, config)
+        vocabularies = choose_vocabularies(sides, config, say=say)
     source, target, words = finish_sides(sides, vocabularies, digest)
     pair_hashes = np.concatenate(hashes)
     hashes.clear()
@@ -233,13 +249,13 @@ def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
 
 
 def choose_vocabularies(
-    sides: tuple[Side, Side], config: DataConfig, min_count: int = 0
+    sides: tuple[Side, Side], config: DataConfig, min_count: int = 0, say: Say = silently
 ) -> tuple[Vocabulary, Vocabulary]:
     """Return the vocabularies of the network's input and output: the most frequent words of what was read."""
     corpora = orient((config.source_corpus, config.target_corpus), config.direction)
     sizes = orient((config.source_vocabulary, config.target_vocabulary), config.direction)
     source, target = (
-        Vocabulary.most_frequent(count_words(corpus) if corpus else side.word_counts(), size, min_count)
+        Vocabulary.most_frequent(count_words(corpus, say) if corpus else side.word_counts(), size, min_count)
         for side, corpus, size in zip(sides, corpora, sizes, strict=True)
     )
     return source, target

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from phrasescore.errors import UserError, is_out_of_memory
-from phrasescore.files import read_bytes
+from phrasescore.files import read_bytes, real_path
 
 _loaded: dict[Path, str] = {}
 
@@ -27,7 +27,7 @@ def load_plugins(paths: Iterable[Path]) -> None:
         UserError: one cannot be read or fails; names it registers may be taken.
     """
     for path in paths:
-        resolved = path.resolve()
+        resolved = real_path(path)
         if resolved not in _loaded:
             digest = hashlib.sha256(read_bytes(path)).hexdigest()
             _import(path, resolved)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Literal
@@ -14,17 +14,18 @@ import numpy as np
 
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
-from phrasescore.files import open_input
+from phrasescore.files import display_name, open_input
 from phrasescore.pairs import (
     DataConfig,
     PairData,
     PhrasePairs,
-    Side,
     choose_vocabularies,
     finish_sides,
     hash_pairs,
+    open_sides,
     orient,
 )
+from phrasescore.text import LineReader, Say, chunks, lines_of, silently, utf8_lines_of
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import split_words
@@ -32,8 +33,6 @@ from phrasescore.words import split_words
 MeasuredLoss = Literal["teacher-forced", "free-running"]
 
 _LINES_AT_ONCE = 10_000
-_Part = tuple[list[bytes], float | None]
-"""Some lines of one side, and the share of its file read so far."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,7 @@ def read_sentences(
     config: SentenceConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
     progress: Callable[[int, float | None], None] = lambda lines, share: None,
+    say: Say = silently,
 ) -> PairData:
     """Read parallel text as ids, without pairs that have an empty side.
 
@@ -98,16 +98,18 @@ def read_sentences(
         config: least counts, longest sentences, tokenisation.
         vocabularies: source and target vocabulary of the network, for text to measure on; None to choose them here.
         progress: called with the lines and the share of the text read so far.
+        say: told of lines of a text to train on that are not UTF-8; one to measure on may have none.
 
     Raises:
-        UserError: a file is unreadable, they differ in their number of lines, or no pair is left.
+        UserError: a file is unreadable or no text, they differ in their number of lines, or no pair is left.
     """
     longest = config.max_words if vocabularies is None else None
     digest = hashlib.sha256()
     lines, kept = 0, 0
-    with closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
+    with open_sides(folder) as (source_side, target_side):
         sides = orient((source_side, target_side), data.direction)
-        for chunk in _chunks(text, config):
+        reader = partial(lines_of, say=say) if vocabularies is None else utf8_lines_of
+        for chunk in _chunks(text, config, reader):
             lines += len(chunk.source)
             pairs = [pair for pair in zip(chunk.source, chunk.target, strict=True) if _is_wanted(pair, longest)]
             kept += len(pairs)
@@ -127,8 +129,9 @@ def read_sentences(
 def first_sentences(
     text: ParallelText, number: int, data: DataConfig, config: SentenceConfig
 ) -> tuple[list[bytes], list[bytes]]:
-    """Return the first pairs of parallel text that have words, as the network's input and output."""
-    pairs = (pair for chunk in _chunks(text, config) for pair in zip(chunk.source, chunk.target, strict=True))
+    """Return the first pairs of a text to measure on that have words, as the network's input and output."""
+    read = _chunks(text, config, utf8_lines_of)
+    pairs = (pair for chunk in read for pair in zip(chunk.source, chunk.target, strict=True))
     first = list(islice((pair for pair in pairs if _is_wanted(pair, None)), number))
     return orient(([source for source, _ in first], [target for _, target in first]), data.direction)
 
@@ -138,30 +141,45 @@ def _is_wanted(pair: tuple[bytes, bytes], longest: int | None) -> bool:
     return min(lengths) > 0 and (longest is None or max(lengths) <= longest)
 
 
-def _chunks(text: ParallelText, config: SentenceConfig) -> Iterator[_Chunk]:
-    """Yield the lines of both files."""
-    lines = 0
-    nothing: _Part = ([], None)
-    both = zip_longest(_parts(text.source), _parts(text.target), fillvalue=nothing)
-    for (source, share_read), (target, _) in both:
-        if len(source) != len(target):
-            lines += 1 + min(len(source), len(target))
-            source_ends = len(source) < len(target)
-            shorter, longer = (text.source, text.target) if source_ends else (text.target, text.source)
-            raise UserError(f"{shorter}: ends before line {lines} of {longer}; give two files of the same sentences")
-        lines += len(source)
-        sides = [
-            side if language is None else tokenise_lines(side, language)
-            for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
-        ]
-        yield _Chunk(sides[0], sides[1], share_read)
+class _Side:
+    """The lines of one file.
 
-
-def _parts(path: Path) -> Iterator[_Part]:
-    """Yield the lines of a file, without their ends, so many at once.
-
-    A file is open here alone, so that what goes wrong in it is not blamed on the other side.
+    It is open here alone, so that what goes wrong in it is not blamed on the other side.
     """
-    with open_input(path) as source:
-        while lines := list(islice(source.stream, _LINES_AT_ONCE)):
-            yield [line.rstrip(b"\r\n") for line in lines], source.share_read()
+
+    def __init__(self, path: Path, reader: LineReader) -> None:
+        self.path, self._reader = path, reader
+        self.share_read: float | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        with open_input(self.path) as source:
+            for number, line in enumerate(self._reader(source.stream, display_name(self.path))):
+                if number % _LINES_AT_ONCE == 0:
+                    self.share_read = source.share_read()
+                yield line
+
+
+def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader) -> Iterator[_Chunk]:
+    """Yield the lines of both files."""
+    source, target = _Side(text.source, reader), _Side(text.target, reader)
+    for pairs in chunks(_pairs(source, target), _LINES_AT_ONCE, lambda pair: len(pair[0]) + len(pair[1])):
+        sides = [
+            list(side) if language is None else tokenise_lines(side, language)
+            for side, language in zip(
+                zip(*pairs, strict=True), (config.tokenise_source, config.tokenise_target), strict=True
+            )
+        ]
+        yield _Chunk(sides[0], sides[1], source.share_read)
+
+
+def _pairs(source: _Side, target: _Side) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the lines of both files side by side.
+
+    Raises:
+        UserError: one file has more than the other.
+    """
+    for number, (source_line, target_line) in enumerate(zip_longest(source, target), 1):
+        if source_line is None or target_line is None:
+            shorter, longer = (source.path, target.path) if source_line is None else (target.path, source.path)
+            raise UserError(f"{shorter}: ends before line {number} of {longer}; give two files of the same sentences")
+        yield source_line, target_line

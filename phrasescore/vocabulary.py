@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, read_bytes, read_lines, write_atomically
+from phrasescore.files import display_name, read_regular, write_atomically
 from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.text import Say, is_text, silently, text_lines
 from phrasescore.words import split_words
 
 UNKNOWN = 0
@@ -20,15 +21,8 @@ UNKNOWN = 0
 END = 1
 """Id of `<eos>`, the end of a phrase on both sides."""
 _SYMBOLS = (b"<unk>", b"<eos>")
-
-
-def is_text(words: bytes) -> bool:
-    """Whether a word, or a line, is valid UTF-8. A word that is not can never enter a vocabulary: it is unknown."""
-    try:
-        words.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+_LARGEST = 1 << 26
+"""Bytes of a vocabulary's file: millions of words."""
 
 
 class Vocabulary:
@@ -100,19 +94,19 @@ class Vocabulary:
         Raises:
             UserError: the file is missing or is not a vocabulary.
         """
-        words = read_bytes(path).removesuffix(b"\n").split(b"\n")
+        words = read_regular(path, _LARGEST).removesuffix(b"\n").split(b"\n")
         if tuple(words[: len(_SYMBOLS)]) != _SYMBOLS or len(set(words)) != len(words):
             raise UserError(f"{path}: is not a vocabulary of phrasescore; copy the model folder again")
         return cls(words[len(_SYMBOLS) :])
 
 
-def count_words(path: Path) -> Counter[bytes]:
-    """Count the words of a tokenised text.
+def count_words(path: Path, say: Say = silently) -> Counter[bytes]:
+    """Count the words of a tokenised text; `say` is told of lines that are not UTF-8.
 
     Raises:
-        UserError: it cannot be read, or has no words.
+        UserError: it cannot be read, is no text, or has no words.
     """
-    counts = Counter(word for line in read_lines(path) for word in split_words(line))
+    counts = Counter(word for line in text_lines(path, say) for word in split_words(line))
     if not counts:
         raise UserError(f"{display_name(path)}: has no words; check that it is the text meant")
     return counts

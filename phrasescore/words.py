@@ -1,11 +1,29 @@
-"""Words of a line: what blanks separate, in every file of Moses."""
+"""Words of a line: what blanks and tabs separate, in every file of Moses."""
 
 from __future__ import annotations
 
+_LONGEST_QUOTE = 40
+
 
 def split_words(line: bytes) -> list[bytes]:
-    """Return the words of a line; blanks that are doubled or stand at the ends make none.
+    """Return the words of a line; blanks and tabs that are doubled or stand at the ends make none.
 
-    Nothing else separates words: a no-break space or a U+2028 is part of one.
+    Nothing else separates words: a no-break space or a U+2028 is part of one. So Moses does it, moses/Phrase.cpp.
     """
-    return [word for word in line.split(b" ") if word]
+    return [word for word in line.replace(b"\t", b" ").split(b" ") if word]
+
+
+def join_words(line: bytes) -> bytes:
+    """Return the words of a line with one blank between them."""
+    if line.find(b"  ") < 0 and line.find(b"\t") < 0:  # which is quicker than `in`
+        return line.strip(b" ")
+    return b" ".join(split_words(line))
+
+
+def quote(text: bytes) -> str:
+    """Return bytes as printable text for a message, cut where it gets long."""
+    # No more of an endless line than is shown.
+    shown = text[: 4 * _LONGEST_QUOTE].decode("utf-8", "backslashreplace")
+    if not shown.isprintable():
+        shown = shown.encode("unicode_escape").decode("ascii")
+    return shown if len(shown) <= _LONGEST_QUOTE else shown[: _LONGEST_QUOTE - 3] + "..."

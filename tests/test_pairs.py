@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import resource
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.pairs import DataConfig, PairData, hash_phrases, read_table
+from phrasescore.pairs import DataConfig, PairData, hash_phrases, open_sides, read_table
 from phrasescore.phrases import Phrases
 from tests.conftest import MINI
 
@@ -102,3 +104,16 @@ def test_hashes_tell_phrases_apart() -> None:
     hashes = hash_phrases(Phrases.from_lists(lists))
     assert len(set(hashes.tolist())) == len(lists)
     assert hash_phrases(Phrases.from_lists(lists[::-1])).tolist() == hashes.tolist()[::-1]
+
+
+def test_a_full_disk_is_blamed_on_the_temporary_file(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with (
+            pytest.raises(UserError, match=rf"^a temporary file in {tmp_path}: cannot be written \(File too large\)"),
+            open_sides(tmp_path) as (source, _),
+        ):
+            source.add([b"a b"] * 1000, np.ones(1000, np.float32))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

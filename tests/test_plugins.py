@@ -209,3 +209,9 @@ def test_a_language_model_is_resumed_with_the_same_plugin_only(tmp_path: Path) -
     run([*command, "2"], [*command, "3"])
     plugin.write_text(plugin.read_text().replace("0.9", "0.5"))
     assert "holds a run with other plugins" in run([*command, "4"], code=1)
+
+
+def test_a_link_to_itself_is_no_plugin(tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").symlink_to("plugin.py")
+    with pytest.raises(UserError, match=r"plugin\.py: cannot be read \(Too many levels of symbolic links\)"):
+        load_plugins([tmp_path / "plugin.py"])

@@ -108,3 +108,25 @@ def test_a_side_that_ends_between_two_parts(tmp_path: Path, longer: str) -> None
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), progress=lambda *one: told.append(one))
     # Of a file this small the first reading takes all.
     assert told == [(10_000, 1), (20_000, 1)]
+
+
+def test_another_encoding_is_told_of_and_nothing_is_measured_by_it(tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(b"caf\xe9 a\n\xe9t\xe9\n")
+    (tmp_path / "target").write_bytes(b"\xef\xbb\xbfx\ny\n")
+    text, said = ParallelText(tmp_path / "source", tmp_path / "target"), list[str]()
+    data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), say=said.append)
+    assert sides(data) == (["<unk> a", "<unk>"], ["x", "y"])
+    assert [sentence.split(";")[0] for sentence in said] == [
+        f"{tmp_path}/source: lines that are not UTF-8: 2, the first one 1"
+    ]
+    known = data.source_vocabulary, data.target_vocabulary
+    with pytest.raises(UserError, match="source: line 1: is not UTF-8"):
+        read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), known)
+    with pytest.raises(UserError, match="source: line 1: is not UTF-8"):
+        first_sentences(text, 1, DataConfig(), SentenceConfig())
+
+
+def test_a_text_in_utf_16_is_refused(text: ParallelText, tmp_path: Path) -> None:
+    text.source.write_text(SOURCE, "utf-16")
+    with pytest.raises(UserError, match="source: line 1: begins with the byte order mark of UTF-16"):
+        read_sentences(text, tmp_path, DataConfig(), SentenceConfig())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
@@ -17,7 +16,7 @@ from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
 from moses_integration.scorer_kinds import ScorerChoice
-from phrasescore.files import read_bytes
+from phrasescore.documents import read_json
 
 CSLM, S2S = "cslm", "s2s"
 
@@ -109,8 +108,7 @@ class Networks:
             with TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
                 path = Path(folder) / "report.json"
                 run_phrasescore([*command, "--precision", "fp32", "--summary", "--report", str(path)])
-                report: Json = json.loads(read_bytes(path))
-            return report
+                return read_json(path, "run this again")
 
         name = "perplexity.unnormalised" if options else "perplexity"
         found: Json = self._steps.run(f"{name}.{CSLM}", [self._system, self.trained[CSLM], self._inside(command)], work)
@@ -165,8 +163,7 @@ class Networks:
         def work() -> Json:
             command = ["annotate", str(table), *models, "-o", str(annotated), *column.options]
             run_phrasescore([*command, "--only-sources-in", *texts, "--report", str(report)])
-            said: Json = json.loads(read_bytes(report))
-            return said
+            return read_json(report, "run this again")
 
         depends_on = [rests_on, list(column.options), self._inside(texts)]
         self.annotated[name] = self._steps.run(f"annotate.{name}", depends_on, work)

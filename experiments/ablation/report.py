@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.weights import weights_by_feature
-from phrasescore.files import read_lines
+from phrasescore.text import text_lines
 
 Json = dict[str, Any]
 
@@ -255,7 +255,7 @@ def loss_of(evaluation: Json, part: str, unit: str) -> float | None:
 def side_by_side(source: Path, references: Sequence[Path], outputs: Mapping[str, Path], count: int) -> str:
     """Return sentences that two systems, given with their outputs, translate differently, spread over the text."""
     paths = (source, *references, *outputs.values())
-    texts = [[line.decode("utf-8", "replace") for line in read_lines(path)] for path in paths]
+    texts = [[line.decode("utf-8", "replace") for line in text_lines(path)] for path in paths]
     names = ["source", *["reference"] * len(references), *outputs]
     width = max(map(len, names))
     different = [rows for rows in zip(*texts, strict=True) if rows[-1] != rows[-2]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -36,8 +35,10 @@ from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tune import Tuning, TuningSettings, spread
 from phrasescore import __version__
 from phrasescore.device import choose_device
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, read_lines, write_atomically, write_json, write_lines
+from phrasescore.files import read_lines, write_atomically, write_json, write_lines
+from phrasescore.text import text_lines
 
 Json = dict[str, Any]
 
@@ -164,8 +165,7 @@ class Ablation:
             system_text.prepare("source", data.source_file(part), self._prepared(part, "source"))
             for number, reference in enumerate(data.target_files(part)):
                 system_text.prepare("target", reference, self._prepared(part, f"reference{number}"))
-        built: Json = json.loads(read_bytes(self._system / "build.json"))
-        return built
+        return read_json(self._system / "build.json", "delete the system's folder")
 
     def _count_phrase_pairs(self, system: Json) -> Json:
         """Return what Moses does not say."""
@@ -221,7 +221,7 @@ class Ablation:
         if count:
             parts = [path.with_name(path.name.replace("dev", "tuning", 1)) for path in texts]
             for path, part in zip(texts, parts, strict=True):
-                lines = list(read_lines(path))
+                lines = list(text_lines(path))
                 chosen = min(count, len(lines))
                 write_lines(part, [lines[number * len(lines) // chosen] for number in range(chosen)])
             texts = parts
@@ -276,11 +276,11 @@ class Ablation:
             path = work / f"{part}.nbest"
             wanted = NbestRequest(path, self._config.scoring.rescored)
             translators[part](tuned.weights(), work / f"{part}.before", wanted)
-            lists[part] = add_scores(list(read_nbest(path)), list(read_lines(source)), scorers)
+            lists[part] = add_scores(list(read_nbest(path)), list(text_lines(source)), scorers)
         candidates = from_nbest(lists["dev"], read_references(references))
         start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))
         tuning = tune_on_list(candidates, start, seed, restarts=self._config.tuning.restarts)
-        best = best_of(rerank(lists["test"], tuning.weights), len(list(read_lines(self._prepared("test", "source")))))
+        best = best_of(rerank(lists["test"], tuning.weights), len(list(text_lines(self._prepared("test", "source")))))
         tokens = work / "test.tokens"
         write_lines(tokens, best)
         return self._scored(row, tuning, tokens)
@@ -330,7 +330,7 @@ class Ablation:
         """Return what translating costs with the weights of the first seed; None where Moses does it."""
         if self._toolkit.name != "embedded":
             return None
-        source = list(islice(read_lines(self._prepared("test", "source")), TIMED))
+        source = list(islice(text_lines(self._prepared("test", "source")), TIMED))
         decoded = self._row(row.decoded)[0] if row.listed else seed
         ini = self._tuned(row.decoded, decoded["weights"])
         size = self._config.scoring.rescored

@@ -10,14 +10,14 @@ data.json                   where the text is from, what was left out and how mu
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes, write_atomically, write_json
+from phrasescore.files import write_atomically, write_json
 
 DESCRIPTION = "data.json"
 PARTS = ("train", "dev", "test")
@@ -111,11 +111,12 @@ def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
     path = folder / DESCRIPTION
     if not path.exists():
         return None
+    remedy = "choose another folder or delete this one"
+    description = read_json(path, remedy)
     try:
-        description = json.loads(read_bytes(path))
         found, files = description["settings"], list(description["sha256"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: does not describe a data set; choose another folder or delete this one") from error
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path}: does not describe a data set; {remedy}") from error
     if found != dict(settings):
         differing = [key for key in settings if found.get(key) != settings[key]]
         raise UserError(

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from experiments.data.folder import Corpus, Part
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines, sha256_of
+from phrasescore.files import sha256_of
+from phrasescore.text import text_lines
 
 LANGUAGES = ("en", "fr", "de")
 _WHERE_FROM = "get github.com/multi30k/dataset and give its folder data/task1/tok with --from"
@@ -33,7 +34,7 @@ def corpus(source: str, target: str, folder: Path | None) -> Corpus:
         sides = []
         for language in (source, target):
             path = _find(folder, f"{stem}.lc.norm.tok.{language}")
-            lines = list(read_lines(path))
+            lines = list(text_lines(path))
             hashes[path.name] = sha256_of(path)
             sides.append(lines)
         if len(sides[0]) != len(sides[1]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable
 from itertools import zip_longest
@@ -19,7 +18,8 @@ from moses_integration.build.system import REPORT, BuildSettings, build_system
 from moses_integration.build.system_text import TextSettings
 from moses_integration.build.translation_tables import build_tables
 from moses_integration.embedded_toolkit import EmbeddedToolkit
-from phrasescore.files import read_bytes, read_lines
+from phrasescore.documents import read_json
+from phrasescore.files import read_lines
 
 TRAIN = Path("data/multi30k/train.lc.norm.tok")
 """Without the language's suffix and `.gz`."""
@@ -104,7 +104,7 @@ def check_build(goldens: Path) -> list[Finding]:
         started = time.monotonic()
         build_system(source, target, folder, settings, EmbeddedToolkit().build_tables)
         seconds = time.monotonic() - started
-        steps = json.loads(read_bytes(folder / REPORT))["seconds"]
+        steps = read_json(folder / REPORT, "build again")["seconds"]
     pairs = sum(1 for _ in read_lines(source))
     return [
         Finding(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.ablation.rows import BASELINE, Row
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
 
 Json = dict[str, Any]
 REPORT = "report.json"
@@ -22,12 +21,7 @@ def read_report(folder: Path) -> Json:
     Raises:
         UserError: there is none, or it is not JSON.
     """
-    path = folder / REPORT
-    try:
-        report: Json = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise UserError(f"{path}: is not JSON ({error}); make the report again") from error
-    return report
+    return read_json(folder / REPORT, "make the report again")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from experiments.data.folder import DataFolder
 from experiments.report.differences import choose, word_differences
 from experiments.report.loaded import LoadedAblation
 from experiments.report.markup import Html, element, join, table
-from phrasescore.files import read_lines
+from phrasescore.text import text_lines
 
 _TAGS = {"same": "span", "new": "ins", "gone": "del"}
 
@@ -76,7 +76,7 @@ def _read(ablation: LoadedAblation) -> _Texts | None:
     files += [ablation.folder / "rows" / f"{name}.seed{seed}" / "test.out" for name in ablation.rows]
     if not all(path.exists() for path in files):
         return None
-    lines = [[line.decode("utf-8", "replace") for line in read_lines(path)] for path in files]
+    lines = [[line.decode("utf-8", "replace") for line in text_lines(path)] for path in files]
     if len({len(one) for one in lines}) > 1:
         return None
     count = len(ablation.rows)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from phrasescore.device import Device
-from phrasescore.files import read_lines
 from phrasescore.model_folder import TrainedModel
 from phrasescore.pairs import PhrasePairs
+from phrasescore.text import text_lines
 from phrasescore.training.evaluation import batch_losses
 
 _TUTORIAL_BATCH = 128
@@ -28,8 +28,8 @@ def perplexities(model: TrainedModel, source: Path, target: Path, device: Device
     network = model.network.to(device.torch_device).eval()
     network.multiply_in(device.product_dtype)
     sides = (
-        model.source_vocabulary.encode(list(read_lines(source))),
-        model.target_vocabulary.encode(list(read_lines(target))),
+        model.source_vocabulary.encode(list(text_lines(source))),
+        model.target_vocabulary.encode(list(text_lines(target))),
     )
     pairs = PhrasePairs(*sides, np.ones(len(sides[0]), np.float32))
     forced, free = (batch_losses(network, pairs, device, forcing, _TUTORIAL_BATCH) for forcing in (1.0, 0.0))

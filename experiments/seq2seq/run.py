@@ -18,10 +18,11 @@ from experiments.training import Json, train
 from moses_integration.evaluation import score
 from phrasescore import __version__
 from phrasescore.device import choose_device
-from phrasescore.files import read_lines, write_lines
+from phrasescore.files import write_lines
 from phrasescore.model_folder import load_model
 from phrasescore.scoring.engine import Scorer
 from phrasescore.search.translator import Translator
+from phrasescore.text import text_lines
 
 
 class Comparison:
@@ -103,7 +104,7 @@ class Comparison:
     def _translate(self, folder: Path, data: DataFolder, search: Json) -> Json:
         device = choose_device(self._device, "auto")
         translator = Translator(Scorer(load_model(folder), device), search_config(search, "[[searches]]"))
-        sentences = list(read_lines(data.source_file("test")))
+        sentences = list(text_lines(data.source_file("test")))
         with timed() as timing:
             found = translator.translate(sentences)
         output = folder.with_name(f"{folder.name}.{_file_name(search)}.out")

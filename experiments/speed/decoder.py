@@ -9,8 +9,8 @@ from typing import Any
 from experiments.decoding_time import time_decoding
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines
 from phrasescore.lm.model_folder import load_language_model
+from phrasescore.text import text_lines
 
 
 def measure(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def measure(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
     Raises:
         UserError: the ini has no CSLM feature or several, or something that it names cannot be used.
     """
-    texts = list(islice(read_lines(source), sentences))
+    texts = list(islice(text_lines(source), sentences))
     if not texts:
         raise UserError(f"{source}: has no sentences; give prepared source text")
     ini = MosesIni.read(ini_path)

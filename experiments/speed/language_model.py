@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def measure(device_name: str, preset: str, repetitions: int) -> dict[str, Any]:
     torch.manual_seed(1)
     vocabulary = Vocabulary(b"w%d" % number for number in range(words))
     network = NeuralLanguageModel(NeuralLmConfig(**PRESETS[preset]["model"]), len(vocabulary)).eval()
-    model = TrainedLanguageModel(network, vocabulary, "random")
+    model = TrainedLanguageModel(Path("random"), network, vocabulary, "random")
     speed = {
         name: _queries_per_second(model, device, repetitions, unnormalised=name == "unnormalised")
         for name in ("exact", "unnormalised")

@@ -65,7 +65,7 @@ def _repeat(table: Path, output: Path, lines: int) -> None:
     with open_output(output) as stream:
         while written < lines:
             for chunk in TableReader(table, limit=lines - written):
-                stream.writelines(entry.to_line() for entry in chunk.entries)
+                stream.writelines(entry.line for entry in chunk.entries)
                 written += chunk.lines_read
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from phrasescore.documents import read_toml
 
 CONFIGS = Path(__file__).parent / "configs"
 SOURCE, TARGET = "en", "fr"
@@ -41,4 +42,4 @@ class Text:
 
 def read_corpora() -> tuple[Text, ...]:
     """Return the texts in the order of the file."""
-    return tuple(Text(**entry) for entry in tomllib.loads((CONFIGS / "corpora.toml").read_text())["text"])
+    return tuple(Text(**entry) for entry in read_toml(CONFIGS / "corpora.toml")["text"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 
 from experiments.wmt14.corpora import CONFIGS
+from phrasescore.documents import read_toml
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Rate:
 
 def read_rate_table() -> dict[str, Rate]:
     """Return the rates with unit and origin, in the order of the file."""
-    return {name: Rate(**entry) for name, entry in tomllib.loads((CONFIGS / "rates.toml").read_text()).items()}
+    return {name: Rate(**entry) for name, entry in read_toml(CONFIGS / "rates.toml").items()}
 
 
 def read_rates() -> Rates:

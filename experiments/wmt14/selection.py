@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import read_pairs
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines, write_lines
+from phrasescore.files import open_output, write_lines
 from phrasescore.lm.ngram_model import load_kenlm
-from phrasescore.vocabulary import is_text
+from phrasescore.text import is_text, text_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def read_part(part: Part) -> Iterator[tuple[bytes, ...]]:
         UserError: a file cannot be read, or two differ in length.
     """
     if len(part) == 1:
-        return ((line,) for line in read_lines(part[0]))
+        return ((line,) for line in text_lines(part[0]))
     return read_pairs(*part)
 
 

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from moses_integration.build.word_alignment import parse_points
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines
 from phrasescore.phrases import Ids, Offsets, offsets_of
-from phrasescore.table.entry import quote
-from phrasescore.words import split_words
+from phrasescore.text import text_lines
+from phrasescore.words import quote, split_words
 
 NULL = b"NULL"
 """What Moses' lexical tables call the empty word; a word of the text that reads so is taken for it, as in Moses."""
@@ -209,7 +208,7 @@ def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedC
 
 def _parallel_lines(*paths: Path) -> Iterator[tuple[int, tuple[bytes, ...]]]:
     """Yield the number of each line, from 1, and that line of each file."""
-    for number, lines in enumerate(zip_longest(*map(read_lines, paths)), 1):
+    for number, lines in enumerate(zip_longest(*map(text_lines, paths)), 1):
         if None in lines:
             given = [line is not None for line in lines]
             raise UserError(

@@ -21,15 +21,16 @@ from moses_integration.build.arpa import write_arpa
 from moses_integration.build.kneser_ney import estimate
 from moses_integration.processes import end_group
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, open_input, open_output
+from phrasescore.files import display_name, full_disk_told, open_output
+from phrasescore.text import chunks, text_lines
 
 Estimator = Literal["auto", "lmplz", "embedded"]
 
 ORDERS = range(2, 7)
 """The orders that KenLM loads as Moses and its Python module build it."""
 
-_BLOCK_BYTES = 1 << 22
-_SEPARATORS = bytes.maketrans(b"\0\t\r", b"   ")
+_LINES_AT_ONCE = 1 << 15
+_SEPARATORS = bytes.maketrans(b"\t\r", b"  ")
 _SYMBOLS = (b"<s>", b"</s>", b"<unk>")
 
 _STATISTICS = re.compile(rb"^\d+ (\d+) D1=(\S+) D2=(\S+) D3\+=(\S+)$", re.MULTILINE)
@@ -62,7 +63,7 @@ def build_language_model(
 ) -> LanguageModelReport:
     """Estimate a language model of a tokenised text, one sentence a line, and write it as ARPA.
 
-    Words stand between spaces, tabs, carriage returns and NUL; an empty line is a sentence without words, as for
+    Words stand between spaces, tabs and carriage returns; an empty line is a sentence without words, as for
     lmplz. `output` is compressed by its suffix. `auto` takes the lmplz on the PATH or in $MOSES_HOME/bin if there is
     one. `memory` (as of GNU sort: `50%`, `4G`) and `temporary_folder` are for lmplz: it sorts on disk, we in memory.
 
@@ -104,6 +105,7 @@ def _run_lmplz(
     command = [program, "-o", str(order), "-S", memory, "-T", str(temporary_folder), "--discount_fallback"]
     with (
         open_output(output) as stream,
+        full_disk_told(f"a temporary file in {temporary_folder}"),
         TemporaryFile(dir=temporary_folder) as checked_text,
         TemporaryFile(dir=temporary_folder) as log,
     ):
@@ -144,20 +146,17 @@ def _read_blocks(path: Path) -> Iterator[bytes]:
     """Yield the text in blocks of whole lines, with spaces alone between words.
 
     Raises:
-        UserError: the text has no word at all, or one that a language model reserves.
+        UserError: the text is none, has no word at all, or one that a language model reserves.
     """
     has_words = False
-    lines = 0
-    with open_input(path) as source:
-        while block := source.stream.read(_BLOCK_BYTES):
-            block = (block + source.stream.readline()).translate(_SEPARATORS)
-            if not block.endswith(b"\n"):
-                block += b"\n"
-            if any(symbol in block for symbol in _SYMBOLS):
-                _refuse_symbols(path, block, lines)
-            has_words = has_words or bool(block.strip(b" \n"))
-            lines += block.count(b"\n")
-            yield block
+    lines_before = 0
+    for lines in chunks(text_lines(path), _LINES_AT_ONCE):
+        block = b"".join(line + b"\n" for line in lines).translate(_SEPARATORS)
+        if any(symbol in block for symbol in _SYMBOLS):
+            _refuse_symbols(path, block, lines_before)
+        has_words = has_words or bool(block.strip(b" \n"))
+        lines_before += len(lines)
+        yield block
     if not has_words:
         raise UserError(f"{display_name(path)}: has no words; give the tokenised text to model")
 

@@ -9,19 +9,20 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import open_output
+from phrasescore.text import Say, silently, text_lines
 from phrasescore.words import split_words
 
 
-def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the lines of two files side by side.
+def read_pairs(source: Path, target: Path, *, say: Say = silently) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the lines of two files side by side; `say` is told of lines that are not UTF-8.
 
     Raises:
-        UserError: after the last pair, when one file has more lines than the other.
+        UserError: a file is no text; after the last pair, when one file has more lines than the other.
     """
     pairs = rest = 0
     longer, shorter = source, target
-    for source_line, target_line in zip_longest(read_lines(source), read_lines(target)):
+    for source_line, target_line in zip_longest(text_lines(source, say), text_lines(target, say)):
         if source_line is not None and target_line is not None:
             pairs += 1
             yield source_line, target_line

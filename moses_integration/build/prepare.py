@@ -2,8 +2,7 @@
 
 Prepared text has a sentence on each line, its words separated by single blanks. Training, development and test text
 go through the same `Preparation`; what it learns from the training text, a `Truecaser`, lies in a file beside the
-system. sacremoses does the work; it writes what Moses' normalize-punctuation.perl, tokenizer.perl and detokenizer.perl
-write, but for details.
+system. Words are split from punctuation, and joined to it again, by `phrasescore.tokenisation`.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from moses_integration.build.truecaser import Truecaser, capitalise
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines, write_lines
-from phrasescore.tokenisation import tokenise, with_single_blanks
-from phrasescore.vocabulary import is_text
+from phrasescore.files import write_lines
+from phrasescore.text import Say, chunks, silently, text_lines
+from phrasescore.tokenisation import detokenise, tokenise, with_single_blanks
 from phrasescore.workers import share_work
 
 Casing = Literal["lower", "true", "keep"]
@@ -80,7 +79,8 @@ class Preparation:
     def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """Return translations as plain text: unescaped, sentences begun with a capital, punctuation joined to words.
 
-        Each of the three is done where `apply` does the reverse. What casing `lower` took away stays lost.
+        Each of the three is done where `apply` does the reverse. What casing `lower` took away stays lost; what else
+        does not come back as it was is in docs/formats.md.
         """
         texts: Iterator[str] = map(_decode, lines)
         if self.escape:
@@ -88,17 +88,19 @@ class Preparation:
         if self.casing == "true":
             texts = map(capitalise, texts)
         if self.tokenise:
-            texts = _detokenised(texts, self.language)
+            texts = detokenise(texts, self.language)
         return map(_encode, texts)
 
 
-def prepare_file(raw: Path, output: Path, preparation: Preparation, truecaser: Truecaser | None = None) -> None:
-    """Prepare a text file into another of as many lines.
+def prepare_file(
+    raw: Path, output: Path, preparation: Preparation, truecaser: Truecaser | None = None, say: Say = silently
+) -> None:
+    """Prepare a text file into another of as many lines; `say` is told of lines that are not UTF-8.
 
     Raises:
-        UserError: a file cannot be read or written.
+        UserError: a file cannot be read or written, or is no text.
     """
-    write_lines(output, preparation.apply(read_lines(raw), truecaser))
+    write_lines(output, preparation.apply(text_lines(raw, say), truecaser))
 
 
 def prepare_training_file(raw: Path, output: Path, preparation: Preparation, model: Path) -> Truecaser | None:
@@ -110,7 +112,7 @@ def prepare_training_file(raw: Path, output: Path, preparation: Preparation, mod
     if preparation.casing != "true":
         prepare_file(raw, output, preparation)
         return None
-    cased = [_decode(line) for line in replace(preparation, casing="keep").apply(read_lines(raw))]
+    cased = [_decode(line) for line in replace(preparation, casing="keep").apply(text_lines(raw))]
     truecaser = Truecaser.learn(cased)
     truecaser.save(model)
     write_lines(output, (_encode(truecaser.apply(text)) for text in cased))
@@ -125,22 +127,13 @@ def require_unescaped(path: Path, remedy: str) -> None:
     Raises:
         UserError: it has, or it cannot be read.
     """
-    for number, line in enumerate(read_lines(path), 1):
+    for number, line in enumerate(text_lines(path), 1):
         found = _ESCAPE.search(_decode(line))
         if found:
             raise UserError(
                 f"{path}: line {number}: has `{found[0]}`, as text that is escaped for Moses; {remedy}, or write "
                 f"`{unescape(found[0])}` if only some lines are"
             )
-
-
-def lines_not_utf8(path: Path) -> list[int]:
-    """Return the numbers of the lines that are not UTF-8.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
-    return [number for number, line in enumerate(read_lines(path), 1) if not is_text(line)]
 
 
 def escape(text: str) -> str:
@@ -163,18 +156,9 @@ def _encode(text: str) -> bytes:
 
 def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
     """Tokenise lines, in several processes when there are many."""
-    tasks = iter(lambda: list(islice(texts, _LINES_A_TASK)), [])
+    tasks = chunks(texts, _LINES_A_TASK)
     first = next(tasks, [])
     killed = "tokenising: a process was killed, most likely for want of memory; close other programs"
     with share_work(killed, processes=None if len(first) == _LINES_A_TASK else 1) as workers:
         for tokenised in workers.in_order(partial(tokenise, language=language), chain([first], tasks)):
             yield from tokenised
-
-
-def _detokenised(texts: Iterator[str], language: str) -> Iterator[str]:
-    """Join punctuation to words."""
-    from sacremoses import MosesDetokenizer
-
-    detokeniser = MosesDetokenizer(language)
-    for text in texts:
-        yield detokeniser.detokenize(text.split(" "), unescape=False)

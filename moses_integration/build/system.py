@@ -13,7 +13,7 @@ Every file is in Moses' own format, so what one toolkit builds the other can tun
 
 from __future__ import annotations
 
-import json
+import os
 import platform
 import shutil
 import time
@@ -31,7 +31,7 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model, refuse_reserved
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
-from moses_integration.build.prepare import lines_not_utf8, prepare_training_file, require_unescaped
+from moses_integration.build.prepare import prepare_training_file, require_unescaped
 from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
 from moses_integration.build.reordering import REORDERING_TYPE
 from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
@@ -39,8 +39,10 @@ from moses_integration.build.translation_tables import build_tables as build_emb
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore import __version__
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
-from phrasescore.files import read_bytes, sha256_of, try_to_lock, write_atomically, write_json
+from phrasescore.files import lock_file, read_bytes, real_path, sha256_of, write_atomically, write_json
+from phrasescore.text import Say, silently
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
@@ -114,7 +116,7 @@ def build_system(
     build_tables: TableBuilder,
     alignment: Path | None = None,
     validation: tuple[Path, Path] | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    say: Say = silently,
     toolkit: str | None = None,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
@@ -138,7 +140,7 @@ def build_system(
     """
     _require_own(folder)
     for path in (source, target, alignment, *(validation or ())):
-        if path is not None and path.resolve().is_relative_to((folder / _BUILDING).resolve()):
+        if path is not None and real_path(path).is_relative_to(real_path(folder / _BUILDING)):
             raise UserError(f"{path}: lies where an interrupted build left off, which is removed; move it elsewhere")
     with _building(folder) as new:
         report = _provenance(source, target, settings, alignment, validation, toolkit)
@@ -163,10 +165,10 @@ def _require_own(folder: Path) -> None:
 def _has_report(folder: Path) -> bool:
     """Whether a folder has our build.json; other programs use this name, too."""
     try:
-        report = json.loads((folder / REPORT).read_bytes())
-    except (OSError, ValueError):
+        report = read_json(folder / REPORT, "build again")
+    except UserError:
         return False
-    return isinstance(report, dict) and {"version", "settings", "text"} <= report.keys()
+    return {"version", "settings", "text"} <= report.keys()
 
 
 @contextmanager
@@ -177,15 +179,18 @@ def _building(folder: Path) -> Iterator[Path]:
     existence tell the next build that the system folder is one.
 
     Raises:
-        UserError: another build is at work in it.
+        UserError: it cannot be made, another build is at work in it, or its hidden folder is not ours.
     """
     is_new, new = not folder.exists(), folder / _BUILDING
-    new.mkdir(parents=True, exist_ok=True)
-    with (new / _LOCK).open("wb") as lock:
-        if not try_to_lock(lock):
-            raise UserError(f"{folder}: another build is at work in it; wait for it or give another folder")
+    if new.is_symlink() or (new.exists() and new.stat().st_uid != os.geteuid()):
+        raise UserError(f"{new}: is a link, or another user's, and would be emptied; remove it")
+    try:
+        new.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
+    with lock_file(new / _LOCK, f"{folder}: another build is at work in it; wait for it or give another folder"):
         for path in new.iterdir():
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             elif path.name != _LOCK:
                 path.unlink()
@@ -209,7 +214,7 @@ def _build(
     build_tables: TableBuilder,
     alignment: Path | None,
     validation: tuple[Path, Path] | None,
-    say: Callable[[str], None],
+    say: Say,
     report: dict[str, Any],
 ) -> None:
     """Write all of a system but its moses.ini into a new folder; see `build_system`. `report` is how it begins."""
@@ -230,7 +235,7 @@ def _build(
     with step("text"):
         report["text"] = _prepare_corpus(source, target, corpus, new, settings, alignment is not None, say)
         if validation is not None and others is not None:
-            report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings)
+            report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings, say)
     with step("alignment"), naming({corpus.source: source, corpus.target: target}):
         method, seed = settings.alignment_method, settings.seed
         if others is not None:
@@ -344,17 +349,12 @@ def _prepare_corpus(
     folder: Path,
     settings: BuildSettings,
     keep_all: bool,
-    say: Callable[[str], None],
+    say: Say,
 ) -> dict[str, Any]:
     """Prepare both sides, then drop the pairs that are unfit for training."""
     text = settings.text
-    _require_same_length(source, target)
+    _require_same_length(source, target, say)
     for path in (source, target):
-        if broken := lines_not_utf8(path):
-            say(
-                f"{path}: lines that are not UTF-8: {len(broken):,}, the first one {broken[0]}; words in another "
-                "encoding fit nothing else, so convert the text, by `iconv` for one"
-            )
         if text.escape and not text.tokenise:
             require_unescaped(path, "give --escaped")
     whole = []
@@ -369,13 +369,13 @@ def _prepare_corpus(
     return _clean(whole, (source, target), corpus, settings.cleaning)
 
 
-def _require_same_length(source: Path, target: Path) -> None:
+def _require_same_length(source: Path, target: Path, say: Say) -> None:
     """Check that raw texts have as many lines; later a message would name files that the user has never seen.
 
     Raises:
-        UserError: they have not, or cannot be read.
+        UserError: they have not, cannot be read, or are none.
     """
-    for _ in read_pairs(source, target):
+    for _ in read_pairs(source, target, say=say):
         pass
 
 
@@ -412,10 +412,10 @@ def _require_same_words(raw: Path, prepared: Path) -> None:
 
 
 def _prepare_validation(
-    raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings
+    raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings, say: Say
 ) -> dict[str, Any]:
     """Prepare both sides as the training text was, then drop the pairs that would be unfit for training."""
-    _require_same_length(*raw)
+    _require_same_length(*raw, say)
     if settings.text.escape and not settings.text.tokenise:
         for path in raw:
             require_unescaped(path, "give --escaped")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,9 @@ from pathlib import Path
 from moses_integration.build.prepare import Casing, Preparation, prepare_file, require_unescaped
 from moses_integration.build.truecaser import Truecaser
 from moses_integration.ini import MosesIni
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_bytes
+from phrasescore.text import Say, silently
 
 PREPARATION = "preparation.json"
 
@@ -56,16 +56,16 @@ class SystemText:
             if not path.exists():
                 continue
             try:
-                return cls(folder, TextSettings(**json.loads(read_bytes(path))))
-            except (ValueError, TypeError) as error:
+                return cls(folder, TextSettings(**read_json(path, "build the system again")))
+            except TypeError as error:
                 raise UserError(f"{path}: is damaged ({error}); build the system again") from error
         return None
 
-    def prepare(self, side: str, raw: Path, prepared: Path) -> None:
-        """Prepare a dev or test text, line by line.
+    def prepare(self, side: str, raw: Path, prepared: Path, say: Say = silently) -> None:
+        """Prepare a dev or test text, line by line; `say` is told of lines that are not UTF-8.
 
         Raises:
-            UserError: the text is escaped already, or cannot be read.
+            UserError: the text is escaped already, cannot be read, or is none.
         """
         preparation = self.settings.of(side)
         if preparation.escape and not preparation.tokenise:
@@ -73,7 +73,7 @@ class SystemText:
         truecaser = None
         if preparation.casing == "true":
             truecaser = Truecaser.load(self._folder / f"truecase.{preparation.language}")
-        prepare_file(raw, prepared, preparation, truecaser)
+        prepare_file(raw, prepared, preparation, truecaser, say)
 
     def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Return translations as plain text."""

@@ -13,8 +13,10 @@ from itertools import chain
 from pathlib import Path
 
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, read_lines
+from phrasescore.files import open_output, read_regular
 
+_LARGEST = 1 << 27
+"""Bytes of a truecaser's file: millions of words."""
 _SENTENCE_ENDS = frozenset(".:?!")
 # Between the end of a sentence and the first word of the next; as they are and escaped.
 _OPENERS = frozenset(["(", "[", "]", '"', "'", "&#91;", "&#93;", "&quot;", "&apos;"])
@@ -47,7 +49,7 @@ class Truecaser:
             UserError: it cannot be read, or a line is not `word (count/total) word (count) ...`.
         """
         counts: dict[str, dict[str, int]] = {}
-        for number, line in enumerate(read_lines(path), 1):
+        for number, line in enumerate(read_regular(path, _LARGEST).splitlines(), 1):
             words = line.decode("utf-8", "surrogateescape").split(" ")
             try:
                 forms = {w: int(n.strip("()").split("/")[0]) for w, n in zip(words[::2], words[1::2], strict=True)}
@@ -77,7 +79,13 @@ class Truecaser:
 
 def capitalise(text: str) -> str:
     """Begin the sentences of a tokenised line with a capital letter."""
-    return " ".join(word[:1].upper() + word[1:] if begins else word for word, begins in _beginnings(text))
+    return " ".join(_capital(word[:1]) + word[1:] if begins else word for word, begins in _beginnings(text))
+
+
+def _capital(letter: str) -> str:
+    """Return the form of a letter that begins a word in a title: of Georgian, which has other capitals, itself."""
+    title = letter.title()
+    return title if len(title) == len(letter) else letter
 
 
 def _beginnings(text: str) -> Iterator[tuple[str, bool]]:

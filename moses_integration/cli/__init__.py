@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from moses_integration.cli import add_column, add_lm, build, decode, ems_hook, evaluate, rescore, tune
-from phrasescore.cli.console import run_command
+from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
 
 _COMMANDS = (build, add_column, add_lm, tune, decode, rescore, evaluate, ems_hook)
@@ -24,9 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     given = sys.argv[1:] if argv is None else argv
     try:
-        args = make_parser().parse_args(given)
+        args = parse_arguments(make_parser(), given)
     except SystemExit as end:
         if end.code and given[:1] == ["ems-hook"]:
             ems_hook.say_failed(end.code)
         raise
-    return run_command(f"phrasescore-smt {args.command}", lambda: run_with_plugins(args))
+    quiet = getattr(args, "quiet", False)
+    return run_command(f"phrasescore-smt {args.command}", lambda: run_with_plugins(args), quiet=quiet)

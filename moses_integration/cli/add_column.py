@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import finite
+from moses_integration.cli.options import finite, read_ini
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 
@@ -32,12 +32,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.ini import MosesIni
-
-    ini = MosesIni.read(args.ini)
+    reporter = Reporter(quiet=False)
+    ini = read_ini(args.ini, reporter)
     label = args.feature or ini.phrase_table().label
     ini.add_columns(label, args.table, args.columns, args.weight)
+    ini.require_placeable(args.output)
     ini.write(args.output)
-    reporter = Reporter(quiet=False)
     reporter.say(f"{args.output}: written, with {args.table} as {label}; tune its weights with `phrasescore-smt tune`")
     return 0

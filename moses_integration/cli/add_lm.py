@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import finite
+from moses_integration.cli.options import finite, read_ini
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
@@ -57,12 +57,12 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
     from moses_integration.decoder.ngram_cache import DEFAULT_MEGABYTES, NgramCache
-    from moses_integration.ini import MosesIni
 
     if args.cache_size and not args.cache:
         raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")
     require_writable(args.output)
-    ini = MosesIni.read(args.ini)
+    reporter = Reporter(quiet=False)
+    ini = read_ini(args.ini, reporter)
     backoff = args.backoff or ini.language_model()
     arguments = {"path": args.model, "backoff": backoff}
     if args.unnormalised:
@@ -70,11 +70,11 @@ def run(args: argparse.Namespace) -> int:
     if args.cache:
         arguments["cache"] = args.cache
     ini.add_feature("CSLM", args.label, arguments, [args.weight])
-    ini.require_placeable(args.output)
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
+    ini.require_placeable(args.output)
     if args.cache:
         # Last, for it takes much of the disk.
         NgramCache(args.cache, args.cache_size or DEFAULT_MEGABYTES)
     ini.write(args.output)
-    Reporter(quiet=False).say(f"{args.output}: written, with {args.model} as {args.label}, backed off by {backoff}")
+    reporter.say(f"{args.output}: written, with {args.model} as {args.label}, backed off by {backoff}")
     return 0

@@ -76,18 +76,18 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.build.system_text import SystemText
     from moses_integration.toolkit import NbestRequest
     from phrasescore.errors import naming
-    from phrasescore.files import display_name, read_bytes, read_lines, write_atomically, write_lines
+    from phrasescore.files import display_name, read_lines, write_lines
+    from phrasescore.text import text_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_writable(args.output, nbest.path if nbest else None)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, toolkit, reporter)
+    ini = read_ini(args.ini, reporter, toolkit)
     with work_folder(args.work) as folder:
         raw = folder / "input"
-        # Moses loses a last line that has no end.
-        content = read_bytes(args.source)
-        write_atomically(raw, content if content.endswith(b"\n") or not content else content + b"\n")
+        # It may be standard input, and Moses loses a last line that has no end.
+        write_lines(raw, text_lines(args.source, reporter.say))
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with naming(dict.fromkeys((prepared, raw), Path(display_name(args.source)))):
             source = prepare_text(ini, "source", raw, prepared, args.prepared)

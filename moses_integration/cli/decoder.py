@@ -28,12 +28,13 @@ from moses_integration.decoder.settings import (
     read_settings,
     search_algorithm,
 )
-from moses_integration.ini import MosesIni
-from moses_integration.number import parse_number
+from moses_integration.ini import MosesIni, quote_text
 from phrasescore import __version__
-from phrasescore.cli.console import run_command
+from phrasescore.cli.console import as_line, run_command
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
+from phrasescore.number import parse_number
+from phrasescore.text import silently, text_lines
 
 _SHORT = {
     "f": "config",
@@ -85,6 +86,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command("phrasescore-decoder", lambda: _run(arguments))
 
 
+def _say(text: str) -> None:
+    """Print a line that is no output."""
+    print(as_line(f"phrasescore-decoder: {text}"), file=sys.stderr)
+
+
 def _run(arguments: Sequence[str]) -> int:
     if not arguments:
         sys.stdout.write(_HELP)
@@ -103,13 +109,13 @@ def _run(arguments: Sequence[str]) -> int:
     settings = _settings(ini, switches)
     if _one(switches, "inputtype", "0") != "0":
         raise UsageError("-inputtype: this decoder reads plain text (0) only; use Moses")
-    verbose = _whole(switches, "verbose", 1)
+    say = _say if _whole(switches, "verbose", 1) else silently
+    if ini.note:
+        say(ini.note)
     for section in ignored_sections(ini):
-        if verbose:
-            passed_over = f"{ini.name}: [{section}] is passed over by this decoder; remove it, or use Moses"
-            print(f"phrasescore-decoder: {passed_over}", file=sys.stderr)
+        say(f"{ini.name}: [{quote_text(section)}] is passed over by this decoder; remove it, or use Moses")
     text = _one(switches, "input-file", STANDARD_STREAM)
-    lines = list(read_lines(text))
+    lines = list(text_lines(text, say))
     require_words(lines, display_name(text))
     sentences = [words_of(line) for line in lines]
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from moses_integration.cli.options import natural
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive, refuse_idle
 
 _TRIALS, _SEED = 10_000, 1
@@ -44,14 +45,14 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.evaluation import compare, score
 
-    references = list(args.reference)
+    references, say = list(args.reference), Reporter(quiet=False).say
     if args.baseline is None:
         refuse_idle(args, ["trials", "seed"], "without --baseline")
-        result = score(args.translations, references, args.tokenise, args.lowercase)
+        result = score(args.translations, references, args.tokenise, args.lowercase, say)
         print(json.dumps(asdict(result), indent=2) if args.json else f"BLEU {result.bleu:.2f}  {result.signature}")
         return 0
     trials, seed = args.trials or _TRIALS, _SEED if args.seed is None else args.seed
-    comparison = compare(args.translations, args.baseline, references, args.tokenise, trials, seed, args.lowercase)
+    comparison = compare(args.translations, args.baseline, references, args.tokenise, trials, seed, args.lowercase, say)
     if args.json:
         print(json.dumps(asdict(comparison), indent=2))
     else:

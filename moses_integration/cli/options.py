@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive, whole_number
 from phrasescore.errors import UserError
-from phrasescore.files import try_to_lock
+from phrasescore.files import lock_file, write_lines
+from phrasescore.text import Say, silently, text_lines
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -127,17 +128,20 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
     return toolkit
 
 
-def read_ini(path: Path, toolkit: Toolkit, reporter: Reporter) -> MosesIni:
-    """Read a moses.ini, and say which of its sections the toolkit passes over.
+def read_ini(path: Path, reporter: Reporter, toolkit: Toolkit | None = None) -> MosesIni:
+    """Read a moses.ini, and say where its paths are taken from, and which of its sections the toolkit passes over.
 
     Raises:
         UserError: it cannot be read.
     """
-    from moses_integration.ini import MosesIni
+    from moses_integration.ini import MosesIni, quote_text
 
     ini = MosesIni.read(path)
-    for section in toolkit.ignored_sections(ini):
-        reporter.say(f"{ini.name}: [{section}] is passed over by the embedded decoder; remove it, or use Moses")
+    if ini.note:
+        reporter.say(ini.note)
+    for section in toolkit.ignored_sections(ini) if toolkit else ():
+        passed_over = f"[{quote_text(section)}] is passed over by the embedded decoder"
+        reporter.say(f"{ini.name}: {passed_over}; remove it, or use Moses")
     return ini
 
 
@@ -148,8 +152,8 @@ def work_folder(given: Path | None) -> Iterator[Path]:
     It is kept when a step of Moses fails, for the message names a log in it.
 
     Raises:
-        UserError: another run is at work in the one given, or it has files that no earlier run left; what this run
-            writes or removes could be theirs.
+        UserError: the one given cannot be made, another run is at work in it, or it has files that no earlier run
+            left; what this run writes or removes could be theirs.
     """
     from moses_integration.installed_moses import StepFailure
 
@@ -159,10 +163,11 @@ def work_folder(given: Path | None) -> Iterator[Path]:
         mark = given / _WORK_MARK
         if given.exists() and any(given.iterdir()) and not mark.exists():
             raise UserError(f"{given}: has files that no earlier run with --work left; give a new or empty folder")
-        given.mkdir(parents=True, exist_ok=True)
-        with mark.open("ab") as lock:
-            if not try_to_lock(lock):
-                raise UserError(f"{given}: another run is at work in it; wait for it or give another folder")
+        try:
+            given.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{given}: cannot be made ({error.strerror}); check the folder and its rights") from error
+        with lock_file(mark, f"{given}: another run is at work in it; wait for it or give another folder"):
             yield given
         return
     folder = Path(mkdtemp(prefix="phrasescore."))
@@ -177,29 +182,36 @@ def work_folder(given: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def prepare_text(ini: MosesIni, side: str, raw: Path, prepared: Path, is_prepared: bool) -> Path:
-    """Return the text prepared as the system's training text was: in the file `prepared`, or as it is.
+def prepare_text(
+    ini: MosesIni | None, side: str, raw: Path, prepared: Path, is_prepared: bool, say: Say = silently
+) -> Path:
+    """Write the text as the system's training text is to the file `prepared`, and return that.
+
+    Args:
+        ini: the system's; None for prepared text without one.
+        side: `source` or `target`.
+        raw: the text.
+        prepared: where it goes.
+        is_prepared: whether it is as the system wants it already.
+        say: told of lines that are not UTF-8.
 
     Raises:
-        UserError: how the system's text was prepared is not known, as where the ini was moved.
+        UserError: it cannot be read or is no text, or how the system's text was prepared is not known, as where the
+            ini was moved.
     """
     from moses_integration.build.system_text import SystemText
 
     if is_prepared:
-        return raw
+        write_lines(prepared, text_lines(raw, say))
+        return prepared
+    assert ini is not None, "text is prepared where no ini says how"
     text = SystemText.of(ini)
     if text is None:
-        paths = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
-        for path in paths:
-            # Moses finds `table.gz` by the name `table`.
-            if not (path.exists() or path.with_name(f"{path.name}.gz").exists()):
-                raise UserError(
-                    f"{ini.name}: names {path}, which is not there; an ini that was moved needs the files that it "
-                    "names beside it, so give it where it was written, or make its paths absolute"
-                )
+        # Where the ini was moved, this is why.
+        ini.require_files()
         raise UserError(
             f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
             "it names; give text that is tokenised and escaped as in training, and --prepared"
         )
-    text.prepare(side, raw, prepared)
+    text.prepare(side, raw, prepared, say)
     return prepared

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from phrasescore import __version__
 from phrasescore.files import sha256_of
-from phrasescore.model_folder import WEIGHTS
+from phrasescore.model_folder import WEIGHTS, network_file
 
 
 def described(path: Path) -> dict[str, str | None]:
@@ -17,7 +17,7 @@ def described(path: Path) -> dict[str, str | None]:
     The hash is None where there is no file: some of Moses' features name what several files begin with, and standard
     input can be read once only.
     """
-    file = path / WEIGHTS if path.is_dir() else path
+    file = network_file(path, WEIGHTS) if path.is_dir() else path
     return {"path": str(path), "sha256": sha256_of(file) if file.is_file() else None}
 
 

@@ -15,6 +15,7 @@ from moses_integration.cli.options import (
     add_text_options,
     natural,
     prepare_text,
+    read_ini,
     say_spread,
     work_folder,
 )
@@ -73,7 +74,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=Path,
         metavar="INI",
         help="the moses.ini that the list was decoded with: weights to start from, and how text is prepared; with "
-        "--weights only needed if it was moved",
+        "--weights only needed if it was moved; a list of another toolkit has none, so give --prepared (weights start "
+        "from 1)",
     )
     parser.add_argument(
         "--scorer",
@@ -129,23 +131,33 @@ def run(args: argparse.Namespace) -> int:
 
 def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.cli.provenance import described, versions
-    from moses_integration.ini import MosesIni
     from moses_integration.list_scorers import load_scorers
     from moses_integration.nbest import ListFault, write_nbest
-    from moses_integration.rescoring import list_bleu, oracle_bleu, rerank, starting_weights, tune_on_list
+    from moses_integration.rescoring import (
+        check_dense,
+        list_bleu,
+        oracle_bleu,
+        rerank,
+        starting_weights,
+        tune_on_list,
+    )
     from moses_integration.tuned_weights import SCHEMA
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import write_json
     from phrasescore.workers import available_cores
 
-    if args.ini is None:
-        raise UsageError("--reference: tuning starts from the weights that the list was decoded with; give --ini too")
-    ini = MosesIni.read(args.ini)
-    source, references = _read_dev_set(args, ini)
+    if args.ini is None and not args.prepared:
+        raise UsageError(
+            "--reference: the moses.ini that the list was decoded with says how its text is prepared; give --ini, or "
+            "prepared text and --prepared"
+        )
+    ini = read_ini(args.ini, reporter) if args.ini else None
+    source, references = _read_dev_set(args, ini, reporter)
     entries = _read_list(args, source, reporter)
     if not entries:
         raise ListFault("is empty; check what the decoder reported")
     # Before the scorers' work, which takes long.
+    check_dense(entries, [feature.label for feature in ini.features()] if ini else ())
     start = _weights_of_list(args, ini, entries[0])
     backoff = _backoff(args, ini)
     device = _device(args, args.scorers)
@@ -156,7 +168,8 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     candidates = from_nbest(entries, references)
     start = starting_weights(entries[0], start, [scorer.label for scorer in scorers])
     before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
-    reporter.say(f"dev BLEU {before:.2f} with the ini's weights; the best choice from the list has about {oracle:.2f}")
+    origin = "the ini's weights" if ini else "weights of 1"
+    reporter.say(f"dev BLEU {before:.2f} with {origin}; the best choice from the list has about {oracle:.2f}")
     started, processes = time.monotonic(), args.processes or available_cores()
     tunings = []
     seeds, restarts = args.seeds or _SEEDS, _RESTARTS if args.restarts is None else args.restarts
@@ -189,19 +202,22 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
 
 
-def _read_dev_set(args: argparse.Namespace, ini: MosesIni) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
+def _read_dev_set(
+    args: argparse.Namespace, ini: MosesIni | None, reporter: Reporter
+) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
     """Return source and references of the dev set, prepared."""
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import check_dev_set
-    from phrasescore.files import read_lines
+    from phrasescore.text import text_lines
 
     with work_folder(None) as folder:
-        source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
-        prepared = [
+        prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.say)
+        source = list(text_lines(prepared))
+        prepared_references = [
             prepare_text(ini, "target", path, folder / f"reference{number}", args.prepared)
             for number, path in enumerate(args.reference)
         ]
-        references = read_references(prepared, args.reference)
+        references = read_references(prepared_references, args.reference)
     check_dev_set(source, references, (args.source, args.reference[0]))
     return source, references
 
@@ -211,7 +227,7 @@ def _inputs(args: argparse.Namespace) -> dict[str, Any]:
     from moses_integration.cli.provenance import described
 
     return {
-        "ini": described(args.ini.resolve()),
+        "ini": args.ini and described(args.ini.resolve()),
         "list": described(args.nbest),
         "source": described(args.source),
         "references": [described(path) for path in args.reference],
@@ -220,24 +236,31 @@ def _inputs(args: argparse.Namespace) -> dict[str, Any]:
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.build.system_text import SystemText
-    from moses_integration.ini import MosesIni
     from moses_integration.list_scorers import load_scorers
     from moses_integration.nbest import write_nbest
-    from moses_integration.rescoring import best_of, check_fit, check_new, rerank
+    from moses_integration.rescoring import best_of, check_dense, check_fit, check_new, rerank
     from moses_integration.tuned_weights import TunedWeights
-    from phrasescore.files import read_lines, sha256_of, write_lines
+    from phrasescore.files import sha256_of, write_lines
+    from phrasescore.text import text_lines
 
     tuned = TunedWeights.read(args.weights)
     choices = tuned.choices(args.weights, args.scorers)
     if args.prepared:
         refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
-        source, ini = list(read_lines(args.source)), None
+        source, ini = list(text_lines(args.source, reporter.say)), None
     else:
-        ini = MosesIni.read(args.ini or tuned.ini)
+        path = args.ini or tuned.ini
+        if path is None:
+            raise UsageError(
+                f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and --prepared"
+            )
+        ini = read_ini(path, reporter)
         with work_folder(None) as folder:
-            source = list(read_lines(prepare_text(ini, "source", args.source, folder / "source", args.prepared)))
+            prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.say)
+            source = list(text_lines(prepared))
     entries = _read_list(args, source, reporter)
     # Before the scorers' work, too.
+    check_dense(entries, tuned.weights)
     own = {label: weights for label, weights in tuned.weights.items() if label not in tuned.digests}
     if entries:
         check_new(entries[0], tuned.digests)
@@ -269,13 +292,15 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     write_lines(args.output, lines)
 
 
-def _backoff(args: argparse.Namespace, ini: MosesIni) -> Path | None:
+def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:
     """Return the n-gram model of the language models: the one given, else the ini's; None where no scorer needs one."""
     if not any(choice.kind in LANGUAGE_MODELS for choice in args.scorers):
         refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
         return None
     given: Path | None = args.backoff
-    return given or ini.language_model()
+    if given is None and ini is None:
+        raise UsageError("--scorer: a language model needs an n-gram model; give --backoff, or --ini for its own")
+    return given or (ini.language_model() if ini else None)
 
 
 def _device(args: argparse.Namespace, choices: Sequence[ScorerChoice]) -> Device:
@@ -298,8 +323,10 @@ def _read_list(args: argparse.Namespace, source: Sequence[bytes], reporter: Repo
     return entries
 
 
-def _weights_of_list(args: argparse.Namespace, ini: MosesIni, entry: NbestEntry) -> Weights:
-    """Return the ini's weights of the features of an entry as it was decoded.
+def _weights_of_list(args: argparse.Namespace, ini: MosesIni | None, entry: NbestEntry) -> Weights:
+    """Return the ini's weights of the features of an entry as it was decoded; without an ini they are 1.
+
+    An ini that other toolkits' lists come with may have weights alone, without lines of features.
 
     Raises:
         UserError: the ini has not as many.
@@ -307,8 +334,10 @@ def _weights_of_list(args: argparse.Namespace, ini: MosesIni, entry: NbestEntry)
     from moses_integration.nbest import ListFault
     from moses_integration.rescoring import starting_weights
 
+    if ini is None:
+        return {label: [1.0] * len(values) for label, values in entry.features().items()}
     try:
-        return starting_weights(entry, ini.weights_of_features(), [])
+        return starting_weights(entry, ini.weights() | ini.weights_of_features(), [])
     except ListFault as fault:
         problem = fault.reason.split(";")[0]
         raise UserError(

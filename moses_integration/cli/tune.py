@@ -82,12 +82,14 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.tuning.bleu import read_references
     from moses_integration.tuning.tune import TuningSettings, check_dev_set
     from phrasescore.errors import naming
-    from phrasescore.files import read_lines, write_json
+    from phrasescore.files import write_json
+    from phrasescore.text import text_lines
 
     require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, toolkit, reporter)
+    ini = read_ini(args.ini, reporter, toolkit)
+    ini.require_effective_weights()
     ini.require_placeable(args.output)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
     report = {
@@ -98,15 +100,14 @@ def run(args: argparse.Namespace) -> int:
     }
     started = time.monotonic()
     with work_folder(args.work) as folder:
-        source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared)
+        source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared, reporter.say)
         references = [
             prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared)
             for number, path in enumerate(args.reference)
         ]
-        if not args.prepared:
-            # Here, where the names of the user's files are known.
-            dev_references = read_references(references, args.reference)
-            check_dev_set(list(read_lines(source)), dev_references, (args.source, args.reference[0]))
+        # Here, where the names of the user's files are known.
+        dev_references = read_references(references, args.reference)
+        check_dev_set(list(text_lines(source)), dev_references, (args.source, args.reference[0]))
         tunings: list[Tuning] = []
         with naming({source: args.source}):
             for tuning in toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say):

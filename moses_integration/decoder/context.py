@@ -15,7 +15,7 @@ import numpy as np
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, Words
 from phrasescore.errors import UserError
-from phrasescore.lm.ngram_model import as_text, load_kenlm
+from phrasescore.lm.ngram_model import as_text, load_kenlm, require_log_probs
 
 if TYPE_CHECKING:
     import kenlm
@@ -51,7 +51,8 @@ class LanguageModel:
     """An n-gram model read by KenLM, ARPA or binary (moses/LM/Ken.cpp). Values are natural logs.
 
     The sum over a sentence is ln p of the sentence with `</s>`; but behind an empty last phrase, as a dropped unknown
-    word is, it lacks that of `</s>`, which Moses forgets there.
+    word is, it lacks that of `</s>`, which Moses forgets there. Where a file has minus infinity, Moses goes on with it;
+    here it is refused.
     """
 
     width, tuneable = 1, True
@@ -75,14 +76,19 @@ class LanguageModel:
         self._passing = [State() for _ in range(self._context - 1)]
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
-        """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known."""
+        """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known.
+
+        Raises:
+            UserError: the file has numbers that are no log-probabilities, as for `extend`.
+        """
         full_T, inside_T = [], []
         for phrase in phrases:
             scores, _ = self._without_context(_text(phrase))
             full_T.append(sum(scores))
             inside_T.append(sum(scores[self._context :]))
-        inside_TK = np.array(inside_T, np.float64)[:, None] * LN_10
-        return inside_TK, np.array(full_T, np.float64)[:, None] * LN_10 - inside_TK
+        inside_TK, full_TK = (np.array(scores, np.float64)[:, None] for scores in (inside_T, full_T))
+        require_log_probs(full_TK, self.path)
+        return inside_TK * LN_10, full_TK * LN_10 - inside_TK * LN_10
 
     def begin(self, phrases: Sequence[Words]) -> int:
         """Forget all states but the one of `<s>`."""
@@ -107,6 +113,7 @@ class LanguageModel:
                 for phrase, (score, state) in zip(phrases, found, strict=True)
             ]
         scores = np.array([score for score, _ in found], np.float64)
+        require_log_probs(scores, self.path)
         states = np.array([state for _, state in found], np.int64)
         return scores[pair_N][:, None] * LN_10, states[pair_N]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from moses_integration.decoder.context import ContextFeature, LanguageModel
@@ -17,8 +18,9 @@ from moses_integration.decoder.phrases import (
     Words,
 )
 from moses_integration.decoder.reordering import Distortion, JumpFeature, LexicalReordering
+from moses_integration.decoder.search import MOST
 from moses_integration.decoder.tables import PhraseTable, phrases_of
-from moses_integration.ini import FeatureLine, MosesIni, parse_truth
+from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
 
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
@@ -71,8 +73,9 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
     phrase: list[PhraseFeature] = []
     jump: list[JumpFeature] = []
     context: list[ContextFeature] = []
+    lines = {line.label: line for line in ini.features()}
     kinds: set[str] = set()
-    for line in ini.features():
+    for line in lines.values():
         _check_arguments(ini, line)
         if line.kind in kinds & _SINGLE:
             raise UserError(
@@ -82,11 +85,11 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
         kinds.add(line.kind)
         _declare(ini, line, phrase, jump, context)
     for feature in (*phrase, *jump, *context):
-        _check_width(ini, feature)
-        _set_tuneable(ini, feature)
+        _check_width(ini, lines[feature.label], feature)
+        _set_tuneable(ini, lines[feature.label], feature)
     if not any(isinstance(feature, UnknownWordPenalty) for feature in phrase):
         raise UserError(f"{ini.name}: has no UnknownWordPenalty; Moses cannot do without, add it to [feature]")
-    model = LogLinearModel(phrase, jump, context, [line.label for line in ini.features()])
+    model = LogLinearModel(phrase, jump, context, [*lines])
     for label, numbers in ini.weights().items():
         model.set_weights({label: numbers}, ini.place("weight", f"{label}="))
     return model
@@ -99,14 +102,14 @@ def _check_arguments(ini: MosesIni, line: FeatureLine) -> None:
     known = _OF_ALL | _ARGUMENTS[line.kind]
     for key, value in line.arguments.items():
         if key not in known or value not in _ALLOWED.get(key, (value,)):
+            shown = quote_text(f"{key}={value}")
             raise UserError(
-                f"{ini.name}: line {line.row + 1}: the embedded decoder does not know `{key}={value}` of {line.kind}; "
+                f"{ini.name}: line {line.row + 1}: the embedded decoder does not know `{shown}` of {line.kind}; "
                 "remove it, or use Moses"
             )
 
 
-def _set_tuneable(ini: MosesIni, feature: Feature) -> None:
-    line = ini.feature(feature.label)
+def _set_tuneable(ini: MosesIni, line: FeatureLine, feature: Feature) -> None:
     if "tuneable" in line.arguments:
         try:
             feature.tuneable = parse_truth(line.arguments["tuneable"])
@@ -114,8 +117,7 @@ def _set_tuneable(ini: MosesIni, feature: Feature) -> None:
             raise UserError(f"{ini.name}: line {line.row + 1}: tuneable= {fault}; mend the line") from fault
 
 
-def _check_width(ini: MosesIni, feature: Feature) -> None:
-    line = ini.feature(feature.label)
+def _check_width(ini: MosesIni, line: FeatureLine, feature: Feature) -> None:
     if "num-features" in line.arguments and line.width != feature.width:
         raise UserError(
             f"{ini.name}: line {line.row + 1}: num-features is {line.width} where {line.kind} has {feature.width}; "
@@ -125,9 +127,13 @@ def _check_width(ini: MosesIni, feature: Feature) -> None:
 
 def _table_limit(ini: MosesIni, table: FeatureLine) -> int:
     limit = table.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
-    if not limit.isdecimal():
-        raise UserError(f"{ini.name}: line {table.row + 1}: table-limit is no whole number; mend the line")
-    return int(limit)
+    # Python makes numbers of so many digits only.
+    number = int(limit) if re.fullmatch("[0-9]{1,10}", limit) else MOST + 1
+    if number > MOST:
+        raise UserError(
+            f"{ini.name}: line {table.row + 1}: table-limit is no whole number from 0 to {MOST:,}; mend the line"
+        )
+    return number
 
 
 def _declare(
@@ -168,5 +174,6 @@ def _declare(
             )
         case kind:
             raise UserError(
-                f"{ini.name}: line {line.row + 1}: the embedded decoder has no feature {kind}; remove it, or use Moses"
+                f"{ini.name}: line {line.row + 1}: the embedded decoder has no feature {quote_text(kind)}; "
+                "remove it, or use Moses"
             )

@@ -21,6 +21,7 @@ from moses_integration.decoder.ngram_cache import Keys, NgramCache, key_of, ngra
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.files import sha256_of
 from phrasescore.lm.ngrams import distinct_rows
+from phrasescore.log_probs import are_log_probs
 from phrasescore.phrases import Ids
 from phrasescore.vocabulary import UNKNOWN
 
@@ -147,11 +148,17 @@ class NeuralLanguageModelFeature:
         return np.where(is_unknown_An, np.int32(UNKNOWN), words_An)
 
     def _log_probs(self, ngrams_Qn: Ids) -> Floats:
-        """Return ln p of the last word of n-grams, from the cache as far as it has them."""
+        """Return ln p of the last word of n-grams, from the cache as far as it has them.
+
+        Raises:
+            UserError: the network is damaged, or the back-off model.
+        """
         keys_Q = ngram_keys(self._key_of_word[ngrams_Qn], self._seed)
         distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
         scores_D, is_known_D = self._cache.find(distinct_D)
-        new_U = np.flatnonzero(~is_known_D)
+        # What no network can have said is asked for anew.
+        is_possible_D = np.isfinite(scores_D) if self.unnormalised else are_log_probs(scores_D)
+        new_U = np.flatnonzero(~(is_known_D & is_possible_D))
         asked_Un = ngrams_Qn[first_D[new_U]]
         scores_D[new_U] = self._scorer.log_probs(asked_Un[:, :-1], asked_Un[:, -1])
         self._cache.add(distinct_D[new_U], scores_D[new_U])

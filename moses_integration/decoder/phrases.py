@@ -107,7 +107,7 @@ class TableScores:
 
 def words_of(phrase: bytes) -> Words:
     """Return the words of a phrase or a sentence, split at blanks and tabs, as Moses' decoder does."""
-    return tuple(split_words(phrase.replace(b"\t", b" ")))
+    return tuple(split_words(phrase))
 
 
 def require_words(sentences: Iterable[bytes], name: object) -> None:

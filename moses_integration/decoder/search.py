@@ -37,6 +37,10 @@ from phrasescore.phrases import ranges
 Coverages = NDArray[np.bool_]
 
 
+MOST = 10**9
+"""The largest number that a setting can be."""
+
+
 class OutOfRange(ValueError):
     """A setting that no search can have; who reads settings says where it stands."""
 
@@ -66,6 +70,15 @@ class SearchSettings:
     """Source words of the longest span that is looked up."""
 
     def __post_init__(self) -> None:
+        whole = {
+            "stack": self.stack,
+            "cube-pruning-pop-limit": self.pop_limit,
+            "distortion-limit": self.distortion_limit,
+            "max-phrase-length": self.longest_phrase,
+        }
+        for name, number in whole.items():
+            if abs(number) > MOST:
+                raise OutOfRange(name, f"is beyond {MOST:,}; give less")
         if self.stack < 0:
             raise OutOfRange("stack", f"{self.stack} is negative; give a size, 0 for any")
         if self.pop_limit < 0:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moses_integration.decoder.search import OutOfRange, SearchSettings
-from moses_integration.ini import MosesIni, parse_truth
+from moses_integration.ini import MosesIni, parse_truth, split_blanks
 from phrasescore.errors import UserError
 
 CUBE_PRUNING = 1
@@ -24,10 +24,19 @@ _USED = {
     "cube-pruning-pop-limit",
     "drop-unknown",
     "input-factors",
+    "output-factors",
     "mapping",
 }
 # They concern memory, messages or threads, not what is translated how.
 _HARMLESS = {"threads", "verbose", "cache", "no-cache", "n-best-list"}
+# Both forms in which Moses takes that the first table alone is asked (StaticData.cpp, LoadDecodeGraphs).
+_ONE_TABLE = (["0", "T", "0"], ["T", "0"])
+_SIMPLE = {
+    "input-factors": ((["0"],), "factors"),
+    "output-factors": ((["0"],), "factors"),
+    "mapping": (_ONE_TABLE, "factors, or several tables or decoding paths"),
+}
+"""What sections can say to a decoder that knows words and one table, and what they ask for otherwise."""
 # They give a derivation other scores than [feature] and [weight] say (moses/Parameter.cpp, moses/StaticData.cpp).
 _CHANGES_SCORES = {
     "alternate-weight-setting",
@@ -63,11 +72,13 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
                 f"{ini.name}: [{name}] changes the scores, and the embedded decoder does not know it; say it in "
                 "[feature] and [weight], or use Moses"
             )
-    if ini.values("input-factors") not in ([], ["0"]) or ini.values("mapping") not in ([], ["0 T 0"]):
-        raise UserError(
-            f"{ini.name}: has factors or several decoding paths; the embedded decoder knows words and one table only, "
-            "use Moses"
-        )
+    for name, (allowed, others) in _SIMPLE.items():
+        values = ini.values(name)
+        if values and (len(values) > 1 or split_blanks(values[0]) not in allowed):
+            raise UserError(
+                f"{ini.place(name)}: [{name}] asks for {others}; the embedded decoder knows words and one table only, "
+                "use Moses"
+            )
     default = SearchSettings()
     algorithm = search_algorithm(ini)
     try:
@@ -132,5 +143,5 @@ def _whole(ini: MosesIni, section: str, default: int) -> int:
 
 
 def ignored_sections(ini: MosesIni) -> list[str]:
-    """Return the sections that may change what Moses finds and that the embedded decoder passes over."""
-    return [name for name in ini.sections() if name not in _USED | _HARMLESS]
+    """Return the sections that may change what Moses finds and that the embedded decoder passes over, not refuses."""
+    return [name for name in ini.sections() if name not in _USED | _HARMLESS | _CHANGES_SCORES]

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.errors import UserError
-from phrasescore.files import read_lines
+from phrasescore.errors import UserError, naming
+from phrasescore.text import utf8_lines
 from phrasescore.words import split_words
 
 MAX_ORDER = 4
@@ -37,10 +37,11 @@ def read_references(paths: Sequence[Path], names: Sequence[Path] = ()) -> list[t
         names: what messages call them, if not by their paths.
 
     Raises:
-        UserError: the files differ in length.
+        UserError: a file cannot be read or is not UTF-8, or the files differ in length.
     """
-    columns = [list(read_lines(path)) for path in paths]
     names = names or paths
+    with naming(dict(zip(paths, names, strict=True))):
+        columns = [list(utf8_lines(path)) for path in paths]
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(columns[0]):
             raise UserError(

@@ -44,7 +44,7 @@ class Candidates:
         """Build from the features [K, F] and statistics [K, 9] of each sentence, dropping duplicates.
 
         Raises:
-            UserError: a feature is not a finite number; `origin` says where, in its message.
+            UserError: a feature is no finite number of 32 bit; `origin` says where, in its message.
         """
         kept_features, kept_statistics = [np.empty((0, len(names)))], [np.empty((0, STATISTICS), np.int32)]
         for sentence, (features_KF, statistics_K9) in enumerate(zip(features, statistics, strict=True)):
@@ -139,7 +139,8 @@ def from_nbest(entries: Iterable[NbestEntry], references: Sequence[Sequence[byte
 
 
 def _require_finite(features_KF: NDArray[np.float64], names: Sequence[str], where: str) -> None:
-    faults = np.argwhere(~np.isfinite(features_KF))
+    # Moses has scores in 32 bit; larger ones would add up to infinity.
+    faults = np.argwhere(~(np.abs(features_KF) <= np.finfo(np.float32).max))
     if len(faults):
         row, column = faults[0]
         raise UserError(

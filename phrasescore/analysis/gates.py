@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from phrasescore.log_probs import require_finite
 from phrasescore.nn.units import GatedUnit
 from phrasescore.scoring.engine import Scorer
 from phrasescore.vocabulary import END
@@ -36,6 +37,9 @@ def encoder_gates(scorer: Scorer, phrase: bytes) -> Gates | None:
     """Return the gates of the encoder's lowest forward layer while it reads a phrase and its end symbol.
 
     None if its units are not the paper's.
+
+    Raises:
+        UserError: the network is damaged.
     """
     vocabulary, encoder = scorer.model.source_vocabulary, scorer.model.network.encoder
     unit = encoder.unit
@@ -55,7 +59,10 @@ def encoder_gates(scorer: Scorer, phrase: bytes) -> Gates | None:
         resets.append(r_1n)
         updates.append(z_1n)
         h_1n = unit.step(x_13n, h_1n)
-    return Gates([*words, vocabulary.words[END]], torch.cat(resets).cpu().numpy(), torch.cat(updates).cpu().numpy())
+    reset_Tn, update_Tn = (torch.cat(gates).cpu().numpy() for gates in (resets, updates))
+    for gate_Tn in (reset_Tn, update_Tn):
+        require_finite(gate_Tn, scorer.model.folder)
+    return Gates([*words, vocabulary.words[END]], reset_Tn, update_Tn)
 
 
 def sorted_units(gate_Tn: Activations) -> Activations:

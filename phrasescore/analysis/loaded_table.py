@@ -18,7 +18,6 @@ from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import offsets_of
 from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
-from phrasescore.words import split_words
 
 _COLUMN: dict[Direction, int] = {"target-given-source": 2, "source-given-target": 0}
 """Where Moses' four scores hold the phrase translation probability of the output given the input."""
@@ -88,7 +87,7 @@ def table_probability(entry: Entry, direction: Direction, reader: TableReader) -
     Raises:
         UserError: the table has too few columns.
     """
-    scores = split_words(entry.scores)
+    scores = entry.scores.split(b" ")
     column = _COLUMN[direction]
     if len(scores) <= column:
         raise UserError(

@@ -72,11 +72,11 @@ def by_column(column: int, path: str | Path) -> Judge:
 
     def judge(entries: list[Entry]) -> NDArray[np.float64]:
         try:
-            values = [float(split_words(e.scores)[column - 1]) for e in entries]
+            values = [float(entry.scores.split(b" ")[column - 1]) for entry in entries]
         except IndexError:
             raise UserError(f"{display_name(path)}: has no score column {column}; give a lower number") from None
-        with np.errstate(divide="ignore", invalid="ignore"):
-            judged: NDArray[np.float64] = np.nan_to_num(np.log(np.array(values)), nan=-np.inf, neginf=-np.inf)
+        with np.errstate(divide="ignore"):
+            judged: NDArray[np.float64] = np.log(np.array(values))
         return judged
 
     return judge
@@ -179,5 +179,5 @@ def _kept_lines(table: Path, kept_P: NDArray[np.bool_]) -> Iterator[bytes]:
     for chunk in TableReader(table):
         for entry in chunk.entries:
             if kept_P[line]:
-                yield entry.to_line()
+                yield entry.line
             line += 1

@@ -31,11 +31,16 @@ def sample_targets(scorer: Scorer, source: bytes, number: int, seed: int) -> lis
         source: the input phrase.
         number: how many to draw.
         seed: the same seed gives the same samples.
+
+    Raises:
+        UserError: the network is damaged.
     """
     config = SearchConfig(n_best=number, max_ratio=0, max_extra=LONGEST)
     ids = scorer.model.source_vocabulary.encode([source])
     random = np.random.default_rng(seed)
-    drawn = draw_translations(scorer.networks, scorer.device, ids, config, [random], force_end=False)[0]
+    drawn = draw_translations(
+        scorer.networks, scorer.device, ids, config, [random], force_end=False, origin=scorer.origin
+    )[0]
     words = scorer.model.target_vocabulary.words
     return [
         Sample(b" ".join(words[word] for word in one.hypothesis.words), one.times, one.hypothesis.log_prob)

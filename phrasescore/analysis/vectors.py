@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from phrasescore.log_probs import require_finite
 from phrasescore.nn.batch import PairBatch
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.engine import Scorer
@@ -21,7 +22,11 @@ _AT_ONCE = 4096
 
 @torch.inference_mode()
 def phrase_vectors(scorer: Scorer, phrases: Sequence[bytes]) -> Vectors:
-    """Return c, the summary of each of some input phrases (appendix A.1.1 of Cho et al. 2014), [P, k]."""
+    """Return c, the summary of each of some input phrases (appendix A.1.1 of Cho et al. 2014), [P, k].
+
+    Raises:
+        UserError: the network is damaged.
+    """
     found = []
     for start in range(0, len(phrases), _AT_ONCE):
         sources = scorer.model.source_vocabulary.encode(phrases[start : start + _AT_ONCE])
@@ -31,7 +36,9 @@ def phrase_vectors(scorer: Scorer, phrases: Sequence[bytes]) -> Vectors:
             c_Sk = scorer.model.network.encoder(batch).summary_Sk
         # The batch is filled up with copies of the last phrase.
         found.append(c_Sk[: len(sources)].float().cpu().numpy())
-    return np.concatenate(found)
+    vectors_Pk = np.concatenate(found)
+    require_finite(vectors_Pk, scorer.model.folder)
+    return vectors_Pk
 
 
 @torch.inference_mode()

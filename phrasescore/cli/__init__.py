@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 
 from phrasescore.cli import annotate, check, inspect, lm, score, train, translate
-from phrasescore.cli.console import run_command
+from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
 
 _COMMANDS = (train, annotate, score, translate, check, inspect, lm)
@@ -26,5 +26,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
-    args = make_parser().parse_args(argv)
-    return run_command(f"phrasescore {args.command}", lambda: run_with_plugins(args))
+    args = parse_arguments(make_parser(), argv)
+    return run_command(
+        f"phrasescore {args.command}", lambda: run_with_plugins(args), quiet=getattr(args, "quiet", False)
+    )

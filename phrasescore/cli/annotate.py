@@ -91,7 +91,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--on-error",
         choices=("stop", "keep"),
         default="stop",
-        help="what to do with a faulty line: stop, or keep it with 1 in each new column (default: %(default)s)",
+        help="what to do with a faulty line: stop, or keep it with 1 in each new column, as it is if it has no scores "
+        "or a megabyte (default: %(default)s)",
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write counts and provenance as JSON")
     parser.add_argument("--dry-run", action="store_true", help="read and score, but write no table")
@@ -114,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     # Before the output may take the place of the table.
     digest = sha256_of_input(args.table) if args.report else None
     scorer = load_scorer(args, args.direction)
-    sources = phrases_in_texts(args.only_sources_in) if args.only_sources_in else None
+    sources = phrases_in_texts(args.only_sources_in, say=reporter.say) if args.only_sources_in else None
     models = ", ".join(map(str, args.models))
     reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
     reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)

@@ -1,68 +1,147 @@
-"""What a command tells while it works: a progress bar on a terminal, a line now and then elsewhere."""
+"""How a command begins and ends, and what it tells while it works.
+
+Progress is a bar on a terminal, a line now and then elsewhere.
+"""
 
 from __future__ import annotations
 
+import argparse
+import errno
 import io
+import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from phrasescore.errors import UsageError, UserError, is_out_of_memory
-from phrasescore.files import full_disk_told
+from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
 
 _SECONDS_BETWEEN_LINES = 30.0
+_LONGEST_LINE = 900
+"""Characters of a message, about."""
 
 
-def run_command(name: str, run: Callable[[], int]) -> int:
+def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> int:
     """Run a command; print what went wrong as one sentence behind its name; return the exit code.
 
+    What the library notes meanwhile is said, unless `quiet`.
     SIGTERM and SIGHUP unwind it as Ctrl-C does, so that no half-written file and no program stays, and exit.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A character that a terminal cannot show does not stop the rest.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    complete_standard_streams()
     try:
         # What users ask for names its file itself.
-        with interrupt_on_signals(), full_disk_told("standard output or a temporary file"):
+        with (
+            interrupt_on_signals(),
+            _notes_said(quiet),
+            full_disk_told("standard output or a temporary file"),
+            _closed_stdout_told(),
+        ):
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                # A character that a terminal cannot show does not stop the rest.
+                sys.stdout.reconfigure(errors="backslashreplace")
             code = run()
             sys.stdout.flush()
         return code
     except UserError as error:
-        _give_up_stdout()
-        print(f"{name}: {error}", file=sys.stderr)
+        _give_up(sys.stdout)
+        _tell(f"{name}: {error}")
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # Whoever read our output has had enough.
-        _give_up_stdout()
+        _give_up(sys.stdout)
         return 1
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        print(f"{name}: {place}{error.strerror or error}", file=sys.stderr)
+        _give_up(sys.stdout)
+        _tell(f"{name}: {place}{error.strerror or error}")
         return 1
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        print(f"{name}: memory ran out; close other programs or give smaller sizes", file=sys.stderr)
+        _tell(f"{name}: memory ran out; close other programs or give smaller sizes")
         return 1
     except KeyboardInterrupt:
-        print(f"{name}: stopped", file=sys.stderr)
+        _tell(f"{name}: stopped")
         return 128 + signal.SIGINT
 
 
-def _give_up_stdout() -> None:
-    """Write what is left for standard output; where that fails, point it elsewhere, so that exiting is silent."""
+def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse a command line; what is printed instead, as for --help, is printed whole or fails with a sentence.
+
+    Raises:
+        SystemExit: it is wrong, or asks for nothing else.
+    """
+    complete_standard_streams()
     try:
-        sys.stdout.flush()
+        return parser.parse_args(arguments)
+    except SystemExit as end:
+        _give_up(sys.stderr)
+        raise SystemExit(end.code or run_command(parser.prog, lambda: 0)) from None
+
+
+@contextmanager
+def _closed_stdout_told() -> Iterator[None]:
+    """Turn the error of printing on a standard output that is closed into a sentence.
+
+    Raises:
+        UserError: it is closed.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EBADF:
+            require_open(STDOUT)
+        raise
+
+
+def _tell(text: str) -> None:
+    """Print a line on standard error, if anybody can be told anything there."""
+    with suppress(OSError):
+        print(as_line(text), file=sys.stderr)
+    _give_up(sys.stderr)
+
+
+def as_line(text: str) -> str:
+    """Return a message as one line that any terminal can show: it may quote what was read, of any length.
+
+    What is not printable is escaped; of a long message the middle is left out, for it ends with what to do.
+    """
+    half = _LONGEST_LINE // 2
+    if len(text) > _LONGEST_LINE:
+        text = f"{text[:half]} ... {text[-half:]}"
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
+
+
+def _give_up(stream: TextIO) -> None:
+    """Write what is left for a standard stream; where that fails, point it elsewhere, so that exiting is silent."""
+    try:
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def _notes_said(quiet: bool) -> Iterator[None]:
+    """Say what the library notes in its log; a command within a command decides for itself."""
+    log, handler = logging.getLogger("phrasescore"), logging.Handler(logging.WARNING)
+    handler.emit = lambda record: Reporter(quiet=quiet).say(record.getMessage())  # type: ignore[method-assign]
+    outer, log.handlers = log.handlers, [handler]
+    try:
+        yield
+    finally:
+        log.handlers = outer
 
 
 class Reporter:
@@ -75,7 +154,7 @@ class Reporter:
     def say(self, text: str) -> None:
         """Print a line."""
         if not self.quiet:
-            self.console.print(text, markup=False)
+            self.console.print(as_line(text), markup=False)
 
     def task(self, title: str) -> Task:
         """Start showing the progress of a piece of work."""

@@ -24,10 +24,11 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, read_lines, require_one_standard_input
+from phrasescore.files import display_name, require_one_standard_input
 from phrasescore.pictures import check_picture
 from phrasescore.search.config import SearchConfig
 from phrasescore.table.reader import TableReader
+from phrasescore.text import text_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--table",
         type=path_or_standard_stream,
         metavar="TABLE",
-        help="phrase table, - for standard input (default: the one that the network was trained on, if it is still "
-        "there; none with --phrases)",
+        help="phrase table, - for standard input (default: none)",
     )
     parser.add_argument(
         "--phrases",
@@ -123,12 +123,13 @@ def run(args: argparse.Namespace) -> int:
         reporter.say(f"wrote {args.gates}")
     candidates: list[Candidate] = []
     others: list[bytes] = []
-    table = args.table or (None if args.phrases else _table_of(args.models[0], reporter))
-    if table:
-        reporter.say(f"reading {display_name(table)}")
-        candidates, others = look_up(TableReader(table), scorer.model.direction, phrase, args.among)
+    if args.table:
+        reporter.say(f"reading {display_name(args.table)}")
+        candidates, others = look_up(TableReader(args.table), scorer.model.direction, phrase, args.among)
+    elif not args.phrases:
+        _advise_table(args.models[0], reporter)
     if args.phrases:
-        lines = dict.fromkeys(b" ".join(split_words(line)) for line in read_lines(args.phrases))
+        lines = dict.fromkeys(b" ".join(split_words(line)) for line in text_lines(args.phrases, reporter.say))
         others = [line for line in lines if line not in (b"", phrase)]
         if not others:
             raise UserError(f"{display_name(args.phrases)}: has no phrase to compare with; write one a line")
@@ -139,23 +140,20 @@ def run(args: argparse.Namespace) -> int:
     if candidates:
         page.candidates(candidates, args.targets)
     else:
-        page.searched(args.targets, has_table=table is not None)
+        page.searched(args.targets, has_table=args.table is not None)
     page.samples(args.samples, args.targets)
     if gates is not None:
         page.gates(gates)
     return 0
 
 
-def _table_of(model: Path, reporter: Reporter) -> Path | None:
-    """Return the table that the network was trained on; None, and say what would be shown of it, if it is not there."""
+def _advise_table(model: Path, reporter: Reporter) -> None:
+    """Say what a table would show, and which one the network was trained on; it is not read unasked."""
     from phrasescore.model_folder import training_table
 
     table = training_table(model)
-    if table is not None and table.exists():
-        return table
-    what = "its folder names no table" if table is None else f"{table}, which it learnt from, is not there"
-    reporter.say(f"{model}: {what}; give --table to see the nearest phrases and the table's targets")
-    return None
+    learnt = "" if table is None else f" (the network learnt from {display_name(table)})"
+    reporter.say(f"{model}: give --table to see the nearest phrases and the table's targets{learnt}")
 
 
 class _Page:
@@ -170,7 +168,10 @@ class _Page:
         vocabulary = self._scorer.model.source_vocabulary
         unknown = [_shown(word) for word in self._phrase.split(b" ") if word not in vocabulary]
         note = f"; unknown to the network: {', '.join(unknown)}" if unknown else ""
-        self._console.print(Text.assemble((_shown(self._phrase), "bold"), f"  ({self._scorer.model.direction}{note})"))
+        model = self._scorer.model
+        self._console.print(Text.assemble((_shown(self._phrase), "bold"), f"  ({model.direction}{note})"))
+        digests = "as their digests say" if model.is_checked else "without a digest"
+        self._console.print(Text(f"weights {digests}", style="dim"))
 
     def neighbours(self, others: Sequence[bytes], number: int) -> None:
         """Print the nearest phrases."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
     add_direction_option,
@@ -17,7 +16,10 @@ from phrasescore.cli.options import (
     path_or_standard_stream,
 )
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, open_input
+from phrasescore.files import display_name
+from phrasescore.table.entry import LineFault, check_length
+from phrasescore.text import Say, chunks, text_lines
+from phrasescore.words import join_words
 
 _PAIRS_AT_ONCE = 8192
 
@@ -47,26 +49,30 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     scorer = load_scorer(args, args.direction)
-    with open_input(args.pairs) as source:
-        for pairs in _chunks(source.stream, args.pairs):
-            scores = scorer.score(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
-            sys.stdout.writelines(f"{value:.9g}\n" for value in scores.values(per_word=args.per_word).tolist())
-            sys.stdout.flush()
+    for pairs in _chunks(args.pairs, Reporter(quiet=False).say):
+        scores = scorer.score(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
+        sys.stdout.writelines(f"{value:.9g}\n" for value in scores.values(per_word=args.per_word).tolist())
+        sys.stdout.flush()
     return 0
 
 
-def _chunks(stream: BinaryIO, path: str | Path) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Yield the pairs of the input in chunks."""
+def _chunks(path: str | Path, say: Say) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Yield the pairs of the input in chunks; `say` is told of lines that are not UTF-8."""
     number = 0
-    while lines := list(islice(stream, _PAIRS_AT_ONCE)):
+    for lines in chunks(text_lines(path, say), _PAIRS_AT_ONCE):
         pairs = []
         for line in lines:
             number += 1
-            fields = line.rstrip(b"\r\n").split(b"\t")
-            if len(fields) != 2 or not fields[0].strip(b" "):
+            source, *others = map(join_words, line.split(b"\t"))
+            if len(others) != 1 or not source:
                 raise UserError(
                     f"{display_name(path)}, line {number}: is not a source phrase, one tab and a target phrase; "
                     "mend the line"
                 )
-            pairs.append((fields[0], fields[1]))
+            try:
+                check_length("source", source)
+                check_length("target", others[0])
+            except LineFault as fault:
+                raise UserError(f"{display_name(path)}, line {number}, {fault}") from fault
+            pairs.append((source, others[0]))
         yield pairs

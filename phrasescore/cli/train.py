@@ -28,6 +28,7 @@ from phrasescore.files import require_one_standard_input
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
+from phrasescore.text import Say
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS
 
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
             def on_lines(lines: int, share: float | None) -> None:
                 task.update(share, f"{lines:,} lines")
 
-            trainer, data = _prepare(args, settings, device, on_lines)
+            trainer, data = _prepare(args, settings, device, on_lines, reporter.say)
         _introduce(reporter, data)
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
 
@@ -166,16 +167,20 @@ def settings_of(args: argparse.Namespace) -> Settings:
 
 
 def _prepare(
-    args: argparse.Namespace, settings: Settings, device: Device, on_lines: Callable[[int, float | None], None]
+    args: argparse.Namespace,
+    settings: Settings,
+    device: Device,
+    on_lines: Callable[[int, float | None], None],
+    say: Say,
 ) -> tuple[Trainer[Any], PairData]:
     from phrasescore.training.run import prepare, prepare_sentences
 
     if args.source is None:
-        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines)
+        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines, say)
     text, other = ParallelText(args.source, args.target), None
     if args.validation_source is not None:
         other = ParallelText(args.validation_source, args.validation_target)
-    return prepare_sentences(text, args.output, settings, device, other, args.restart, on_lines)
+    return prepare_sentences(text, args.output, settings, device, other, args.restart, on_lines, say)
 
 
 def _introduce(reporter: Reporter, data: PairData) -> None:

@@ -26,7 +26,11 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
     add_plugin_option(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings in TOML")
-    parser.add_argument("--restart", action="store_true", help="start over in a folder that holds a run")
+    parser.add_argument(
+        "--restart",
+        action="store_true",
+        help="start over in a folder that holds a run; its network stays until the new one is first evaluated",
+    )
 
 
 def read_settings(
@@ -102,7 +106,7 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
         return stop.exit_code
     reporter.say(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
-        f"are in {trainer.folder}"
+        f"are in {trainer.folder.path}"
     )
     return 0
 

@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +22,10 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM, open_output, read_lines, require_writable
+from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.pictures import check_picture
 from phrasescore.search.config import SearchConfig
+from phrasescore.text import Say, chunks, lines_of, text_lines
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.words import split_words
 
@@ -100,13 +100,13 @@ def run(args: argparse.Namespace) -> int:
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")
     if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
-        return _converse(args, translator)
+        return _converse(args, translator, Reporter(quiet=args.quiet).say)
     # A bar among the translations on a terminal would only be in their way.
     reporter = Reporter(quiet=args.quiet or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     pictures: list[tuple[bytes, Translation]] = []
     done, started = 0, time.monotonic()
     with open_output(args.output) as output, reporter.task("translating") as task:
-        for sentences, translations in _translate(args, translator):
+        for sentences, translations in _translate(args, translator, reporter.say):
             output.writelines(_lines(args, sentences, translations))
             output.flush()
             done += len(sentences)
@@ -119,22 +119,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _translate(
-    args: argparse.Namespace, translator: Translator
+    args: argparse.Namespace, translator: Translator, say: Say
 ) -> Iterator[tuple[list[bytes], list[list[Translation]]]]:
-    """Yield the input in chunks, with its translations."""
-    lines = read_lines(args.text)
+    """Yield the input in chunks, with its translations; `say` is told of lines that are not UTF-8."""
     first = 0
-    while sentences := list(islice(lines, _BATCHES_AT_ONCE * args.batch_size)):
-        sentences = _prepared(args, sentences)
+    for lines in chunks(text_lines(args.text, say), _BATCHES_AT_ONCE * args.batch_size):
+        sentences = _prepared(args, lines)
         yield sentences, translator.translate(sentences, first)
         first += len(sentences)
 
 
-def _converse(args: argparse.Namespace, translator: Translator) -> int:
-    """Answer each line that is typed."""
+def _converse(args: argparse.Namespace, translator: Translator, say: Say) -> int:
+    """Answer each line that is typed; `say` is told of those that are not UTF-8."""
     print("one sentence a line, Ctrl-D to end", file=sys.stderr)
-    for number, line in enumerate(sys.stdin.buffer):
-        sentences = _prepared(args, [line.rstrip(b"\r\n")])
+    for number, line in enumerate(lines_of(sys.stdin.buffer, display_name(STANDARD_STREAM), say)):
+        sentences = _prepared(args, [line])
         translations = translator.translate(sentences, number)
         sys.stdout.buffer.writelines(_lines(args, sentences, translations))
         sys.stdout.buffer.flush()

@@ -15,6 +15,7 @@ where words outside the shortlist are rare words: perplexity 20.74 on the valida
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.lm.ngram_model import UNKNOWN, as_text, load_kenlm
+from phrasescore.lm.ngram_model import UNKNOWN, as_text, load_kenlm, require_log_probs
 
 if TYPE_CHECKING:
     import kenlm
@@ -50,7 +51,7 @@ class BackoffModel:
         Raises:
             UserError: see `load_kenlm`.
         """
-        self._model = load_kenlm(path)
+        self._path, self._model = path, load_kenlm(path)
         import kenlm
 
         self._new_state = kenlm.State
@@ -70,13 +71,20 @@ class BackoffModel:
         Args:
             word: the word; it is not in the shortlist.
             before: the word before it, None at the start of the sentence.
+
+        Raises:
+            UserError: the file has numbers that are no log-probabilities.
         """
         state = self._state(before)
-        score: float = self._model.BaseScore(state, word, self._new_state())
-        return min(0.0, _LN_10 * score - math.log(self._mass_outside(state)))
+        [log10_prob] = self._log10_probs(state, [word])
+        return min(0.0, _LN_10 * float(log10_prob) - math.log(self._mass_outside(state)))
 
     def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[NDArray[np.float64]]:
-        """Return ln p of the words of each sentence, in their order, and of its `</s>`, by the n-gram model alone."""
+        """Return ln p of the words of each sentence, in their order, and of its `</s>`, by the n-gram model alone.
+
+        Raises:
+            UserError: the file has numbers that are no log-probabilities.
+        """
         return [self._log_probs_of(sentence) for sentence in sentences]
 
     def _log_probs_of(self, sentence: Sequence[bytes]) -> NDArray[np.float64]:
@@ -84,9 +92,11 @@ class BackoffModel:
         self._model.BeginSentenceWrite(before)
         scores = []
         for word in (*map(as_word, sentence), _END):
-            scores.append(_LN_10 * self._model.BaseScore(before, word, after))
+            scores.append(self._model.BaseScore(before, word, after))
             before, after = after, before
-        return np.array(scores)
+        log10_probs = np.array(scores)
+        require_log_probs(log10_probs, self._path)
+        return _LN_10 * log10_probs
 
     def _state(self, word: str | None) -> kenlm.State:
         """Return the state behind one word, or at the start of the sentence."""
@@ -102,9 +112,14 @@ class BackoffModel:
         """Return m(v)."""
         mass = self._outside.get(state)
         if mass is None:
-            score, after = self._model.BaseScore, self._new_state()
-            inside = math.fsum(10.0 ** score(state, word, after) for word in self._shortlist)
             # What is lost to rounding where the shortlist takes nearly all; the unknown word is always outside.
-            least: float = 10.0 ** score(state, UNKNOWN, after)
-            mass = self._outside[state] = max(1.0 - inside, least)
+            *inside, least = (10.0 ** self._log10_probs(state, [*self._shortlist, UNKNOWN])).tolist()
+            mass = self._outside[state] = max(1.0 - math.fsum(inside), least, sys.float_info.min)
         return mass
+
+    def _log10_probs(self, state: kenlm.State, words: Sequence[str]) -> NDArray[np.float64]:
+        """Return log10 p of each of some words behind a state."""
+        score, after = self._model.BaseScore, self._new_state()
+        log10_probs = np.array([score(state, word, after) for word in words])
+        require_log_probs(log10_probs, self._path)
+        return log10_probs

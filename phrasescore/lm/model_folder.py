@@ -2,7 +2,7 @@
 
 config.json            kind, architecture, all settings, where the text was and its digest, versions, plugins, hash of
                        the vocabulary
-weights.safetensors    the weights with the lowest loss on the validation text, or on held-out sentences
+weights.safetensors    the weights with the lowest loss on the validation text, or on held-out sentences, with digests
 vocab.txt              the shortlist, one word a line, the line number is the id
 metrics.jsonl          one record an evaluation
 training-state/        for resuming only
@@ -19,8 +19,9 @@ from phrasescore.model_folder import (
     CONFIG,
     describe_vocabulary,
     load_vocabulary,
+    network_file,
+    open_weights,
     read_description,
-    read_weights,
     write_description,
 )
 from phrasescore.nn.config import NeuralLmConfig
@@ -35,10 +36,14 @@ VOCABULARY = "vocab.txt"
 class TrainedLanguageModel:
     """A network with the shortlist it was trained with."""
 
+    folder: Path
+    """Where it was read from."""
     network: NeuralLanguageModel
     vocabulary: Vocabulary
     weights_digest: str
     """SHA-256 of the weights file: the provenance of every score."""
+    is_checked: bool = False
+    """Whether the weights carry digests, which were right."""
 
 
 def save_description(folder: Path, config: NeuralLmConfig, vocabulary: Vocabulary, sections: dict[str, Any]) -> None:
@@ -55,8 +60,8 @@ def load_language_model(folder: Path) -> TrainedLanguageModel:
         UserError: a file is missing, damaged, of another format or kind, or does not belong to the others.
     """
     description = read_description(folder, KIND, {"model", "vocabulary"})
-    vocabulary = load_vocabulary(folder / VOCABULARY, description["vocabulary"])
-    config = NeuralLmConfig(**check_values(NeuralLmConfig, description["model"], str(folder / CONFIG)))
-    network = NeuralLanguageModel(config, len(vocabulary))
-    digest = read_weights(folder, network)
-    return TrainedLanguageModel(network.eval(), vocabulary, digest)
+    with open_weights(folder, description) as weights:
+        vocabulary = load_vocabulary(network_file(folder, VOCABULARY), description["vocabulary"])
+        values = check_values(NeuralLmConfig, description["model"], str(network_file(folder, CONFIG)))
+        network = weights.fill(lambda: NeuralLanguageModel(NeuralLmConfig(**values), len(vocabulary)))
+        return TrainedLanguageModel(folder, network, vocabulary, weights.sha256, weights.are_checked)

@@ -19,6 +19,7 @@ from phrasescore.errors import UserError
 from phrasescore.lm.backoff import BackoffModel, as_word
 from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.lm.ngrams import contexts_and_words, distinct_rows
+from phrasescore.log_probs import require_finite, require_log_probs
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END, UNKNOWN
 
@@ -124,6 +125,9 @@ class NeuralLmScorer:
         Args:
             contexts_Qc: the `order` - 1 words before each, the nearest last, filled up with `start` on the left.
             words_Q: the words; `end` for the end of the sentence.
+
+        Raises:
+            UserError: the network or the back-off model gives a number that is no log-probability.
         """
         if not len(words_Q):
             return np.zeros(0)
@@ -139,11 +143,11 @@ class NeuralLmScorer:
         return scores_Q
 
     def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
-        """Return ln p of each sentence, its `</s>` included."""
+        """Return ln p of each sentence, its `</s>` included; see `log_probs`."""
         return [float(scores.sum()) for scores in self.word_log_probs(sentences)]
 
     def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[NDArray[np.float64]]:
-        """Return ln p of the words of each sentence, in their order, and of its `</s>`."""
+        """Return ln p of the words of each sentence, in their order, and of its `</s>`; see `log_probs`."""
         if not sentences:
             return []
         phrases = Phrases.from_lists([self.word_id(word) for word in sentence] for sentence in sentences)
@@ -170,6 +174,9 @@ class NeuralLmScorer:
             scores_Q[some_I], log_norm_A[batch] = self._score_batch(
                 contexts_Ac[batch], context_Q[some_I] - first, words_Q[some_I], known_A
             )
+        # Without the sum over all words nothing keeps a score below 0.
+        require = require_finite if self.unnormalised else require_log_probs
+        require(scores_Q, self.model.folder)
         if self.norms is not None:
             self.norms.add(contexts_Ac[:unknown], log_norm_A[:unknown])
         return scores_Q

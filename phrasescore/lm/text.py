@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, read_lines
+from phrasescore.files import display_name
 from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.text import text_lines
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import split_words
 
@@ -36,17 +38,21 @@ class NumberedText:
         return Phrases(id_of_number[self.sentences.ids], self.sentences.offsets)
 
 
-def read_text(path: str | Path) -> NumberedText:
+def read_text(path: str | Path, read: Callable[[str | Path], Iterator[bytes]] = text_lines) -> NumberedText:
     """Read a tokenised text, a sentence a line, with four bytes of memory for a word.
 
+    Args:
+        path: the text.
+        read: yields its lines; it decides what becomes of those that are not UTF-8.
+
     Raises:
-        UserError: it cannot be read, or has no words.
+        UserError: it cannot be read, is no text, or has no words.
     """
     numbers: defaultdict[bytes, int] = defaultdict()
     # A word that is looked up for the first time gets the next number.
     numbers.default_factory = numbers.__len__
     ids, lengths = array("i"), array("q")
-    for line in read_lines(path):
+    for line in read(path):
         words = split_words(line)
         ids.extend(map(numbers.__getitem__, words))
         lengths.append(len(words))

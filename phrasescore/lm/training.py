@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,8 +26,10 @@ from phrasescore.lm.ngrams import Ngrams
 from phrasescore.lm.text import read_text
 from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.nn.size import check_size
 from phrasescore.perplexity import perplexity
 from phrasescore.phrases import Phrases
+from phrasescore.text import Say, silently, text_lines, utf8_lines
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
@@ -141,6 +144,7 @@ def prepare(
     device: Device,
     validation: Path | None = None,
     restart: bool = False,
+    say: Say = silently,
 ) -> tuple[Trainer[TextTask], dict[str, Any]]:
     """Read the text and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -151,21 +155,22 @@ def prepare(
         device: where and how precisely to compute.
         validation: a text to measure the loss on; without it some sentences are kept from training for that.
         restart: start over even if the folder holds a run.
+        say: told of lines of the text that are not UTF-8; the one to measure on may have none.
 
     Returns:
         the trainer, and facts about the text: lines, words, share of the words that the shortlist covers.
 
     Raises:
         UsageError: settings are not for language models, or there is no text to measure ln Z on.
-        UserError: a text has no words, or the folder holds something else or a run with other settings.
+        UserError: a text has no words or is none, or the folder holds something else or a run with other settings.
     """
     OPTIMISERS[settings.training.optimiser]
     if settings.training.teacher_forcing < 1:
         raise UsageError(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
-    with run_folder(folder, restart, KIND) as lock:
-        numbered = read_text(text)
+    with run_folder(folder, restart, KIND) as home:
+        numbered = read_text(text, partial(text_lines, say=say))
         counts = numbered.counts()
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
         order, seed = settings.model.order, settings.training.seed
@@ -182,8 +187,9 @@ def prepare(
                 "--self-normalise: ln Z, of which the scores are to be free, is measured on held-out text; give "
                 "--validation, or hold out more of the text"
             )
-        others = None if validation is None else read_text(validation).encode(vocabulary)
+        others = None if validation is None else read_text(validation, utf8_lines).encode(vocabulary)
         other = None if others is None else Ngrams(others, order)
+        check_size(lambda: NeuralLanguageModel(settings.model, len(vocabulary)))
         torch.manual_seed(seed)
         network = NeuralLanguageModel(settings.model, len(vocabulary)).to(device.torch_device)
         network.multiply_in(device.product_dtype)
@@ -194,13 +200,13 @@ def prepare(
             "shortlist": vocabulary.digest(),
             **digests,
         }
-        trainer = Trainer(folder, lock, task, settings.training, device, run)
+        trainer = Trainer(home, task, settings.training, device, run)
         facts = {"lines": len(sentences), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
 
-        def describe() -> None:
+        def describe(place: Path) -> None:
             files = places({"text": text, "validation": validation})
             training = {**files, "digests": digests, **facts, **asdict(settings.training), "device": str(device)}
-            save_description(folder, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
+            save_description(place, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
 
         begin(trainer, describe, restart)
         return trainer, facts

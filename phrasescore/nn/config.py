@@ -22,23 +22,26 @@ NeuralLmInitialisation = Literal["uniform", "scaled"]
 
 NO_ATTENTION = "none"
 
+_WIDEST, _DEEPEST = 1 << 16, 64
+"""More units side by side, and more layers, than any network has that was worth its time."""
+
 
 @dataclass(frozen=True)
 class ModelConfig:
     """Sizes and forms of the encoder-decoder. The defaults are the paper's."""
 
-    hidden: int = option(1000, "units in the state of the encoder and of the decoder", minimum=1)
-    embedding: int = option(100, "size of a word vector, the rank of the input factor", minimum=1)
-    maxout: int = option(500, "outputs of the maxout readout, each the larger of two units", minimum=1)
-    output_rank: int = option(100, "rank of the softmax matrix; 0 leaves it whole", minimum=0)
+    hidden: int = option(1000, "units in the state of the encoder and of the decoder", minimum=1, maximum=_WIDEST)
+    embedding: int = option(100, "size of a word vector, the rank of the input factor", minimum=1, maximum=_WIDEST)
+    maxout: int = option(500, "outputs of the maxout readout, each the larger of two units", minimum=1, maximum=_WIDEST)
+    output_rank: int = option(100, "rank of the softmax matrix; 0 leaves it whole", minimum=0, maximum=_WIDEST)
     encoder_unit: str = option(
         "gru-paper", "rnn, gru-paper (Eq. 8: reset before the product), gru (as in torch), gru-appendix, lstm"
     )
     decoder_unit: str = option(
         "gru-appendix", "the same in the decoder; gru-appendix is the paper's: reset after the product, context inside"
     )
-    encoder_layers: int = option(1, "units stacked in the encoder", minimum=1)
-    decoder_layers: int = option(1, "units stacked in the decoder", minimum=1)
+    encoder_layers: int = option(1, "units stacked in the encoder", minimum=1, maximum=_DEEPEST)
+    decoder_layers: int = option(1, "units stacked in the decoder", minimum=1, maximum=_DEEPEST)
     directions: Directions = option(
         "forward", "the encoder reads forward, in both directions, or in both with half of the units each"
     )
@@ -135,10 +138,10 @@ class ModelConfig:
 class NeuralLmConfig:
     """Sizes and forms of the neural language model. The defaults are the paper's (section 4.1.2)."""
 
-    order: int = option(7, "words of an n-gram: the predicted one and those before it", minimum=2)
-    embedding: int = option(512, "size of a word vector", minimum=1)
-    first_hidden: int = option(1536, "rectified units in the first hidden layer", minimum=1)
-    second_hidden: int = option(1024, "rectified units in the second hidden layer", minimum=1)
+    order: int = option(7, "words of an n-gram: the predicted one and those before it", minimum=2, maximum=_DEEPEST)
+    embedding: int = option(512, "size of a word vector", minimum=1, maximum=_WIDEST)
+    first_hidden: int = option(1536, "rectified units in the first hidden layer", minimum=1, maximum=_WIDEST)
+    second_hidden: int = option(1024, "rectified units in the second hidden layer", minimum=1, maximum=_WIDEST)
     initialisation: NeuralLmInitialisation = option(
         "uniform", "all weights uniform between -0.01 and 0.01, or scaled by layer size"
     )

@@ -22,16 +22,19 @@ Rows = slice | Tensor
 """Some rows of a matrix: the first few, or any by their indices."""
 
 _WORD_BITS = 32
-_LEAST_ROWS = 32
+_MOST_DOUBLED = 32
 
 
 def rounded_up(rows: int) -> int:
-    """Return the number of rows that so many are filled up to: at most 32 more, or a sixteenth more.
+    """Return the number of rows that so many are filled up to: a power of two up to 32, then at most a sixteenth more.
 
     Matrix libraries prepare a program for each new number of rows, which takes longer than the product itself;
-    so there must not be many different numbers.
+    so there must not be many different numbers. Nor may a single long phrase, one row on each of its levels, take the
+    memory of 32.
     """
-    step = max(_LEAST_ROWS, 1 << max(0, rows.bit_length() - 5))
+    if rows <= _MOST_DOUBLED:
+        return 1 << max(0, rows - 1).bit_length()
+    step = max(_MOST_DOUBLED, 1 << max(0, rows.bit_length() - 5))
     return -(-rows // step) * step
 
 

@@ -18,9 +18,9 @@ from phrasescore.pairs import orient
 from phrasescore.scoring.background import read_ahead, write_behind
 from phrasescore.scoring.columns import count_column, score_column
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
-from phrasescore.table.entry import Entry, LineFault, cut_line, quote
+from phrasescore.table.entry import Entry, LineFault, cut_line
 from phrasescore.table.reader import Chunk, TableReader
-from phrasescore.words import split_words
+from phrasescore.words import quote, split_words
 
 UnknownSide = Literal["target", "source", "both"]
 NEUTRAL = b"1"
@@ -156,7 +156,7 @@ def _run(
 
 def _without(entry: Entry, last: str, reader: TableReader, number: int) -> Entry:
     """Return the entry of a line without its last score, which must be the one expected."""
-    others, _, score = entry.scores.rpartition(b" ")
+    score = entry.scores.rpartition(b" ")[2]
     if score != last.encode():
         fault = LineFault(
             "field 3 (scores)",
@@ -164,7 +164,7 @@ def _without(entry: Entry, last: str, reader: TableReader, number: int) -> Entry
             "give --replace-last what ends every line: 2.718 if the table was made with Moses' --PhraseCount",
         )
         raise reader.error(number, fault)
-    return entry._replace(scores=others)
+    return entry.without_last_score()
 
 
 def _new_columns(scores: Scores, columns: Columns, scorer: Scorer) -> tuple[list[bytes], int]:
@@ -186,7 +186,7 @@ def _unknown_words(scores: Scores, side: UnknownSide, scorer: Scorer) -> NDArray
 def _annotated_lines(chunk: Chunk, texts: list[bytes], columns: Columns) -> list[bytes]:
     """Return the lines of a chunk with the new columns.
 
-    A faulty line gets neutral columns if it has a score field, and is passed on as it is if not.
+    A faulty line gets neutral columns if it has a score field, and is passed on as it is if not, or if it is too long.
     """
     lines = [entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True)]
     neutral = b" ".join([NEUTRAL] * columns.number)
@@ -195,7 +195,7 @@ def _annotated_lines(chunk: Chunk, texts: list[bytes], columns: Columns) -> list
         with contextlib.suppress(LineFault):
             line = cut_line(line).with_columns(neutral)
         lines.insert(index, line)
-    return lines
+    return [*lines, chunk.continued]
 
 
 def _count(chunk: Chunk, scores: Scores, scorer: Scorer, counts: Counts) -> None:

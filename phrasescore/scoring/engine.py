@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device
-from phrasescore.errors import UserError
+from phrasescore.log_probs import require_log_probs
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import orient
@@ -31,6 +31,8 @@ T = TypeVar("T", bound=np.generic)
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 16384}
 _SYMBOLS_A_PAIR = 12
 """Symbols of a batch for each pair it may have. Phrase pairs have fewer; of longer pairs a batch has fewer."""
+_SYMBOL_UNITS = {"cpu": 1 << 25, "cuda": 1 << 28}
+"""Symbols of a batch times hidden units, at most: each takes some 30 bytes."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,13 @@ class Scorer:
         for network in self.networks:
             network.multiply_in(device.product_dtype)
         self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
+        widest = max(network.config.hidden for network in self.networks)
+        self._most_symbols = _SYMBOL_UNITS[device.torch_device.type] // widest
+
+    @property
+    def origin(self) -> str:
+        """What to call the networks in messages."""
+        return ", ".join(str(model.folder) for model in self.models)
 
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
         """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""
@@ -105,7 +114,7 @@ class Scorer:
         """Score encoded pairs.
 
         Raises:
-            UserError: a network gives a score that is not a number.
+            UserError: a network gives a score that is no log-probability.
         """
         log_prob = self._score_all(pairs)
         return Scores(
@@ -145,24 +154,23 @@ class Scorer:
         # Attention wants the sources side by side, each as long as the longest.
         longest = np.maximum.accumulate(pairs.sources.lengths[source_P] + 1)
         symbols = targets + (source_P - source_P[0] + 1) * longest
-        return max(1, int(np.searchsorted(symbols, _SYMBOLS_A_PAIR * self.batch_pairs, side="right")))
+        most = min(_SYMBOLS_A_PAIR * self.batch_pairs, self._most_symbols)
+        return max(1, int(np.searchsorted(symbols, most, side="right")))
 
     @torch.inference_mode()
     def score_batch(self, batch: PairBatch) -> NDArray[np.float64]:
         """Return ln p of each pair of a batch; 64-bit sums.
 
         Raises:
-            UserError: a network gives a score that is not a number.
+            UserError: a network gives a score that is no log-probability.
         """
+        symbols_P = np.bincount(batch.pair_I.numpy(), minlength=batch.pairs)
         batch = batch.to(self.device.torch_device)
         with self.device.products():
-            scores_MP = torch.stack([network.pair_scores(batch) for network in self.networks])
-        scores: NDArray[np.float64] = scores_MP.mean(dim=0).cpu().numpy()
-        if not np.isfinite(scores).all():
-            damaged = self.models[int(scores_MP.isfinite().all(dim=1).int().argmin())]
-            raise UserError(
-                f"{damaged.folder}: gives scores that are not numbers; its weights are damaged, train it again"
-            )
+            scores_MP = torch.stack([network.pair_scores(batch) for network in self.networks]).cpu()
+        for model, scores_P in zip(self.models, scores_MP.numpy(), strict=True):
+            require_log_probs(scores_P, model.folder, symbols_P)
+        scores: NDArray[np.float64] = scores_MP.mean(dim=0).numpy()
         return scores
 
 

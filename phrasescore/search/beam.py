@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from phrasescore.device import Device
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -35,7 +34,11 @@ class _Candidates:
 
 
 def beam_search(
-    networks: Sequence[EncoderDecoder], device: Device, sources: Phrases, config: SearchConfig
+    networks: Sequence[EncoderDecoder],
+    device: Device,
+    sources: Phrases,
+    config: SearchConfig,
+    origin: str = "network",
 ) -> list[list[Hypothesis]]:
     """Return up to k translations of each source, best first.
 
@@ -48,8 +51,12 @@ def beam_search(
         device: where and how precisely to compute.
         sources: the source sentences, without end symbols.
         config: width, longest translation, what finished translations compete by.
+        origin: what to call the networks in messages.
+
+    Raises:
+        UserError: the networks do not give log-probabilities.
     """
-    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown)
+    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown, origin=origin)
     longest_S = config.longest(sources.lengths)
     finished: list[list[Hypothesis]] = [[] for _ in range(len(sources))]
     sentence_S = np.arange(len(sources))
@@ -57,7 +64,7 @@ def beam_search(
     length = 0
     while len(sentence_S):
         must_end_S = longest_S[sentence_S] == length
-        found = _extend(walk.step(), total_Sw, must_end_S, config.beam)
+        found = _extend(walk, total_Sw, must_end_S, config.beam)
         _set_aside(walk, found, sentence_S, finished, config)
         lasting = [
             group
@@ -72,10 +79,9 @@ def beam_search(
     return [sorted(some, key=lambda one: -one.value) for some in finished]
 
 
-def _extend(
-    log_prob_BV: Tensor, total_Sw: NDArray[np.float64], must_end_S: NDArray[np.bool_], beam: int
-) -> _Candidates:
+def _extend(walk: Walk, total_Sw: NDArray[np.float64], must_end_S: NDArray[np.bool_], beam: int) -> _Candidates:
     """Return the 2 k best candidates: at most k of them end, so k others are left."""
+    log_prob_BV = walk.step()
     sentences, width = total_Sw.shape
     words = log_prob_BV.shape[1]
     before_B1 = torch.from_numpy(total_Sw).to(log_prob_BV.device).view(-1, 1)
@@ -90,8 +96,8 @@ def _extend(
     word_SC = best.indices % words
     # Sums of many words are in 64 bits, as the scores of pairs are.
     exact_SC = before_B1[row_SC, 0] + log_prob_BV[row_SC, word_SC].double()
-    exact_SC = exact_SC.masked_fill(torch.isinf(best.values), -torch.inf)
-    return _Candidates(row_SC.cpu().numpy(), word_SC.cpu().numpy(), exact_SC.cpu().numpy())
+    exact_SC = exact_SC.masked_fill(torch.isneginf(best.values), -torch.inf)
+    return _Candidates(row_SC.cpu().numpy(), word_SC.cpu().numpy(), walk.to_cpu(exact_SC))
 
 
 def _set_aside(

@@ -20,7 +20,11 @@ from phrasescore.vocabulary import END
 
 
 def greedy_search(
-    networks: Sequence[EncoderDecoder], device: Device, sources: Phrases, config: SearchConfig
+    networks: Sequence[EncoderDecoder],
+    device: Device,
+    sources: Phrases,
+    config: SearchConfig,
+    origin: str = "network",
 ) -> list[Hypothesis]:
     """Return a translation of each source.
 
@@ -29,8 +33,12 @@ def greedy_search(
         device: where and how precisely to compute.
         sources: the source sentences, without end symbols.
         config: the longest translation.
+        origin: what to call the networks in messages.
+
+    Raises:
+        UserError: the networks do not give log-probabilities.
     """
-    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown)
+    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown, origin=origin)
     longest_S = config.longest(sources.lengths)
     total_B = np.zeros(len(sources))
     found: dict[int, Hypothesis] = {}
@@ -38,7 +46,7 @@ def greedy_search(
         log_prob_BV = walk.step()
         must_end_B = torch.from_numpy(longest_S[walk.source_B] == length).to(log_prob_BV.device)
         best_B = torch.where(must_end_B, END, log_prob_BV.argmax(dim=1))
-        total_B = total_B + log_prob_BV.gather(1, best_B[:, None])[:, 0].double().cpu().numpy()
+        total_B = total_B + walk.to_cpu(log_prob_BV.gather(1, best_B[:, None]))[:, 0]
         words_B = best_B.cpu().numpy()
         for row in np.flatnonzero(words_B == END).tolist():
             found[int(walk.source_B[row])] = finish(walk, row, float(total_B[row]), config)

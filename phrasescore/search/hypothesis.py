@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phrasescore.log_probs import require_log_probs
 from phrasescore.search.config import SearchConfig
 from phrasescore.search.walk import Looks, Walk
 
@@ -38,8 +39,12 @@ def finish(walk: Walk, row: int, log_prob: float, config: SearchConfig) -> Hypot
         row: its number.
         log_prob: ln p of its words and of the end symbol.
         config: what it competes by.
+
+    Raises:
+        UserError: ln p is no log-probability.
     """
     words, attention_TL = walk.path(row)
+    require_log_probs(np.array(log_prob), walk.origin, len(words) + 1)
     value = log_prob / length_penalty(len(words) + 1, config)
     if config.coverage and attention_TL is not None:
         value += config.coverage * coverage(attention_TL)

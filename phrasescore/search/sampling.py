@@ -39,6 +39,7 @@ def draw_translations(
     randoms: Sequence[np.random.Generator],
     *,
     force_end: bool = True,
+    origin: str = "network",
 ) -> list[list[Drawn]]:
     """Draw `n_best` translations of each source; return the distinct ones, most frequent first.
 
@@ -50,15 +51,19 @@ def draw_translations(
         randoms: the random numbers of each sentence, so that samples do not depend on the company.
         force_end: end samples that are as long as may be; False draws one more symbol, and leaves those out that do
             not end even then.
+        origin: what to call the networks in messages.
+
+    Raises:
+        UserError: the networks do not give log-probabilities.
     """
-    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown)
+    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown, origin=origin)
     longest_S = config.longest(sources.lengths)
     found: list[list[Drawn]] = [[] for _ in range(len(sources))]
     times, totals = [config.n_best] * len(sources), [0.0] * len(sources)
     length = 0
     while times:
         going_on: list[tuple[int, int, int, float]] = []
-        for row, log_p_V in enumerate(walk.step().double().cpu().numpy()):
+        for row, log_p_V in enumerate(walk.to_cpu(walk.step())):
             source = int(walk.source_B[row])
             is_last = longest_S[source] == length
             drawn_V = _draw(log_p_V, times[row], config.temperature, randoms[source], must_end=is_last and force_end)

@@ -65,6 +65,9 @@ class Translator:
         Args:
             sentences: tokenised source sentences.
             first: the number of the first, from which samples have their random numbers.
+
+        Raises:
+            UserError: a network is damaged.
         """
         split = [split_words(sentence) for sentence in sentences]
         ids = self._scorer.model.source_vocabulary.encode([b" ".join(words) for words in split])
@@ -79,13 +82,13 @@ class Translator:
         return found
 
     def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Drawn]]:
-        networks, device, config = self._scorer.networks, self._scorer.device, self._config
+        networks, device, config, origin = self._scorer.networks, self._scorer.device, self._config, self._scorer.origin
         if config.sample:
             randoms = [np.random.default_rng([config.seed, number]) for number in numbers.tolist()]
-            return draw_translations(networks, device, sources, config, randoms)
+            return draw_translations(networks, device, sources, config, randoms, origin=origin)
         if config.beam == 1:
-            return [[Drawn(one, 1)] for one in greedy_search(networks, device, sources, config)]
-        searched = beam_search(networks, device, sources, config)
+            return [[Drawn(one, 1)] for one in greedy_search(networks, device, sources, config, origin)]
+        searched = beam_search(networks, device, sources, config, origin)
         return [[Drawn(one, 1) for one in some[: config.n_best]] for some in searched]
 
     def _spell(self, drawn: Drawn, source: list[bytes]) -> Translation:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.device import Device
+from phrasescore.log_probs import require_log_probs
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases
@@ -43,7 +44,13 @@ class Walk:
     """
 
     def __init__(
-        self, networks: Sequence[EncoderDecoder], device: Device, sources: Phrases, *, forbid_unknown: bool
+        self,
+        networks: Sequence[EncoderDecoder],
+        device: Device,
+        sources: Phrases,
+        *,
+        forbid_unknown: bool,
+        origin: str = "network",
     ) -> None:
         """Encode the sources and start one row for each.
 
@@ -52,7 +59,9 @@ class Walk:
             device: where and how precisely to compute.
             sources: the source sentences, without end symbols.
             forbid_unknown: let no row read `<unk>`.
+            origin: what to call the networks in messages.
         """
+        self.origin = origin
         self._networks, self._device = networks, device
         self._forbid_unknown = forbid_unknown
         batch = SourceBatch.of(sources, device=device.torch_device)
@@ -66,7 +75,10 @@ class Walk:
 
     @torch.inference_mode()
     def step(self) -> Tensor:
-        """Return ln p of what comes next in each row, [B, V], in 32 bits or more; minus infinity if forbidden."""
+        """Return ln p of what comes next in each row, [B, V], in 32 bits or more; minus infinity if forbidden.
+
+        They may be no log-probabilities; `to_cpu` checks those that are used.
+        """
         read = torch.from_numpy(self._words_B).to(self._device.torch_device) if self._steps else None
         with self._device.products():
             found = [network.step(state, read) for network, state in zip(self._networks, self._states, strict=True)]
@@ -82,6 +94,17 @@ class Walk:
             # The others keep their ln p, so that a score is that of the pair.
             log_prob_BV[:, UNKNOWN] = -torch.inf
         return log_prob_BV
+
+    def to_cpu(self, log_prob: Tensor) -> NDArray[np.float64]:
+        """Return ln p of some beginnings on the CPU, in 64 bits; one row [..., C] may hold a few that are forbidden.
+
+        Raises:
+            UserError: the networks do not give log-probabilities.
+        """
+        values = log_prob.double().cpu().numpy()
+        # The best is NaN if one is.
+        require_log_probs(values.max(axis=-1), self.origin, len(self._steps))
+        return values
 
     @torch.inference_mode()
     def go_on(self, rows_B: Numbers, words_B: Numbers) -> None:

@@ -1,63 +1,77 @@
-"""One line of a phrase table.
+"""One line of a phrase table, as Moses' loader of text tables reads it.
 
     source ||| target ||| scores ||| alignment ||| counts ||| sparse ||| properties
 
-The first three fields are required. Lines are bytes and are split on ` ||| ` and on the blank only: a
-no-break space or U+2028 is part of a word. Moses' loader: moses/TranslationModel/RuleTable/LoaderStandard.cpp.
+The first three fields are required. Lines are bytes. Three bars separate fields, with or without blanks around them;
+blanks and tabs separate words and numbers, and nothing else does: a no-break space or U+2028 is part of a word.
+Moses' loader: moses/TranslationModel/RuleTable/LoaderStandard.cpp.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import Literal, NamedTuple, get_args, overload
 
-from phrasescore.words import split_words
+from phrasescore.number import moses_number, parse_number
+from phrasescore.words import join_words, quote, split_words
 
-SEPARATOR = b" ||| "
+SEPARATOR = b"|||"
+LONGEST_LINE = 1 << 20
+MOST_WORDS, MOST_BYTES = 1_000, 10_000
+"""What has more is no phrase, for Moses' extraction ends at 7 words by default: so the memory of a pair is bounded."""
 Counted = Literal["target", "source", "pair"]
 _COUNTS = get_args(Counted)
 """What the numbers of the counts field count, in their order."""
-_LONGEST_QUOTE = 40
+_BLANKS = b" \t"
+_DIGITS_AND_BLANKS = b"0123456789.eE+- "
+_SURELY_FINITE = 3e38
+"""Numbers of 32 bits end a little above."""
+# Nine digits are more than any phrase has words.
+_LINK = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 
 
 class LineFault(ValueError):
     """What is wrong with a line: the field, the reason, the remedy. The reader adds file and line number."""
 
-    def __init__(self, field: str, reason: str, remedy: str, *, is_about_the_table: bool = False) -> None:
-        super().__init__(f"{field}: {reason}; {remedy}")
+    def __init__(
+        self, field: str, reason: str, remedy: str, *, found: bytes | None = None, is_about_the_table: bool = False
+    ) -> None:
+        quoted = "" if found is None else f": `{quote(found)}`"
+        super().__init__(f"{field}: {reason}{quoted}; {remedy}")
         self.field, self.reason = field, reason
         self.is_about_the_table = is_about_the_table
         """Whether the line shows that the whole table is of a kind that cannot be used."""
 
 
 class Entry(NamedTuple):
-    """A line cut into the parts that matter; joined again they are the line, byte for byte."""
+    """A line, and the parts of it that matter: one blank stands between their words or numbers."""
 
     source: bytes
     target: bytes
     scores: bytes
-    rest: bytes
-    """Everything after the last score: the other fields with their separators, and the end of the line."""
-
-    def to_line(self) -> bytes:
-        """Return the line the entry was parsed from."""
-        return SEPARATOR.join((self.source, self.target, self.scores)) + self.rest
+    line: bytes
+    """The whole line, with its end."""
+    end: int
+    """Where in the line the last score ends."""
 
     def with_columns(self, columns: bytes) -> bytes:
-        """Return the line with the blank-separated `columns` after the last score."""
-        scores = self.scores + b" " + columns if self.scores else columns
-        return SEPARATOR.join((self.source, self.target, scores)) + self.rest
+        """Return the line with the blank-separated `columns` after the last score; every other byte as it was."""
+        return b"%b %b%b" % (self.line[: self.end], columns, self.line[self.end :])
+
+    def without_last_score(self) -> Entry:
+        """Return the entry of the line without its last score."""
+        others, _, score = self.scores.rpartition(b" ")
+        kept = self.line[: self.end].removesuffix(score).rstrip(_BLANKS)
+        return self._replace(scores=others, line=kept + self.line[self.end :], end=len(kept))
 
     def score_count(self) -> int:
-        """Return the number of scores. Empty tokens do not count: Moses skips them."""
-        if b"  " in self.scores or self.scores.startswith(b" "):
-            return len(split_words(self.scores))
-        return self.scores.count(b" ") + 1
+        """Return the number of scores."""
+        return self.scores.count(b" ") + 1 if self.scores else 0
 
     def other_fields(self) -> list[bytes]:
         """Return the fields after the scores: alignment, counts, sparse features, properties."""
-        # Of two separators with nothing between them the blank may be shared.
-        _, *fields = (field.strip(b" ") for field in self.rest.rstrip(b" \r\n").split(b"|||"))
+        _, *fields = (field.strip(_BLANKS) for field in without_end(self.line[self.end :]).split(SEPARATOR))
         # Moses itself ends a line whose last field is empty with ` |||`.
         return fields[:-1] if fields and not fields[-1] else fields
 
@@ -70,40 +84,50 @@ class Entry(NamedTuple):
     def occurrences(self, of: Counted, default: float | None = None) -> float | None:
         """Return how often the target, the source or the pair was extracted, the default if the table does not say."""
         fields = self.other_fields()
-        counts = fields[1].split(b" ") if len(fields) > 1 else []
+        counts = split_words(fields[1]) if len(fields) > 1 else []
         try:
-            count = float(counts[_COUNTS.index(of)])
+            count = parse_number(counts[_COUNTS.index(of)])
         except (IndexError, ValueError):
             return default
-        return count if 0 <= count < math.inf else default
+        return count if count >= 0 else default
+
+
+def without_end(line: bytes) -> bytes:
+    """Return a line without its end, a line feed with or without one carriage return before it."""
+    return line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
 
 
 def cut_line(line: bytes) -> Entry:
     """Cut a line, with its line end, into fields without looking into them.
 
     Raises:
-        LineFault: it has fewer than three fields.
+        LineFault: it has fewer than three fields, or LONGEST_LINE bytes.
     """
     fields = line.split(SEPARATOR, 3)
-    if len(fields) == 4:
-        source, target, scores, rest = fields
-        kept, rest = scores.rstrip(b" "), SEPARATOR + rest
-    elif len(fields) == 3:
-        source, target, scores = fields
-        # The last score may be followed by the line end, or by a closing `|||`.
-        kept, rest = scores.rstrip(b" \r\n").removesuffix(b"|||").rstrip(b" "), b""
-    else:
-        raise _too_few_fields(line)
-    return Entry(source, target, kept, scores[len(kept) :] + rest)
+    if len(fields) < 3 or len(line) >= LONGEST_LINE:
+        raise fault_of_the_whole(line)
+    source, target, scores = fields[:3]
+    if len(fields) == 3:
+        scores = without_end(scores)
+    end = len(source) + len(target) + 2 * len(SEPARATOR) + len(scores.rstrip(_BLANKS))
+    if line.find(b"  ") >= 0 or line.find(b"\t") >= 0:  # which is quicker than `in`
+        return Entry(join_words(source), join_words(target), join_words(scores), line, end)
+    return Entry(source.strip(b" "), target.strip(b" "), scores.strip(b" "), line, end)
+
+
+def cut_source(line: bytes) -> bytes | None:
+    """Return the source phrase of a line, None if no field follows it or the line is too long."""
+    source, separator, _ = line.partition(SEPARATOR)
+    return join_words(source) if separator and len(line) < LONGEST_LINE else None
 
 
 def parse_line(line: bytes) -> Entry:
     """Cut a line, with its line end, and check its phrases and scores.
 
     Raises:
-        LineFault: it is not a line of a phrase-based, unfactored table that Moses would load.
+        LineFault: it is not a line of a phrase-based, unfactored table that Moses would load and understand.
     """
-    if b"\0" in line:
+    if line.find(b"\0") >= 0:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
     entry = cut_line(line)
     check_phrases(entry.source, entry.target)
@@ -111,29 +135,31 @@ def parse_line(line: bytes) -> Entry:
     return entry
 
 
-def _too_few_fields(line: bytes) -> LineFault:
+def fault_of_the_whole(line: bytes) -> LineFault:
+    """Return what is wrong with a line that cannot be cut into fields."""
+    if len(line) >= LONGEST_LINE:
+        return LineFault("line", f"has {LONGEST_LINE:,} bytes or more", "the file is damaged or is no phrase table")
     if not line.strip():
         return LineFault("line", "is empty", "remove it; a phrase table has no empty lines")
-    found = "1 field" if SEPARATOR not in line else "2 fields"
-    return LineFault(
-        "line",
-        f"has {found}, at least 3 are needed",
-        "write `source ||| target ||| scores` with one blank on both sides of each `|||`",
-    )
+    found = "2 fields" if SEPARATOR in line else "1 field"
+    return LineFault("line", f"has {found}, at least 3 are needed", "write `source ||| target ||| scores`")
 
 
 def check_phrases(source: bytes, target: bytes) -> None:
-    """Check that phrases are words alone, without factors or labels of a hierarchical rule.
+    """Check that phrases, words with one blank between them, have no factors or labels of a hierarchical rule.
 
     Raises:
-        LineFault: they are not, or the source is empty.
+        LineFault: they have, one has more than MOST_WORDS words or MOST_BYTES bytes, or the source is empty.
     """
-    if not source.strip(b" "):
+    if not source:
         raise LineFault("field 1 (source)", "is empty", "remove the line; Moses would skip it")
-    if b"[" in source or b"[" in target:
-        for field, phrase in (("field 1 (source)", source), ("field 2 (target)", target)):
-            _check_labels(field, phrase)
-    if b"|" in source or b"|" in target:
+    both = source + target
+    if len(both) < MOST_WORDS and both.find(b"[") < 0 and both.find(b"|") < 0:
+        return
+    for field, phrase in (("field 1 (source)", source), ("field 2 (target)", target)):
+        check_length(field, phrase)
+        _check_labels(field, phrase)
+    if b"|" in both:
         field = "field 1 (source)" if b"|" in source else "field 2 (target)"
         raise LineFault(
             field,
@@ -143,35 +169,80 @@ def check_phrases(source: bytes, target: bytes) -> None:
         )
 
 
+def check_length(field: str, phrase: bytes) -> None:
+    """Check that a phrase, words with one blank between them, is short enough to be one.
+
+    Raises:
+        LineFault: it has more than MOST_WORDS words or MOST_BYTES bytes.
+    """
+    if len(phrase) > MOST_BYTES or phrase.count(b" ") >= MOST_WORDS:
+        reason = f"has more than {MOST_WORDS:,} words or {MOST_BYTES:,} bytes"
+        raise LineFault(field, reason, "so long is no phrase; remove the line")
+
+
 def _check_labels(field: str, phrase: bytes) -> None:
     for token in phrase.split(b" "):
         if token.startswith(b"[") and token.endswith(b"]") and len(token) > 1:
             raise LineFault(
                 field,
-                f"holds `{quote(token)}`, which Moses reads as a label of a hierarchical rule",
+                "holds what Moses reads as a label of a hierarchical rule",
                 "hierarchical and syntax tables cannot be scored; use a phrase-based table, or escape literal "
                 "brackets as `&#91;` and `&#93;`",
+                found=token,
                 is_about_the_table=True,
             )
 
 
 def _check_scores(scores: bytes) -> None:
-    if not scores:
-        raise LineFault("field 3 (scores)", "is empty", "each line needs the scores of its phrase pair")
-    try:
-        for number in scores.split(b" "):
-            float(number or b"0")
-            if b"_" in number:  # as Python may write a number, and Moses may not
-                raise ValueError
-    except ValueError:
-        raise LineFault(
-            "field 3 (scores)", f"`{quote(number)}` is not a number", "rebuild the table or mend the line"
-        ) from None
+    """Check the scores of a line."""
+    if not scores.translate(None, _DIGITS_AND_BLANKS):
+        # Of these bytes Python makes what Moses makes.
+        try:
+            numbers = [float(number) for number in scores.split(b" ")]
+        except ValueError:
+            pass
+        else:
+            if min(numbers) >= 0 and max(numbers) < _SURELY_FINITE:
+                return
+    parse_scores(scores)
 
 
-def quote(text: bytes) -> str:
-    """Return bytes as printable text for a message, cut where it gets long."""
-    shown = text.decode("utf-8", "backslashreplace")
-    if not shown.isprintable():
-        shown = shown.encode("unicode_escape").decode("ascii")
-    return shown if len(shown) <= _LONGEST_QUOTE else shown[: _LONGEST_QUOTE - 3] + "..."
+def parse_scores(scores: bytes, field: str = "field 3 (scores)") -> list[float]:
+    """Return the numbers of a field as Moses reads them, in 32 bits; `field` is its name in messages.
+
+    Raises:
+        LineFault: there is none, Moses would stop at one, or would make NaN or an infinity of it without a word.
+    """
+    found = []
+    for token in split_words(scores):
+        try:
+            number = moses_number(token)
+        except ValueError:
+            reason = "has something that Moses cannot read as a number"
+            raise LineFault(field, reason, "rebuild the table or mend the line", found=token) from None
+        if number < 0:
+            reason = "has a number below 0, of which Moses makes NaN without a word"
+            raise LineFault(field, reason, "columns are probabilities, not logarithms; rebuild the table", found=token)
+        if math.isinf(number):
+            reason = "has a number beyond 32 bits, which is infinite in Moses without a word"
+            raise LineFault(field, reason, "rebuild the table or mend the line", found=token)
+        found.append(number)
+    if not found:
+        raise LineFault(field, "is empty", "each line needs the scores of its phrase pair")
+    return found
+
+
+def parse_alignment(alignment: bytes) -> tuple[tuple[int, int], ...]:
+    """Return the links of a field, positions of words in the source and in the target from 0.
+
+    Raises:
+        LineFault: it is no list of links.
+    """
+    links = []
+    for token in split_words(alignment):
+        link = _LINK.fullmatch(token)
+        if link is None:
+            reason = "is not a list of `source-target` positions"
+            raise LineFault("field 4 (alignment)", reason, "rebuild the table or mend the line", found=token)
+        links.append((int(link[1]), int(link[2])))
+    return tuple(links)

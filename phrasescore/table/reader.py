@@ -1,32 +1,53 @@
-"""Stream a phrase table in chunks of lines, in order, in bounded memory."""
+"""Stream a phrase table in chunks of lines, in order, in bounded memory, however long its lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, open_input
-from phrasescore.table.entry import SEPARATOR, Entry, LineFault, parse_line
+from phrasescore.table.entry import LONGEST_LINE, Entry, LineFault, cut_source, parse_line
 
 CHUNK_LINES = 32_768
+CHUNK_BYTES = 1 << 23
+"""A chunk ends with the line in which it reaches so many: of ordinary lines the other limit is met first."""
+
+
+def next_lines(stream: BinaryIO, most: int) -> list[bytes]:
+    """Return the next lines of a file with their ends, `most` or fewer, some CHUNK_BYTES in all.
+
+    Of a line too long for memory they have only the beginning, as the last.
+    """
+    lines: list[bytes] = []
+    size = 0
+    while len(lines) < most and size < CHUNK_BYTES and (line := stream.readline(LONGEST_LINE)):
+        lines.append(line)
+        size += len(line)
+        if is_cut(line):
+            break
+    return lines
+
+
+def is_cut(line: bytes) -> bool:
+    """Whether of a line only some LONGEST_LINE bytes were read."""
+    return len(line) == LONGEST_LINE and not line.endswith(b"\n")
 
 
 class FaultyLine(NamedTuple):
     """A line that cannot be used, and why."""
 
     line: bytes
+    """Of a line too long for memory, its beginning."""
     number: int
     fault: LineFault
 
     @property
     def source(self) -> bytes | None:
-        """What stands before the first separator, None if there is none."""
-        source, separator, _ = self.line.partition(SEPARATOR)
-        return source if separator else None
+        """The source phrase, None if the line is too long or has no second field."""
+        return cut_source(self.line)
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,8 @@ class Chunk:
     lines_read: int
     share_read: float | None
     """The share of the file that was read so far, None for a pipe."""
+    continued: bytes = b""
+    """What follows of a line too long for memory, the last one of the chunks before; then there are no lines."""
 
     def keep_sources(self, sources: frozenset[bytes]) -> Chunk:
         """Return the chunk without the lines of other sources; a faulty line without a second field has no source."""
@@ -52,7 +75,7 @@ class Chunk:
                     entries.append(entry)
             elif self.faulty[index].source in sources:
                 faulty[len(entries) + len(faulty)] = self.faulty[index]
-        return replace(self, entries=entries, faulty=faulty)
+        return replace(self, entries=entries, faulty=faulty, continued=b"")
 
 
 class TableReader:
@@ -88,12 +111,16 @@ class TableReader:
             while lines := self._next_lines(source.stream, first_line):
                 yield self._parse(lines, first_line, source.share_read())
                 first_line += len(lines)
+                piece = lines[-1]
+                while is_cut(piece):
+                    piece = source.stream.readline(LONGEST_LINE)
+                    yield Chunk([], {}, 0, source.share_read(), continued=piece)
 
     def _next_lines(self, stream: BinaryIO, first_line: int) -> list[bytes]:
         wanted = self.chunk_lines
         if self.limit is not None:
             wanted = min(wanted, self.limit - first_line + 1)
-        return list(islice(stream, wanted))
+        return next_lines(stream, wanted)
 
     def _parse(self, lines: list[bytes], first_line: int, share_read: float | None) -> Chunk:
         entries: list[Entry] = []
@@ -107,7 +134,8 @@ class TableReader:
                 number = first_line + index
                 if not self.keep_faulty:
                     raise self.error(number, fault) from None
-                faulty[index] = FaultyLine(line, number, fault)
+                # Its traceback would hold this frame, and so all lines, in a circle that is not freed at once.
+                faulty[index] = FaultyLine(line, number, fault.with_traceback(None))
         return Chunk(entries, faulty, len(lines), share_read)
 
     def error(self, number: int, fault: LineFault) -> UserError:

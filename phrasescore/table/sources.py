@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from phrasescore.files import read_lines
+from phrasescore.text import Say, silently, text_lines
 from phrasescore.words import split_words
 
 # Moses looks up spans of at most this many words by default (max-phrase-length).
 LONGEST_PHRASE = 20
 
 
-def phrases_in_texts(paths: Iterable[str | Path], longest: int = LONGEST_PHRASE) -> frozenset[bytes]:
+def phrases_in_texts(
+    paths: Iterable[str | Path], longest: int = LONGEST_PHRASE, say: Say = silently
+) -> frozenset[bytes]:
     """Return every run of 1 to `longest` words in the lines of tokenised texts.
 
     A table reduced to these sources translates the texts as the whole one does
-    (scripts/training/filter-model-given-input.pl).
+    (scripts/training/filter-model-given-input.pl). `say` is told of lines that are not UTF-8.
+
+    Raises:
+        UserError: a text cannot be read, or is none.
     """
     phrases: set[bytes] = set()
     for path in paths:
-        for line in read_lines(path):
-            words = split_words(line.replace(b"\t", b" "))
+        for line in text_lines(path, say):
+            words = split_words(line)
             for start in range(len(words)):
                 for end in range(start + 1, min(start + longest, len(words)) + 1):
                     phrases.add(b" ".join(words[start:end]))

@@ -41,6 +41,7 @@ class BleuSample:
 
     sources: Phrases
     references: list[bytes]
+    """UTF-8."""
     vocabulary: Vocabulary
     """That of the network's output."""
 
@@ -59,6 +60,6 @@ class BleuSample:
         network.train()
         words = self.vocabulary.words
         translations = [b" ".join(words[word] for word in one.words).decode("utf-8") for one in found]
-        references = [line.decode("utf-8", "replace") for line in self.references]
+        references = [line.decode("utf-8") for line in self.references]
         # Without `force` it warns of text that looks tokenised, which this is.
         return float(corpus_bleu(translations, [references], tokenize="none", force=True).score)

@@ -1,22 +1,30 @@
-"""The state of a training run as one file, so that it can never be half of two states."""
+"""The state of a training run as one file, so that it can never be half of two states.
+
+It carries a digest of itself (see `tensor_file`), and one of the records of the evaluations so far.
+"""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+import hashlib
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
+from phrasescore.documents import parse_json
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically
+from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, write_tensors
 
 CHECKPOINT = "checkpoint.safetensors"
 _NETWORK, _OPTIMISER = "network.", "optimiser."
+_MOST_OF_OPTIMISER = 100
+"""How many times as many numbers as a network has its optimiser may keep: Adam two, others what they like."""
 
 
 @dataclass
@@ -41,58 +49,113 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Records:
+    """Which records of evaluations belong to a state: the first bytes of their file."""
+
+    length: int
+    sha256: str
+
+    @classmethod
+    def of(cls, content: bytes) -> Records:
+        """Describe all that a file holds."""
+        return cls(len(content), hashlib.sha256(content).hexdigest())
+
+
+@dataclass(frozen=True)
 class Checkpoint:
-    """Everything a run needs to go on as if it had never stopped."""
+    """Everything a run needs to go on as if it had never stopped; the tensors are still in their file."""
 
     progress: Progress
     run: dict[str, Any]
     """What the run was started with; see `Trainer`."""
-    tensors: dict[str, Tensor] = field(repr=False)
-
-    @classmethod
-    def capture(
-        cls, network: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress, run: dict[str, Any]
-    ) -> Checkpoint:
-        """Take the state of a running training."""
-        tensors = {_NETWORK + name: tensor for name, tensor in network.state_dict().items()}
-        for index, state in optimiser.state_dict()["state"].items():
-            tensors |= {f"{_OPTIMISER}{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
-        return cls(progress, run, tensors)
+    records: Records | None
+    """None in the state of an older version, which has no digest either."""
+    _file: TensorFile = field(repr=False)
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Put the state back."""
-        network.load_state_dict(self._with_prefix(_NETWORK))
-        saved: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in self._with_prefix(_OPTIMISER).items():
-            index, key = name.split(".", 1)
-            saved.setdefault(int(index), {})[key] = tensor
-        optimiser.load_state_dict({"state": saved, "param_groups": optimiser.state_dict()["param_groups"]})
-
-    def _with_prefix(self, prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
-
-    def save(self, path: Path) -> None:
-        """Write the file, whole or not at all."""
-        metadata = {"progress": json.dumps(asdict(self.progress)), "run": json.dumps(self.run)}
-        tensors = {name: tensor.contiguous() for name, tensor in self.tensors.items()}
-        write_atomically(path, save(tensors, metadata))
-
-    @classmethod
-    def load(cls, path: Path) -> Checkpoint:
-        """Read the file.
+        """Put the state back.
 
         Raises:
-            UserError: it is damaged.
+            DamagedError: it is that of another network, or no state of the optimiser.
         """
+        now = {_NETWORK + name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+        numbers = {name: math.prod(shape) for name, shape in self._file.shapes.items()}
+        most = _MOST_OF_OPTIMISER * (len(now) + sum(map(math.prod, now.values())))
+        if now != {name: shape for name, shape in self._file.shapes.items() if name.startswith(_NETWORK)}:
+            raise DamagedError
+        if sum(number for name, number in numbers.items() if name.startswith(_OPTIMISER)) > most:
+            raise DamagedError
+        tensors = self._file.read()
+        saved: dict[int, dict[str, Tensor]] = {}
         try:
-            with safe_open(path, "pt") as stream:
-                tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-                metadata = {key: json.loads(value) for key, value in (stream.metadata() or {}).items()}
-            progress = metadata["progress"]
-            # The first checkpoints counted every loss as many times as the batch has examples.
-            progress.setdefault("loss_terms", progress["example_sum"])
-            return cls(Progress(**progress), metadata["run"], tensors)
-        except (SafetensorError, TypeError, KeyError, ValueError) as error:
-            raise UserError(
-                f"{path}: is damaged, so training cannot go on from it; remove the file to start anew"
-            ) from error
+            for name, tensor in _with_prefix(tensors, _OPTIMISER).items():
+                index, key = name.split(".", 1)
+                saved.setdefault(int(index), {})[key] = tensor
+            optimiser.load_state_dict({"state": saved, "param_groups": optimiser.state_dict()["param_groups"]})
+        except (ValueError, KeyError, RuntimeError) as error:
+            raise DamagedError from error
+        network.load_state_dict(_with_prefix(tensors, _NETWORK))
+
+
+def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def write_checkpoint(
+    path: Path,
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    progress: Progress,
+    run: dict[str, Any],
+    records: Records,
+) -> None:
+    """Write the state of a running training, whole or not at all; see `Checkpoint`."""
+    tensors = {_NETWORK + name: tensor for name, tensor in network.state_dict().items()}
+    for index, state in optimiser.state_dict()["state"].items():
+        tensors |= {f"{_OPTIMISER}{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    write_tensors(path, tensors, {"progress": asdict(progress), "run": run, "records": asdict(records)})
+
+
+@contextmanager
+def open_checkpoint(path: Path) -> Iterator[Checkpoint]:
+    """Open the state of a training.
+
+    Raises:
+        UserError: it is damaged, which may turn out only while it is restored.
+    """
+    try:
+        with open_tensors(path) as file:
+            yield _read(file)
+    except DamagedError as error:
+        raise UserError(
+            f"{path}: is damaged, so training cannot go on from it; copy it again, or start over with --restart"
+        ) from error
+
+
+def _read(file: TensorFile) -> Checkpoint:
+    """Return what a file says of a run.
+
+    Raises:
+        DamagedError: it does not say it.
+    """
+    try:
+        # Before there were digests, each fact was metadata of its own.
+        facts = file.facts
+        if not file.has_digest:
+            facts = {key: parse_json(file.metadata[key], "", "") for key in ("progress", "run")}
+        progress, run, records = facts["progress"], facts["run"], facts.get("records")
+        # The first checkpoints counted every loss as many times as the batch has examples.
+        progress.setdefault("loss_terms", progress["example_sum"])
+        checkpoint = Checkpoint(Progress(**progress), dict(run), None if records is None else Records(**records), file)
+    except (TypeError, KeyError, ValueError, AttributeError, UserError) as error:
+        raise DamagedError from error
+    if not all(_is_right(getattr(checkpoint.progress, item.name), item.default) for item in fields(Progress)):
+        raise DamagedError
+    return checkpoint
+
+
+def _is_right(value: object, default: object) -> bool:
+    """Whether a value of `Progress` is of the kind of its default: a count, a number, or a number or nothing."""
+    if isinstance(default, int):
+        return isinstance(value, int) and 0 <= value <= sys.maxsize
+    return (value is None and default is None) or (isinstance(value, float) and math.isfinite(value))

@@ -14,13 +14,14 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from phrasescore.device import Device
+from phrasescore.documents import LARGEST_JSON_LINES, read_json_lines
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import finite, write_atomically
-from phrasescore.model_folder import METRICS, TRAINING_STATE, save_weights
-from phrasescore.training.checkpoint import CHECKPOINT, Checkpoint, Progress
+from phrasescore.files import finite, full_disk_told, read_regular, write_atomically
+from phrasescore.model_folder import METRICS, save_weights
+from phrasescore.training.checkpoint import Checkpoint, Progress, Records, open_checkpoint, write_checkpoint
 from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.optimisers import make_optimiser, rate_factor
-from phrasescore.training.run_folder import FolderLock
+from phrasescore.training.run_folder import RunFolder
 from phrasescore.training.task import Examples, Loss, Task
 
 TaskT = TypeVar("TaskT", bound=Task)
@@ -95,8 +96,7 @@ class Trainer(Generic[TaskT]):
 
     def __init__(
         self,
-        folder: Path,
-        lock: FolderLock,
+        folder: RunFolder,
         task: TaskT,
         config: TrainingConfig,
         device: Device,
@@ -105,8 +105,7 @@ class Trainer(Generic[TaskT]):
         """Prepare a run, which `watcher` may be set to watch.
 
         Args:
-            folder: the model folder.
-            lock: keeps other runs out of it until the training returns.
+            folder: the model folder, which is the run's until the training returns.
             task: the network with its initial weights, the data, the loss.
             config: optimiser, schedule, budget.
             device: where and how precisely to compute.
@@ -120,7 +119,7 @@ class Trainer(Generic[TaskT]):
                 "--epochs, --max-updates, --max-minutes: one must be given, for nothing is held out whose loss could "
                 "tell when to stop; or give other data by --validation, or hold out more"
             )
-        self.folder, self._lock, self.task, self.network = folder, lock, task, task.network
+        self.folder, self.task, self.network = folder, task, task.network
         self.config, self.device, self.run = config, device, run
         self.watcher = Watcher()
         self.optimiser = make_optimiser(self.network, config)
@@ -129,8 +128,16 @@ class Trainer(Generic[TaskT]):
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device.torch_device)
 
     @property
-    def _checkpoint_path(self) -> Path:
-        return self.folder / TRAINING_STATE / CHECKPOINT
+    def _metrics(self) -> Path:
+        return self.folder.files / METRICS
+
+    def _read_metrics(self) -> bytes:
+        return read_regular(self._metrics, LARGEST_JSON_LINES) if self._metrics.exists() else b""
+
+    def start_over(self) -> None:
+        """Make room for a run from its beginning."""
+        self.folder.start_over()
+        write_atomically(self._metrics, b"")
 
     def resume(self) -> bool:
         """Take up the state an earlier run left in the folder; return whether there was one that had begun to learn.
@@ -138,26 +145,65 @@ class Trainer(Generic[TaskT]):
         Raises:
             UserError: it was started with other settings or data, or is damaged.
         """
-        checkpoint = Checkpoint.load(self._checkpoint_path) if self._checkpoint_path.exists() else None
-        # What failed before its first update, in a plugin, say, may be done anew in another way.
-        if checkpoint is None or checkpoint.progress.update == 0:
-            write_atomically(self.folder / METRICS, b"")
+        if not self.folder.checkpoint.exists():
             return False
-        for key in (*self.run, *checkpoint.run):
-            before, now = checkpoint.run.get(key), self.run.get(key)
-            if before != now:
-                what = _DATA.get(key, f"another {key} ({before}, now {now})")
-                raise UserError(
-                    f"{self.folder}: holds a run with {what}; give the same to resume it, another folder, or --restart "
-                    "to start over"
-                )
-        checkpoint.restore(self.network, self.optimiser)
+        with open_checkpoint(self.folder.checkpoint) as checkpoint:
+            # What failed before its first update, in a plugin, say, may be done anew in another way.
+            if checkpoint.progress.update == 0:
+                return False
+            self._check_run(checkpoint.run)
+            records = self._records_of(checkpoint)
+            checkpoint.restore(self.network, self.optimiser)
+        write_atomically(self._metrics, records)
         self.progress = checkpoint.progress
         self._loss_sum.fill_(self.progress.loss_sum)
-        self._forget_later_metrics()
-        if self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
-            save_weights(self.folder, self.network)
         return True
+
+    def catch_up(self) -> None:
+        """Write what a kill may have kept an earlier run from writing behind its last state: the weights in it."""
+        if self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
+            self._save_weights()
+
+    def _check_run(self, before: dict[str, Any]) -> None:
+        """Check that an earlier run was started with the same settings and data.
+
+        Raises:
+            UserError: it was not.
+        """
+        for key in (*self.run, *before):
+            if before.get(key) != self.run.get(key):
+                what = _DATA.get(key, f"another {key} ({before.get(key)}, now {self.run.get(key)})")
+                raise UserError(
+                    f"{self.folder.path}: holds a run with {what}; give the same to resume it, another folder, or "
+                    "--restart to start over"
+                )
+
+    def _records_of(self, checkpoint: Checkpoint) -> bytes:
+        """Return the records of the evaluations before a checkpoint, without those that a killed run made after it.
+
+        Raises:
+            UserError: they are not those that were written.
+        """
+        if checkpoint.records is None:
+            return self._records_until(checkpoint.progress.update)
+        content = self._read_metrics()
+        kept = content[: checkpoint.records.length]
+        # Who removes the file can do without.
+        if content and Records.of(kept) != checkpoint.records:
+            raise UserError(f"{self._metrics}: is damaged; copy it again, or remove it to go on without its records")
+        return kept
+
+    def _records_until(self, update: int) -> bytes:
+        """Return the records of evaluations up to an update, where the state does not say which they are.
+
+        Raises:
+            UserError: there is a line that is none.
+        """
+        remedy = "remove it, or start over with --restart"
+        records = read_json_lines(self._metrics, remedy) if self._metrics.exists() else []
+        if not all(type(record.get("update")) is int for record in records):
+            raise UserError(f"{self._metrics}: has a line that is no record of an evaluation; {remedy}")
+        return b"".join(_line(record) for record in records if record["update"] <= update)
 
     def train(self) -> Progress:
         """Train until the budget is spent, the measured loss no longer falls, or the watcher says stop.
@@ -168,7 +214,7 @@ class Trainer(Generic[TaskT]):
         try:
             return self._train()
         finally:
-            self._lock.release()
+            self.folder.release()
 
     def _train(self) -> Progress:
         while self._reason_to_end() is None:
@@ -201,8 +247,8 @@ class Trainer(Generic[TaskT]):
         """Save the state in the middle of a pass, and weights to look at if there are none yet."""
         self._check_loss()
         self.save_checkpoint()
-        if self.progress.best_loss is None:
-            save_weights(self.folder, self.network)
+        if self.progress.best_loss is None and not self.folder.replaces_another:
+            save_weights(self.folder.files, self.network)
         return self.progress
 
     def spent(self) -> float:
@@ -268,7 +314,7 @@ class Trainer(Generic[TaskT]):
         self.progress.loss_sum = float(self._loss_sum)
         if not math.isfinite(self.progress.loss_sum + measured):
             best = (
-                f"the weights of update {self.progress.best_update} are kept in {self.folder}"
+                f"the weights of update {self.progress.best_update} are kept in {self.folder.path}"
                 if self.progress.best_loss is not None
                 else "no weights were saved yet"
             )
@@ -304,30 +350,27 @@ class Trainer(Generic[TaskT]):
         )
         progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
         self._loss_sum.zero_()
-        with (self.folder / METRICS).open("a") as stream:
-            stream.write(json.dumps(finite(evaluation.record(self.task.unit))) + "\n")
+        with full_disk_told(str(self._metrics)), self._metrics.open("ab") as stream:
+            stream.write(_line(evaluation.record(self.task.unit)))
         progress.seconds += time.monotonic() - started
         # In this order: who resumes after a kill in between finds the weights in the checkpoint.
         self.save_checkpoint()
         if best:
-            save_weights(self.folder, self.network)
+            self._save_weights()
         self.watcher.on_evaluation(evaluation)
 
     def save_checkpoint(self) -> None:
         """Write the state of the run."""
         self._saved_at = time.monotonic()
-        Checkpoint.capture(self.network, self.optimiser, self.progress, self.run).save(self._checkpoint_path)
+        records = Records.of(self._read_metrics())
+        write_checkpoint(self.folder.checkpoint, self.network, self.optimiser, self.progress, self.run, records)
 
-    def _forget_later_metrics(self) -> None:
-        """Drop the records of evaluations that a killed run made after its last checkpoint."""
-        path = self.folder / METRICS
-        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        try:
-            # What a kill has cut short has no end.
-            whole = [(line, json.loads(line)["update"]) for line in lines if line.endswith(b"\n")]
-        except (ValueError, TypeError, KeyError) as error:
-            raise UserError(
-                f"{path}: has a line that is no record of an evaluation; remove it, or start over with --restart"
-            ) from error
-        kept = [line for line, update in whole if update <= self.progress.update]
-        write_atomically(path, b"".join(kept))
+    def _save_weights(self) -> None:
+        """Write weights that were measured; those of a network that they are to replace are there until then."""
+        save_weights(self.folder.files, self.network)
+        self.folder.replace()
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    """Return a line of `metrics.jsonl`."""
+    return json.dumps(finite(record)).encode() + b"\n"

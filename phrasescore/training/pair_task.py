@@ -9,8 +9,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from phrasescore.device import Device
 from phrasescore.nn.batch import PairBatch
@@ -19,6 +21,11 @@ from phrasescore.pairs import PhrasePairs
 from phrasescore.training.batches import batches_of_pass
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.task import Examples
+
+_MOST_KEPT = {"cpu": 3 << 26, "cuda": 1 << 31}
+"""Numbers that may be kept for the gradient of a batch: of ordinary ones there are fewer."""
+_KEPT_A_UNIT = 16
+"""Numbers that are kept for each hidden unit and symbol, about."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,28 @@ class PairTask:
 
     def log_probs(self, examples: Examples) -> Tensor:
         """Return ln p of every symbol of some pairs, times the weight of its pair, with its gradient."""
+        parts = self._parts(examples)
+        if len(parts) == 1:
+            return self._log_probs(examples)
+        return torch.cat([checkpoint(self._log_probs, part, use_reentrant=False) for part in parts])
+
+    def _parts(self, examples: Examples) -> list[Examples]:
+        """Cut a batch of long pairs into parts, of which one at a time fits into memory with all that it keeps.
+
+        What a part keeps for its gradient is then thrown away, and computed again when its turn comes.
+        """
+        config = self.network.config
+        source_P, target_P = (
+            side.offsets[examples + 1] - side.offsets[examples] + 1 for side in (self.pairs.source, self.pairs.target)
+        )
+        kept_P = target_P * len(self.network.softmax.words.weight)
+        kept_P += (source_P + target_P) * _KEPT_A_UNIT * config.hidden
+        if config.has_attention:
+            kept_P += source_P * target_P * config.hidden
+        part_P = (np.cumsum(kept_P) - kept_P) // _MOST_KEPT[self.device.torch_device.type]
+        return np.split(examples, np.flatnonzero(np.diff(part_P)) + 1)
+
+    def _log_probs(self, examples: Examples) -> Tensor:
         pairs = self.pairs.take(examples)
         device = self.device.torch_device
         batch = PairBatch.apart(pairs.source, pairs.target).to(device)

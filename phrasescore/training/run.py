@@ -17,15 +17,17 @@ from phrasescore.files import display_name
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.size import check_size, without_numbers
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
+from phrasescore.text import Say, silently
 from phrasescore.training.batches import split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
-from phrasescore.training.run_folder import FolderLock, begin, fixed_values, places, run_folder
+from phrasescore.training.run_folder import RunFolder, begin, fixed_values, places, run_folder
 from phrasescore.training.sentences import SentenceTask
 
 AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask)
@@ -59,8 +61,8 @@ class Settings:
         OPTIMISERS[self.training.optimiser]
         self.model.check_effect()
         # What a plugin does may need numbers, which this network does not have: only building the real one tells.
-        with suppress(RuntimeError, NotImplementedError), torch.device("meta"):
-            EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS)
+        with suppress(RuntimeError):
+            without_numbers(lambda: EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS))
 
 
 def prepare(
@@ -71,6 +73,7 @@ def prepare(
     validation: Path | None = None,
     restart: bool = False,
     progress: ReadingProgress = lambda lines, share: None,
+    say: Say = silently,
 ) -> tuple[Trainer[PhrasePairTask], PairData]:
     """Read a phrase table and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -82,6 +85,7 @@ def prepare(
         validation: a table of pairs from other sentences.
         restart: start over even if the folder holds a run.
         progress: called with the lines and the share of the table read so far.
+        say: told of lines of the texts for vocabularies that are not UTF-8.
 
     Raises:
         UsageError: there is a table to validate with, of which no pairs may be taken.
@@ -93,8 +97,8 @@ def prepare(
             "--held-out-limit: is the most pairs of --validation, too, and 0 leaves none to measure; give more, or "
             "--held-out 0 if no others are to be held out"
         )
-    with run_folder(folder, restart, KIND) as lock:
-        data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress)
+    with run_folder(folder, restart, KIND) as home:
+        data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress, say=say)
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
         if not len(lines):
             raise UserError(f"{display_name(table)}: leaves no pairs to train on; hold out less or give a larger table")
@@ -109,7 +113,7 @@ def prepare(
         task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
         digests = {"table": data.digest, "validation": validation_digest}
         files = {"table": table, "validation": validation}
-        return _set_up(task, folder, lock, settings, data, files, digests, restart), data
+        return _set_up(task, home, settings, data, files, digests, restart), data
 
 
 def prepare_sentences(
@@ -120,6 +124,7 @@ def prepare_sentences(
     validation: ParallelText | None = None,
     restart: bool = False,
     progress: ReadingProgress = lambda lines, share: None,
+    say: Say = silently,
 ) -> tuple[Trainer[SentenceTask], PairData]:
     """Read parallel text and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -131,6 +136,7 @@ def prepare_sentences(
         validation: other sentences, to measure perplexity and BLEU on.
         restart: start over even if the folder holds a run.
         progress: called with the lines and the share of the text read so far.
+        say: told of lines that are not UTF-8; sentences to validate with may have none.
 
     Raises:
         UsageError: settings do not go together.
@@ -146,9 +152,9 @@ def prepare_sentences(
         load_corpus_bleu()
     if settings.data.weight_by_count:
         raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
-    with run_folder(folder, restart, KIND) as lock:
+    with run_folder(folder, restart, KIND) as home:
         state = folder / TRAINING_STATE
-        data = read_sentences(text, state, settings.data, config, progress=progress)
+        data = read_sentences(text, state, settings.data, config, progress=progress, say=say)
         lines, held_out = data.distinct, data.distinct[:0]
         if validation is None:
             lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
@@ -171,7 +177,7 @@ def prepare_sentences(
         if validation is not None:
             files |= {"validation_source": validation.source, "validation_target": validation.target}
         digests = {"sentences": data.digest, "validation": validation_digest}
-        return _set_up(task, folder, lock, settings, data, files, digests, restart), data
+        return _set_up(task, home, settings, data, files, digests, restart), data
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
@@ -180,16 +186,20 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
             "--share-embeddings: needs the same words on both sides, which these are not; give one text of both sides "
             "as --source-corpus and --target-corpus, and vocabularies of one size"
         )
+
+    def build() -> EncoderDecoder:
+        return EncoderDecoder(settings.model, len(data.source_vocabulary), len(data.target_vocabulary))
+
+    check_size(build)
     torch.manual_seed(settings.training.seed)
-    network = EncoderDecoder(settings.model, len(data.source_vocabulary), len(data.target_vocabulary))
+    network = build()
     network.multiply_in(device.product_dtype)
     return network.to(device.torch_device)
 
 
 def _set_up(
     task: AnyPairTask,
-    folder: Path,
-    lock: FolderLock,
+    home: RunFolder,
     settings: Settings,
     data: PairData,
     files: Mapping[str, str | Path | None],
@@ -200,8 +210,7 @@ def _set_up(
 
     Args:
         task: what to train.
-        folder: the model folder.
-        lock: keeps other runs out of it.
+        home: the model folder.
         settings: architecture, data, training.
         data: what was read.
         files: where it was read, by what it is.
@@ -210,15 +219,15 @@ def _set_up(
     """
     vocabularies = data.source_vocabulary, data.target_vocabulary
     run = {**settings.fixed(), **digests, "vocabularies": [words.digest() for words in vocabularies]}
-    trainer = Trainer(folder, lock, task, settings.training, task.device, run)
+    trainer = Trainer(home, task, settings.training, task.device, run)
 
-    def describe() -> None:
+    def describe(place: Path) -> None:
         training = {**places(files), "digests": digests, **data.summary, **asdict(settings.training)}
         sections: dict[str, Any] = {"data": asdict(settings.data)}
         if settings.sentences is not None:
             sections["sentences"] = asdict(settings.sentences)
         sections["training"] = {**training, "device": str(task.device)}
-        save_description(folder, settings.model, settings.data.direction, *vocabularies, sections)
+        save_description(place, settings.model, settings.data.direction, *vocabularies, sections)
 
     begin(trainer, describe, restart)
     return trainer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from phrasescore.configuration import Section
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, try_to_lock
-from phrasescore.model_folder import CONFIG, TRAINING_STATE, WEIGHTS, network_kind
+from phrasescore.files import STANDARD_STREAM, lock_file, real_path
+from phrasescore.model_folder import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHTS, network_file, network_kind
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT
 from phrasescore.training.config import BUDGET
@@ -24,28 +23,76 @@ if TYPE_CHECKING:
     from phrasescore.training.loop import Trainer
 
 LOCK = "lock"
+_RESTARTED = "restarted"
 _MAY_CHANGE = BUDGET | {"patience", "bleu_sentences", "source_corpus", "target_corpus"}
 """What may be different when a run is resumed. Of a corpus that is its name: the vocabularies tell what it holds."""
 
 
-class FolderLock:
-    """Keeps other runs out of a model folder until `release` is called, or nobody holds it any more."""
+class RunFolder:
+    """A model folder that a run has for itself until `release` is called, or nobody holds it any more.
 
-    def __init__(self, folder: Path) -> None:
-        """Take the lock.
+    A run that is started over where a network lies lives in a folder of its own, `training-state/restarted`, until it
+    has weights. Then all of its files take the place of the old ones: renaming that folder decides it, once and for
+    all, and who reads the network meanwhile, or after a kill, looks there first (`model_folder.network_file`).
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Take the folder.
 
         Raises:
-            UserError: another run holds it.
+            UserError: another run has it.
         """
-        descriptor = os.open(folder / TRAINING_STATE / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        self.release = weakref.finalize(self, os.close, descriptor)
-        if not try_to_lock(descriptor):
-            self.release()
-            raise UserError(f"{folder}: another run is training in this folder; wait for it or give another")
+        self.path = path
+        refusal = f"{path}: another run is training in this folder; wait for it or give another"
+        self.release = weakref.finalize(self, lock_file(path / TRAINING_STATE / LOCK, refusal).close)
+
+    @property
+    def _restarted(self) -> Path:
+        return self.path / TRAINING_STATE / _RESTARTED
+
+    @property
+    def replaces_another(self) -> bool:
+        """Whether there is a network in whose place that of the run is still to come."""
+        return self._restarted.exists()
+
+    @property
+    def files(self) -> Path:
+        """Where the files of the run lie: description, weights, metrics and state."""
+        return self._restarted if self.replaces_another else self.path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the state of the run lies."""
+        return self.files / TRAINING_STATE / CHECKPOINT
+
+    def take_up(self) -> None:
+        """Finish what a kill has interrupted: a replacement that was decided, or the beginning of another run."""
+        self._move()
+        if self.replaces_another and not self.checkpoint.exists():
+            shutil.rmtree(self._restarted)
+
+    def start_over(self) -> None:
+        """Make room for a new run, and leave the network that is there as it is."""
+        shutil.rmtree(self._restarted, ignore_errors=True)
+        if (self.path / WEIGHTS).exists():
+            (self._restarted / TRAINING_STATE).mkdir(parents=True)
+
+    def replace(self) -> None:
+        """Let the network of the run, which has weights now, take the place of the one before."""
+        if self.replaces_another:
+            self._restarted.rename(self.path / REPLACEMENT)
+            self._move()
+
+    def _move(self) -> None:
+        """Move the files of a replacement to their places."""
+        replacement = self.path / REPLACEMENT
+        for file in [path for path in replacement.rglob("*") if path.is_file()]:
+            file.replace(self.path / file.relative_to(replacement))
+        shutil.rmtree(replacement, ignore_errors=True)
 
 
 @contextmanager
-def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[FolderLock]:
+def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[RunFolder]:
     """Make a model folder for a run, or check that the one there may be used for it, and keep others out.
 
     Where the run does not begin, the lock is released and nothing stays of a folder that was not there or was empty;
@@ -61,16 +108,19 @@ def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[FolderLock]:
         state.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
-    lock = FolderLock(folder)
+    run = RunFolder(folder)
     is_new = [path.name for path in folder.iterdir()] == [TRAINING_STATE] and not (state / CHECKPOINT).exists()
+    run.take_up()
     try:
-        yield lock
+        yield run
     except BaseException:
         if is_new:
             shutil.rmtree(folder, ignore_errors=True)
             if was_there:
                 folder.mkdir(exist_ok=True)
-        lock.release()
+        else:
+            run.take_up()
+        run.release()
         raise
 
 
@@ -78,11 +128,11 @@ def _check_folder(folder: Path, restart: bool, kind: str) -> None:
     state = folder / TRAINING_STATE
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give the name of a folder")
-    if folder.exists() and any(folder.iterdir()) and not ((folder / CONFIG).exists() or state.exists()):
+    if folder.exists() and any(folder.iterdir()) and not (network_file(folder, CONFIG).exists() or state.exists()):
         raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
-    if (folder / CONFIG).exists() and network_kind(folder) != kind:
+    if network_file(folder, CONFIG).exists() and network_kind(folder) != kind:
         raise UserError(f"{folder}: holds a network of the kind {network_kind(folder)}; give another folder")
-    if not restart and (folder / WEIGHTS).exists() and not (state / CHECKPOINT).exists():
+    if not restart and network_file(folder, WEIGHTS).exists() and not any(folder.rglob(CHECKPOINT)):
         raise UserError(
             f"{folder}: holds a network but not the state of its training; give another folder, or --restart "
             "to replace it"
@@ -98,23 +148,24 @@ def fixed_values(*sections: Section) -> dict[str, Any]:
     return dict(json.loads(json.dumps(fixed, default=str)))
 
 
-def begin(trainer: Trainer[Any], describe: Callable[[], None], restart: bool) -> None:
+def begin(trainer: Trainer[Any], describe: Callable[[Path], None], restart: bool) -> None:
     """Resume the run in a trainer's folder, or start one there.
 
     Args:
         trainer: a trainer at its start.
-        describe: writes the description of the model, which says how it is trained now.
+        describe: writes the description of the model, which says how it is trained now, into a folder.
         restart: start over even if the folder holds a run.
 
     Raises:
         UserError: the folder holds a run with other settings or data, or a damaged one.
     """
-    if restart:
-        (trainer.folder / TRAINING_STATE / CHECKPOINT).unlink(missing_ok=True)
-        (trainer.folder / WEIGHTS).unlink(missing_ok=True)
-    is_resumed = trainer.resume()
-    describe()
+    is_resumed = not restart and trainer.resume()
     if not is_resumed:
+        trainer.start_over()
+    describe(trainer.folder.files)
+    if is_resumed:
+        trainer.catch_up()
+    else:
         trainer.save_checkpoint()
 
 
@@ -124,4 +175,4 @@ def places(files: Mapping[str, str | Path | None]) -> dict[str, str | None]:
 
 
 def _place(path: str | Path) -> str:
-    return STANDARD_STREAM if str(path) == STANDARD_STREAM else str(Path(path).resolve())
+    return STANDARD_STREAM if str(path) == STANDARD_STREAM else str(real_path(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -38,7 +39,10 @@ class SentenceTask(PairTask):
         if not self.validation:
             return None
         loss = self._loss_on(self.validation)
-        return replace(loss, bleu=self.bleu.score(self.network, self.device)) if self.bleu else loss
+        # A loss that is not a number ends the training, with a sentence of its own.
+        if self.bleu is None or not math.isfinite(loss.per_example):
+            return loss
+        return replace(loss, bleu=self.bleu.score(self.network, self.device))
 
     def _loss_on(self, pairs: PhrasePairs) -> SentenceLoss:
         return sentence_loss(self.network, pairs, self.device, self.measured)

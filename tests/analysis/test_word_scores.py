@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
+from phrasescore.analysis.gates import encoder_gates
+from phrasescore.analysis.sampling import sample_targets
+from phrasescore.analysis.vectors import phrase_vectors
 from phrasescore.analysis.word_scores import pair_scores, word_log_probs
+from phrasescore.errors import UserError
 from phrasescore.scoring.engine import Scorer
 from tests.conftest import DATA
 
@@ -32,3 +40,19 @@ def test_pairs_are_given_as_the_network_sees_them(scorer: Scorer) -> None:
     assert word_log_probs(turned, source, targets)[0] == pytest.approx(word_log_probs(scorer, source, targets)[0])
     found, expected = (pair_scores(one, [source] * 2, targets).log_prob for one in (turned, scorer))
     assert found == pytest.approx(expected)
+
+
+def test_a_damaged_network_is_refused_whatever_it_is_asked_for(scorer: Scorer) -> None:
+    network = deepcopy(scorer.model.network)
+    with torch.no_grad():
+        network.encoder.embedding.words.weight.fill_(torch.nan)
+    damaged = Scorer(replace(scorer.model, network=network, folder=Path("damaged")), scorer.device)
+    asked: list[Callable[[], object]] = [
+        lambda: word_log_probs(damaged, b"a house", [b"une maison"]),
+        lambda: sample_targets(damaged, b"a house", 3, seed=1),
+        lambda: phrase_vectors(damaged, [b"a house"]),
+        lambda: encoder_gates(damaged, b"a house"),
+    ]
+    for ask in asked:
+        with pytest.raises(UserError, match=r"^damaged: (gives|computes) .*; its weights are damaged"):
+            ask()

@@ -76,6 +76,8 @@ def test_scores_of_pairs() -> None:
     per_word = [score / (len(line.split(b"\t")[1].split()) + 1) for score, line in zip(expected, lines, strict=True)]
     assert np.allclose([float(text) for text in done.stdout.split()], per_word, atol=1e-4)
     assert "line 2: is not a source phrase, one tab" in error_of(run("score", "-m", MODEL, stdin=b"a\tb\nc d\n"))
+    refused = run("score", "-m", MODEL, stdin=b"a\tb\na\t%b\n" % (8000 * b"x "))
+    assert "line 2, target: has more than 1,000 words or 10,000 bytes; so long" in error_of(refused)
 
 
 def test_networks_are_averaged_if_they_know_the_same_words(small_table: Path, tmp_path: Path) -> None:
@@ -269,9 +271,9 @@ def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path:
     assert [training[key] for key in ("max_updates", "epochs", "max_minutes")] == [2, None, None]
 
 
-def wait_for(path: Path) -> None:
+def wait_for(folder: Path, pattern: str) -> None:
     deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
+    while not any(folder.glob(pattern)) and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
@@ -289,7 +291,7 @@ def test_training_saves_on_a_signal_and_resumes(
     command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "-o", str(folder)]
     command += [*TINY_OPTIONS.split(), "--epochs", "100000", "--patience", "0"]
     process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, env=ENVIRONMENT)
-    wait_for(folder / "training-state/checkpoint.safetensors")
+    wait_for(folder, "training-state/checkpoint.safetensors")
     process.send_signal(number)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 128 + number
@@ -320,7 +322,7 @@ def test_annotating_leaves_nothing_half_written(mini_table: Path, tmp_path: Path
     ]
     command += ["-q"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
-    wait_for(folder / ".table.gz.tmp")
+    wait_for(folder, ".table.gz.*.tmp")
     time.sleep(0.5)
     process.send_signal(number)
     _, messages = process.communicate(timeout=60)
@@ -348,7 +350,7 @@ def test_one_signal_ends_what_waits_for_its_input(tmp_path: Path, command: str, 
         assert process.stdin is not None
         process.stdin.write(b"the ||| le ||| 1\n")
         process.stdin.flush()
-        wait_for(tmp_path / ".out.tmp" if "train" not in command else output / "training-state" / "lock")
+        wait_for(tmp_path, "out/training-state/lock" if "train" in command else ".out.*.tmp")
         time.sleep(0.5)
         process.send_signal(number)
         assert process.wait(30) == 128 + number
@@ -443,7 +445,7 @@ def test_a_damaged_model_is_one_sentence(small_table: Path, tmp_path: Path) -> N
     arguments = ["annotate", str(small_table), "-m", str(folder), "--dry-run"]
     content = (folder / "weights.safetensors").read_bytes()
     (folder / "weights.safetensors").write_bytes(content[:-50])
-    assert "does not hold the weights" in error_of(run(*arguments))
+    assert "weights.safetensors: is damaged; copy the model folder again or train" in error_of(run(*arguments))
     (folder / "weights.safetensors").unlink()
     assert "has no weights.safetensors yet" in error_of(run(*arguments))
     (folder / "metrics.jsonl").touch()
@@ -525,7 +527,10 @@ def test_scores_that_are_no_numbers_are_one_sentence(tmp_path: Path, command: st
     weights = load_file(model / "weights.safetensors")
     save_file({name: tensor * 1e30 for name, tensor in weights.items()}, model / "weights.safetensors")
     text.write_bytes(b"the ||| le ||| 1\n" if command == "annotate" else b"the\tle\n")
-    message = f"{model}: gives scores that are not numbers; its weights are damaged, train it again"
+    message = (
+        f"{model}: gives scores that are no log-probabilities; its weights are damaged, copy the model folder again or "
+        "train again"
+    )
     assert error_of(run(command, text, "-m", model)) == f"phrasescore {command}: {message}"
     # The mean of several is to be blamed on the one.
     assert error_of(run(command, text, "-m", MODEL, "-m", model)) == f"phrasescore {command}: {message}"

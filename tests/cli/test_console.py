@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from phrasescore.cli.console import Reporter, interrupt_on_signals, run_command
+from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
+from tests.cli.running import ENVIRONMENT
 
 
 def fail(error: Exception) -> int:
@@ -30,6 +35,27 @@ def test_memory_that_runs_out_is_one_sentence(error: Exception, capsys: pytest.C
     assert capsys.readouterr().err == (
         "phrasescore train: memory ran out; close other programs or give smaller sizes\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("café: is no good", "café: is no good"),
+        ("a\0b\x1b[2J\t\n\u2028\ufeff: is no good", r"a\x00b\x1b[2J\t\n\u2028\ufeff: is no good"),
+        (os.fsdecode(b"caf\xe9") + ": is no good", r"caf\udce9: is no good"),
+        ("x" * 100_000 + ": is no good", "x" * 450 + " ... " + "x" * 438 + ": is no good"),
+    ],
+)
+def test_a_message_is_a_line_that_a_terminal_can_show(
+    message: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command("phrasescore", lambda: fail(UserError(message))) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("phrasescore: ")
+    assert shown.removeprefix("phrasescore: ").removesuffix("\n")[-300:] == line[-300:]
+    assert len(shown) < 1000
+    Reporter(quiet=False).say(message)
+    assert capsys.readouterr().err == line + "\n"
 
 
 def test_other_errors_with_memory_keep_their_cause() -> None:
@@ -62,3 +88,83 @@ def test_the_time_that_is_left_of_a_resumed_training(
         clock = 600.0
         task.update(0.6, "goes on")
     assert "training: 60%, 40 min left, goes on" in capsys.readouterr().err
+
+
+OUTPUT_CLOSED = "standard output: is closed; write to a file, or leave it open"
+PHRASESCORE, SMT, DECODER = (
+    (sys.executable, "-c", f"import sys; from {module} import main; sys.exit(main())")
+    for module in ("phrasescore.cli", "moses_integration.cli", "moses_integration.cli.decoder")
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "closed", "code", "told"),
+    [
+        (PHRASESCORE, ["--version"], ">&-", 1, f"phrasescore: {OUTPUT_CLOSED}\n"),
+        (PHRASESCORE, ["check", "table"], ">&-", 1, f"phrasescore check: {OUTPUT_CLOSED}\n"),
+        (PHRASESCORE, ["check", "table", "-q"], "<&-", 0, ""),
+        (
+            PHRASESCORE,
+            ["check", "-"],
+            "<&-",
+            1,
+            "phrasescore check: standard input: is closed; give a file, or leave it open\n",
+        ),
+        (PHRASESCORE, ["check", "missing"], "2>&-", 1, ""),
+        (PHRASESCORE, ["check"], "2>&-", 2, ""),
+        (SMT, ["--help"], ">&-", 1, f"phrasescore-smt: {OUTPUT_CLOSED}\n"),
+        (SMT, ["evaluate"], "2>&-", 2, ""),
+        (DECODER, ["-version"], ">&-", 1, f"phrasescore-decoder: {OUTPUT_CLOSED}\n"),
+        (DECODER, ["-f", "missing"], "<&- >&- 2>&-", 1, ""),
+    ],
+)
+def test_closed_standard_streams(
+    tmp_path: Path, program: tuple[str, ...], arguments: list[str], closed: str, code: int, told: str
+) -> None:
+    """No error lands in the output, and none is lost without an exit code."""
+    (tmp_path / "table").write_bytes(b"the letter ||| la lettre ||| 0.3 0.5 ||| 0-0 1-1 ||| 1 1 1\n")
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", *program, *arguments]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False)
+    assert (done.returncode, done.stderr.decode()) == (code, told)
+    if code:
+        assert done.stdout == b""
+    assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+def test_what_is_said_lands_in_no_file_that_got_the_number_of_standard_error(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from phrasescore.cli.console import Reporter, run_command\n"
+        "from phrasescore.errors import UserError\n"
+        "from phrasescore.files import open_output\n"
+        "def run():\n"
+        "    with open_output('out') as stream:\n"
+        "        stream.write(b'result')\n"
+        "        Reporter(quiet=False).say('progress')\n"
+        "        print('progress', file=sys.stderr)\n"
+        "    raise UserError('the sentence')\n"
+        "sys.exit(run_command('test', run))\n"
+    )
+    command = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, timeout=60, check=False)
+    assert done.returncode == 1
+    assert (tmp_path / "out").read_bytes() == b"result"
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["check", "missing"], 1), (["check"], 2)])
+def test_a_full_standard_error_leaves_the_exit_code(arguments: list[str], code: int) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*PHRASESCORE, *arguments], stderr=full, env=ENVIRONMENT, timeout=60, check=False)
+    assert done.returncode == code
+
+
+def test_a_full_standard_output_is_told_of() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*PHRASESCORE, "--version"], stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"phrasescore: standard output or a temporary file: cannot be written (No space left")

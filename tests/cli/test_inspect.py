@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from phrasescore.analysis.candidates import look_up
 from phrasescore.analysis.vectors import nearest, phrase_vectors
@@ -137,9 +139,7 @@ def test_targets_by_beam_search_have_their_scores(
 ) -> None:
     assert main(["inspect", "-m", MODEL, PHRASE, "--precision", "fp32", "--targets", "3"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == (
-        f"{MODEL}: its folder names no table; give --table to see the nearest phrases and the table's targets\n"
-    )
+    assert printed.err == (f"{MODEL}: give --table to see the nearest phrases and the table's targets\n")
     lines = printed.out.split("targets by beam search")[1].splitlines()[2:5]
     scores = [float(line.split()[0]) for line in lines]
     assert scores == sorted(scores, reverse=True)
@@ -162,22 +162,35 @@ def test_gates_that_are_not_there_are_told_of_before_the_reading(
     assert "--gates: the units of this network have no reset and update gates" in capsys.readouterr().err
 
 
-def test_the_table_that_the_network_learnt_from(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_table_that_the_network_learnt_from_is_named_and_not_opened(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The folder may be a stranger's, and the file any file: this one would never end."""
     model, table = tmp_path / "model", tmp_path / "table.gz"
+    os.mkfifo(table)
     shutil.copytree(MODEL, model)
     description = json.loads((model / "config.json").read_bytes())
     (model / "config.json").write_text(json.dumps({**description, "training": {"table": str(table)}}))
-    arguments = ["inspect", "-m", str(model), PHRASE, "--precision", "fp32"]
-    assert main(arguments) == 0
+    assert main(["inspect", "-m", str(model), PHRASE, "--precision", "fp32"]) == 0
     printed = capsys.readouterr()
-    assert f"{table}, which it learnt from, is not there; give --table" in printed.err
+    assert f"and the table's targets (the network learnt from {table})" in printed.err
     assert "by beam search" in printed.out
-    table.symlink_to(TABLE)
-    assert main(arguments) == 0
-    printed = capsys.readouterr()
-    assert f"reading {table}" in printed.err
-    assert "Nearest of " in printed.out
-    assert "Targets in the table" in printed.out
+
+
+def test_whether_there_are_digests(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Folders of older versions have none."""
+    shutil.copytree(MODEL, tmp_path, dirs_exist_ok=True)
+    weights = tmp_path / "weights.safetensors"
+    save_file(load_file(weights), weights)
+    for folder, told in ((Path(MODEL), "as their digests say"), (tmp_path, "without a digest")):
+        assert main(["inspect", "-m", str(folder), PHRASE, "--precision", "fp32", "-q"]) == 0
+        printed = capsys.readouterr()
+        assert f"\nweights {told}\n" in printed.out
+        assert not printed.err
+    assert main(["inspect", "-m", str(tmp_path), PHRASE, "--precision", "fp32"]) == 0
+    note, advice = capsys.readouterr().err.splitlines()
+    assert note == f"{weights}: carries no digest, as it is of an older version; what changes in it goes unnoticed"
+    assert advice.startswith(f"{tmp_path}: give --table")
 
 
 def test_a_terminal_without_blocks_gets_digits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,28 @@ def test_errors_are_one_sentence(
     assert error.count("\n") == 1
 
 
+def test_texts_in_another_encoding(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """They are told of where they are scored, and nothing is learnt from them. A byte order mark changes nothing."""
+    text, latin = tmp_path / "text", tmp_path / "latin"
+    text.write_text("la lettre", "utf-8-sig")
+    latin.write_bytes("la lettre\n\xe9t\xe9".encode("latin-1"))
+    scores = {}
+    for path in (text, latin):
+        assert main(["lm", "score", str(path), "-m", str(folder), "--device", "cpu", "--precision", "fp32"]) == 0
+        scores[path], told = capfd.readouterr()
+    assert scores[latin].splitlines()[0] == scores[text].splitlines()[0]
+    assert told.startswith(f"{latin}: lines that are not UTF-8: 1, the first one 2; ")
+    learning = ["--backoff", ARPA, "--interpolate", "auto", "--weight-text", str(latin)]
+    assert main(["lm", "score", str(text), "-m", str(folder), *learning]) == 1
+    assert f"{latin}: line 2: is not UTF-8" in capfd.readouterr().err
+    validating = ["--validation", str(latin), "-o", str(tmp_path / "model"), "--device", "cpu"]
+    assert main(["lm", "train", str(MINI / "test.fr"), *OPTIONS.split(), *validating]) == 1
+    assert f"{latin}: line 2: is not UTF-8" in capfd.readouterr().err
+    text.write_text("la lettre", "utf-16")
+    assert main(["lm", "train", str(text), "-o", str(tmp_path / "model"), "--device", "cpu"]) == 1
+    assert f"{text}: line 1: begins with the byte order mark of UTF-16" in capfd.readouterr().err
+
+
 def test_a_model_of_another_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lm", "score", str(MINI / "test.fr"), "-m", str(DATA / "stored-model")]) == 1
     assert "a network of the kind encoder-decoder" in capsys.readouterr().err

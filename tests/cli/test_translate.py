@@ -183,6 +183,21 @@ def test_a_picture_that_cannot_be_is_refused_before_the_work(
     assert not (translate.folder / "out").exists()
 
 
+def test_text_in_another_encoding(translate: Run, copier: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is told of; a byte order mark is no part of the first word."""
+    assert translate("-m", copier, text="\ufeffa b\n") == ["a b"]
+    text = translate.folder / "text"
+    for command, content in (("translate", b"a b\nc \xe9\n"), ("score", b"\xef\xbb\xbfa\ta\n\xe9\ta\n")):
+        text.write_bytes(content)
+        capfd.readouterr()
+        assert main([command, str(text), "-m", str(copier), "--device", "cpu"]) == 0
+        out, err = capfd.readouterr()
+        assert len(out.splitlines()) == 2
+        assert f"{text}: lines that are not UTF-8: 1, the first one 2; " in err
+        text.write_bytes("a\ta\n".encode("utf-16"))
+        assert "begins with the byte order mark of UTF-16" in translate.error(command, text, "-m", copier)
+
+
 def test_text_that_is_not_tokenised(translate: Run, copier: Path) -> None:
     assert translate("-m", copier, "--replace-unknown", "--tokenise", "en", text="a b.\n") == ["a b ."]
 

@@ -167,7 +167,7 @@ def test_a_folder_with_other_settings_is_refused(captions: Path, tmp_path: Path)
         prepare("multi30k", tmp_path / "out", "de", "en", origin=captions)
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     (tmp_path / "out/data.json").write_text("[]")
-    with pytest.raises(UserError, match="does not describe a data set"):
+    with pytest.raises(UserError, match="is no object of JSON; choose another folder"):
         prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions)
 
 

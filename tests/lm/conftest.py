@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -36,6 +37,7 @@ def make_scorer(cpu: Device) -> Callable[..., NeuralLmScorer]:
         network = NeuralLanguageModel(config, len(vocabulary)).eval()
         torch.nn.init.normal_(network.softmax.words.weight)
         ngrams = BackoffModel(ARPA, vocabulary.known_words) if backoff else None
-        return NeuralLmScorer(TrainedLanguageModel(network, vocabulary, ""), cpu, ngrams, unnormalised=unnormalised)
+        model = TrainedLanguageModel(Path("random"), network, vocabulary, "")
+        return NeuralLmScorer(model, cpu, ngrams, unnormalised=unnormalised)
 
     return make

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import pytest
 
 from phrasescore.errors import UserError
 from phrasescore.lm.backoff import BackoffModel
-from phrasescore.lm.ngram_model import load_kenlm
 from tests.conftest import MINI
 from tests.lm.conftest import ARPA
 
@@ -46,33 +46,41 @@ def test_files_that_kenlm_cannot_read(tmp_path: Path, monkeypatch: pytest.Monkey
         BackoffModel(ARPA, [])
 
 
-def test_a_refusal_of_kenlm_gives_its_cause_alone(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("a b\n")
-    with pytest.raises(UserError) as caught:
-        load_kenlm(tmp_path / "text")
-    assert 'text: KenLM cannot read it (first non-empty line was "a b" not \\data\\.' in str(caught.value)
-
-
-def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> None:
-    (tmp_path / "text").write_bytes(b"caf\xe9 b\n")
-    with pytest.raises(UserError) as caught:
-        load_kenlm(tmp_path / "text")
-    assert 'text: KenLM cannot read it (first non-empty line was "caf\\xe9 b" not \\data\\.' in str(caught.value)
-
-
-def test_a_file_in_use_is_not_loaded_again(tmp_path: Path) -> None:
-    path = tmp_path / "lm.arpa"
-    path.write_bytes(ARPA.read_bytes())
-    model = load_kenlm(path)
-    assert load_kenlm(tmp_path / ".." / tmp_path.name / "lm.arpa") is model
-    score = model.score("un chien .")
-    path.write_bytes(ARPA.read_bytes().replace(b"chien", b"katze"))
-    assert load_kenlm(path).score("un chien .") != score == model.score("un chien .")
-
-
 def test_bytes_that_are_no_text_are_no_word(tmp_path: Path) -> None:
     """Though a model of badly converted text may know the character that stands for them."""
     (tmp_path / "lm.arpa").write_bytes(ARPA.read_bytes().replace(b"chien", "chi\ufffdn".encode()))
     model = BackoffModel(tmp_path / "lm.arpa", [])
     assert model.knows("chi\ufffdn".encode())
     assert not model.knows(b"chi\xe9n")
+
+
+@pytest.mark.parametrize("number", [b"-inf", b"-1e39"])
+def test_a_probability_of_0_is_refused_where_it_is_met(tmp_path: Path, number: bytes) -> None:
+    """KenLM takes it for a number."""
+    (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\t(lettre|<unk>)\t)", b"\n" + number, ARPA.read_bytes()))
+    model = BackoffModel(tmp_path / "lm.arpa", [b"un"])
+    refused = pytest.raises(
+        UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0; mend"
+    )
+    assert model.word_log_probs([[b"un", b"chien"]])[0].max() < 0
+    with refused:
+        model.word_log_probs([[b"un", b"chien", b"lettre"]])
+    for word in ("lettre", "chien"):
+        # Its share is among the words outside the shortlist, of which the unknown one is always one.
+        with refused:
+            model.log_share(word, None)
+
+
+def test_a_back_off_weight_that_makes_a_probability_more_than_1(tmp_path: Path) -> None:
+    text = ARPA.read_bytes().replace(b"\tlettre\t-0.20570503", b"\tlettre\t1e30")
+    (tmp_path / "lm.arpa").write_bytes(text)
+    model = BackoffModel(tmp_path / "lm.arpa", [b"un"])
+    with pytest.raises(UserError, match="infinite or above 0"):
+        model.log_share("chien", "lettre")
+
+
+def test_an_unknown_word_that_is_all_but_impossible_has_a_share(tmp_path: Path) -> None:
+    """Though the shortlist takes more than all there is."""
+    words = b"\\data\\\nngram 1=4\nngram 2=1\n\n\\1-grams:\n-400\t<unk>\n-1\t<s>\t0\n0\t</s>\t0\n0\ta\t0\n"
+    (tmp_path / "lm.arpa").write_bytes(words + b"\n\\2-grams:\n-1\ta a\n\n\\end\\\n")
+    assert math.isfinite(BackoffModel(tmp_path / "lm.arpa", [b"a"]).log_share("other", None))

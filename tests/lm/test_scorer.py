@@ -9,6 +9,7 @@ from pathlib import Path
 import kenlm
 import numpy as np
 import pytest
+import torch
 from torch import Tensor
 
 from phrasescore.device import Device
@@ -174,3 +175,20 @@ def test_folders_and_files_that_are_wrong(tmp_path: Path, cpu: Device) -> None:
         NeuralLmScorer.load(tmp_path, cpu)
     with pytest.raises(UserError, match="a network of the kind encoder-decoder"):
         NeuralLmScorer.load(DATA / "stored-model", cpu)
+
+
+@pytest.mark.parametrize("unnormalised", [False, True])
+def test_a_network_that_gives_no_log_probabilities_is_refused(make_scorer: MakeScorer, unnormalised: bool) -> None:
+    """Without the sum over all words a score may lie above 0, and is a number all the same."""
+    scorer = make_scorer(unnormalised=unnormalised)
+    text = [[b"un", b"chien", b"nulle-part"]]
+    with torch.no_grad():
+        scorer.model.network.softmax.words.bias.fill_(40.0)
+    assert (scorer.sentence_log_probs(text)[0] > 0) == unnormalised
+    for number in (math.nan, math.inf, -math.inf):
+        with torch.no_grad():
+            scorer.model.network.softmax.words.bias.fill_(number)
+        with pytest.raises(
+            UserError, match=r"^random: (gives scores that are no log-prob|computes numbers that are not)"
+        ):
+            scorer.sentence_log_probs(text)

@@ -160,3 +160,24 @@ def test_the_folder_of_another_kind_stays_as_it_is(tmp_path: Path, cpu: Device, 
     with pytest.raises(UserError, match="rnn: holds a network of the kind encoder-decoder; give another folder"):
         prepare(TEXT, folder, SETTINGS, cpu, restart=restart)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(tmp_path: Path, cpu: Device) -> None:
+    """A kill before its first evaluation costs nothing, and a damaged state neither."""
+    folder = tmp_path / "run"
+    train(folder, cpu)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    other = replace(SETTINGS, model=replace(SETTINGS.model, first_hidden=17), text=TextConfig(vocabulary=50))
+    trainer, _ = prepare(TEXT, folder, other, cpu, restart=True)
+    trainer.watcher = Watcher(should_stop=lambda: True)
+    trainer.train()
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    assert load_language_model(folder).is_checked
+    train(folder, cpu, other)
+    model = load_language_model(folder)
+    assert (model.network.config.first_hidden, len(model.vocabulary)) == (17, 52)
+    state = folder / "training-state/checkpoint.safetensors"
+    state.write_bytes(state.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
+        train(folder, cpu, other)
+    assert load_language_model(folder).weights_digest == model.weights_digest

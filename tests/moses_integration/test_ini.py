@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -164,6 +165,10 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     ini.set_argument("CSLM0", "cache", "scores")
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0"), "cache") == tmp_path / "scores"
+    ini.set_argument("CSLM0", "cblm-file", "words")
+    moved = ini.with_absolute_paths()
+    assert moved.path_of(moved.feature("CSLM0"), "cblm-file") == tmp_path / "words"
+    ini.remove_argument("CSLM0", "cblm-file")
     ini.set_argument("CSLM0", "not-cache", "x")
     ini.remove_argument("CSLM0", "cache")
     ini.remove_argument("CSLM0", "nothing")
@@ -269,8 +274,16 @@ def test_a_path_stays_relative_or_absolute(tmp_path: Path, form: str) -> None:
     assert ini.path_of(ini.phrase_table()) == table
 
 
+def test_an_output_that_is_a_looping_link(tmp_path: Path) -> None:
+    """It is for who writes the file to refuse."""
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "moses.ini").write_text("[feature]\nDistortion\n")
+    MosesIni.read(tmp_path / "moses.ini").require_placeable(tmp_path / "loop")
+
+
 def test_a_table_elsewhere_and_an_ini_written_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "system").mkdir()
+    (tmp_path / "system/lm.arpa").touch()
     (tmp_path / "system/moses.ini").write_text(INI.format(table="phrase-table.gz"))
     ini = MosesIni.read(tmp_path / "system/moses.ini")
     ini.add_columns("TranslationModel0", MINI / "phrase-table.5.gz", 1)
@@ -313,7 +326,7 @@ def test_what_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
     assert "is empty" in message(ini, table, tmp_path / "empty.gz")
     (tmp_path / "bad").write_bytes(b"no table\n")
-    assert "line 1: line: has 1 field" in message(ini, table, tmp_path / "bad")
+    assert "line 1: has 1 field" in message(ini, table, tmp_path / "bad")
     ini.set_weights({table: [0.2] * 3})
     assert "line 7: TranslationModel0 has 4 features but 3 weights" in message(ini, table, five)
 
@@ -346,7 +359,219 @@ def test_one_of_several_tables_is_meant() -> None:
     assert ini.weights() == {"T0": [1, 1, 1, 1], "T1": [2, 2, 2, 2, 0.2]}
 
 
+@pytest.mark.parametrize(
+    ("text", "row", "mention"),
+    [
+        ("PhraseDictionaryMultiModel mode=interpolate components=A,TM,B", 4, "components=A,TM,B"),
+        ("PhraseDictionaryGroup members=TM num-features=4", 4, "members=TM"),
+        ("[feature-add]\nPhraseDictionaryGroup members=B,TM", 5, "members=B,TM"),
+        ("[feature-overwrite]\nTM table-limit=50 path=x", 5, "path=x"),
+        ("[feature-name-overwrite]\nPhraseDictionaryMemory Other", 5, "PhraseDictionaryMemory"),
+        ("[weight-add]\nTM= 1 1 1 1", 5, "TM="),
+        ("[weight-overwrite]\nB= 1 TM= 1 1 1 1", 5, "TM="),
+        ("[alternate-weight-setting]\nid=x\nTM= 1 1 1 1", 6, "TM="),
+    ],
+)
+def test_a_table_of_which_another_line_speaks_gets_no_column(text: str, row: int, mention: str) -> None:
+    ini = parse(f"[feature]\nPhraseDictionaryMemory name=TM num-features=4 path=t\nDistortion\n{text}\n")
+    said = message(ini, "TM", MINI / "phrase-table.5.gz")
+    assert f"moses.ini: line {row}: [" in said
+    assert f"] has `{mention}`, which would not go with the new TM; remove it, or make the change by hand" in said
+
+
+@pytest.mark.parametrize("mapping", ["0 T 0\n1 T 1", "0 T 0\n0 G 0\n1  T 1", "T 0\n1 T 1"])
+def test_a_table_of_one_of_several_decoding_paths_gets_no_column(mapping: str) -> None:
+    ini = parse(f"[mapping]\n{mapping}\n[feature]\nPhraseDictionaryMemory name=TM num-features=4 path=t\n")
+    said = message(ini, "TM", MINI / "phrase-table.5.gz")
+    assert f"line {mapping.count(chr(10)) + 2}: [mapping] has several decoding paths, and phrases of other" in said
+
+
+def test_lines_that_stay_right_with_a_column_stay() -> None:
+    text = (
+        "[mapping]\n0 T 0\n0 G 0\n[decoding-graph-backoff]\n0\n[feature-overwrite]\nTM table-limit=50\nLM0 path=x\n"
+        "[feature]\nPhraseDictionaryMemory name=TM num-features=4 path=t\nOther path=TM name=TMs\n"
+        "[weight]\nTM_x= 0.5\nTM= 1 1 1 1\n[alternate-weight-setting]\nid=x\nLM0= 1\n[weight-overwrite]\nTMs= 1\n"
+    )
+    ini = parse(text)
+    before = ini.copy()
+    ini.add_columns("TM", MINI / "phrase-table.5.gz", 1)
+    assert changed(before, ini) == [
+        f"PhraseDictionaryMemory name=TM num-features=5 path={ini.phrase_table().arguments['path']}\n",
+        "TM= 1 1 1 1 0.2\n",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[weight-overwrite]\nCSLM0= 1", "[feature-overwrite]\nCSLM0 path=x", "[weight-add]\nCSLM0= 1"]
+)
+def test_a_feature_of_which_a_line_speaks_already_is_not_added(text: str) -> None:
+    ini = parse(f"[feature]\nDistortion\n{text}\n")
+    before = ini.to_bytes()
+    with pytest.raises(UserError, match="which would not go with the new CSLM0"):
+        ini.add_feature("CSLM", "CSLM0", {"path": Path("x")}, [1])
+    assert ini.to_bytes() == before
+
+
+def test_sparse_weights_go_with_their_feature() -> None:
+    """Moses refuses weights that have no feature."""
+    ini = parse("[feature]\nA name=TM\nA name=TMs\n[weight]\nTM= 1\nTM_x= 2\nTMs= 3\nTMs_x= 4\n")
+    assert ini.without_feature("TM").weights() == {"TMs": [3], "TMs_x": [4]}
+
+
+def test_weights_that_another_section_overrides_are_not_tuned() -> None:
+    parse("[weight]\nA= 1\n[weight-add]\nA= 2\n").require_effective_weights()
+    with pytest.raises(UserError, match=r"line 4: \[weight-overwrite\] overrides \[weight\]; move its weights there"):
+        parse("[weight]\nA= 1\n[weight-overwrite]\nA= 2\n").require_effective_weights()
+
+
+# Where paths are taken from
+
+
+@pytest.fixture
+def tutorial(tmp_path: Path) -> Path:
+    """A system whose paths start at the folder above it, as in the sample models of Moses' tutorial."""
+    system = tmp_path / "models/phrase-model"
+    system.mkdir(parents=True)
+    for name in ("lm.arpa", "t.gz"):
+        (tmp_path / f"models/{name}").touch()
+    text = INI.format(table="models/t.gz").replace("path=lm.arpa", "path=models/lm.arpa")
+    (system / "moses.ini").write_text(text)
+    return tmp_path
+
+
+def test_paths_that_start_at_the_working_directory(tutorial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tutorial / "models/phrase-model/moses.ini"
+    monkeypatch.chdir(tutorial)
+    ini = MosesIni.read(path)
+    assert ini.path_of(ini.phrase_table()) == tutorial / "models/t.gz"
+    assert ini.note.startswith(f"{path}: its relative paths are taken from the working directory, {tutorial}, as ")
+    ini.require_files()
+    # Elsewhere, and beside the old one too, they would mean other files.
+    ini.write(path.with_name("new.ini"))
+    moved = MosesIni.read(path.with_name("new.ini"))
+    assert [moved.feature(label).arguments["path"] for label in ("TranslationModel0", "LM0")] == [
+        str(tutorial / "models" / name) for name in ("t.gz", "lm.arpa")
+    ]
+    assert not moved.note
+    ini.write(tutorial / "new.ini")
+    assert (tutorial / "new.ini").read_bytes() == path.read_bytes()
+    # The new table's path is taken from there, too.
+    table = tutorial / "t5.gz"
+    table.write_bytes((MINI / "phrase-table.5.gz").read_bytes())
+    ini.add_columns("TranslationModel0", table, 1)
+    assert ini.phrase_table().arguments["path"] == "t5.gz"
+
+
+def test_the_folder_of_the_ini_comes_first(tutorial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file that is there is enough: the others are missing, and not elsewhere."""
+    path = tutorial / "models/phrase-model/moses.ini"
+    (path.parent / "models").mkdir()
+    (path.parent / "models/lm.arpa").touch()
+    monkeypatch.chdir(tutorial)
+    ini = MosesIni.read(path)
+    assert ini.path_of(ini.feature("LM0")) == path.parent / "models/lm.arpa"
+    assert not ini.note
+    with pytest.raises(UserError, match=rf"line 7: path=models/t\.gz is not there, relative to {path.parent}; an ini"):
+        ini.require_files()
+
+
+def test_nothing_is_written_that_names_what_is_not_there(tutorial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tutorial / "models/phrase-model")
+    ini = MosesIni.read(Path("moses.ini"))
+    for edit in (ini.require_files, lambda: ini.require_placeable(Path("o")), lambda: ini.write(tutorial / "o")):
+        with pytest.raises(UserError, match="is not there, relative to"):
+            edit()
+    assert not (tutorial / "o").exists()
+    ini.set_argument("TranslationModel0", "path", "/nowhere/t")
+    with pytest.raises(UserError, match="line 7: path=/nowhere/t is not there; mend the path"):
+        ini.require_files()
+
+
+def test_without_a_working_directory(tutorial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tutorial / "gone").mkdir()
+    monkeypatch.chdir(tutorial / "gone")
+    (tutorial / "gone").rmdir()
+    assert MosesIni.read(tutorial / "models/phrase-model/moses.ini").folder == tutorial / "models/phrase-model"
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx"])
+def test_what_moses_finds_by_a_shorter_name_is_there(ending: str, tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text("[feature]\nA path=x\nB backoff=sub cache=not-yet\n")
+    (tmp_path / "sub").mkdir()
+    ini = MosesIni.read(tmp_path / "moses.ini")
+    with pytest.raises(UserError, match="line 2: path=x is not there"):
+        ini.require_files()
+    (tmp_path / f"x{ending}").touch()
+    ini.require_files()
+
+
+def test_folders_whose_names_are_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xe9"))
+    folder.mkdir()
+    (folder / "moses.ini").write_text(INI.format(table="t.gz"))
+    (folder / "lm.arpa").touch()
+    (folder / "t5.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes())
+    ini = MosesIni.read(folder / "moses.ini")
+    ini.add_columns("TranslationModel0", folder / "t5.gz", 1)
+    ini.write(tmp_path / "moses.ini")
+    assert b"/\xff\xe9/t5.gz " in (tmp_path / "moses.ini").read_bytes()
+    moved = MosesIni.read(tmp_path / "moses.ini")
+    assert moved.path_of(moved.phrase_table()).samefile(folder / "t5.gz")
+    moved.require_files()
+
+
 # What is refused
+
+
+@pytest.mark.parametrize(
+    "section", ["ttable-file", "lmodel-file", "distortion-file", "generation-file", "weight-t", "weight-lr", "weight-d"]
+)
+def test_the_old_format_is_named(section: str, tmp_path: Path) -> None:
+    path = tmp_path / "moses.ini"
+    path.write_text(f"[input-factors]\n0\n[{section}]\n0 0 0 5 t.gz\n")
+    with pytest.raises(
+        UserError, match=rf"moses.ini: \[{section}\] is of the old format of Moses; convert it with `scr"
+    ):
+        MosesIni.read(path)
+    path.write_text("[feature]\nA\n[weight-file]\nx\n[weight-add]\nA0= 1\n[weight-overwrite]\nA0= 1\n")
+    assert len(MosesIni.read(path).features()) == 1
+
+
+def test_sizes_that_no_moses_ini_has(tmp_path: Path) -> None:
+    path = tmp_path / "moses.ini"
+    for content, reason in (
+        (b"x\n" * (1 << 20), "moses.ini: is larger than a moses.ini can be, 1,048,576 bytes; give the"),
+        (gzip.compress(b"\n" * (1 << 24)), "moses.ini: is larger than"),
+        (b"\n[" + b"a" * 100_000 + b"]\n", "moses.ini: line 2: is longer than 16,384 characters; mend the line"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=re.escape(reason)):
+            MosesIni.read(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=r"moses\.ini: is a folder, a pipe or a device; give the moses\.ini itself"):
+        MosesIni.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[feature]\nA num-features=1001\n", "line 2: num-features is beyond 1000; mend the line"),
+        (f"[feature]\nA num-features={'9' * 5000}\n", "line 2: num-features is beyond 1000"),
+        ("[feature]\n" + "A\n" * 501, "line 502: is a feature beyond 500; remove what is not needed"),
+        (
+            f"[feature]\nA name={'x' * 101}\n",
+            "line 2: `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...` is a label of 101 char",
+        ),
+        (f"[feature]\nA {'x' * 9000}\n", "line 2: `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...` is not one key=value"),
+        (f"[weight]\n{'x' * 9000}\n", "line 2: `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...` is not `Label= number ...`"),
+    ],
+)
+def test_bounds(text: str, reason: str) -> None:
+    ini = parse(text)
+    with pytest.raises(UserError) as caught:
+        (ini.features(), ini.weights())
+    assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -410,3 +635,11 @@ def test_moses_reads_the_same_weights(moses_home: Path, tmp_path: Path) -> None:
         for label, *numbers in shown:
             if label.endswith("="):
                 assert [float(number) for number in numbers if number] == pytest.approx(weights[label[:-1]], abs=1e-6)
+
+
+def test_a_link_to_itself_is_no_moses_ini(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").symlink_to("moses.ini")
+    with pytest.raises(
+        UserError, match=r"moses\.ini: is a link that leads to itself; remove it or choose another name"
+    ):
+        MosesIni([], folder=tmp_path).write(tmp_path / "moses.ini")

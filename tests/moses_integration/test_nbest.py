@@ -74,6 +74,22 @@ def test_words_are_bytes() -> None:
     assert parse_entry(line[:-1]).to_line() == line
 
 
+def test_the_lists_of_marian() -> None:
+    """Its output_printer.h has a blank before the score of each of several models, none before that of a single one."""
+    single = parse_entry("0 ||| ▁le ▁chat ||| F0=-1.5 ||| -0.75".encode())
+    assert (single.words, single.features(), single.total) == ("▁le ▁chat".encode(), {"F0": [-1.5]}, b"-0.75")
+    assert parse_entry(single.with_feature("X", [2]).to_line()[:-1]).features() == {"F0": [-1.5], "X": [2]}
+    several = parse_entry(b"0 ||| le chat ||| F0= -1.5 F1= -2e-05 ||| -0.75")
+    assert several.features() == {"F0": [-1.5], "F1": [-2e-05]}
+    assert parse_entry(b"3 |||  ||| F0=-1.5 ||| -0.75").words == b""
+
+
+def test_a_list_of_totals_alone() -> None:
+    entry = parse_entry(b"0 ||| le chat ||| -0.75")
+    assert entry.features() == {"Total0": [-0.75]}
+    assert entry.to_line() == b"0 ||| le chat  ||| Total0= -0.75 ||| -0.75\n"
+
+
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 
 
@@ -94,8 +110,12 @@ def test_what_is_written_is_read_again(sentence: int, words: list[bytes], featur
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"0 ||| a ||| LM0= 1\n", "has fewer than four fields"),
-        (b"\n", "has fewer than four fields"),
+        (b"0 ||| a ||| LM0= 1\n", "`LM0= 1` is no finite number"),
+        (b"0 ||| a\n", "has fewer than three fields"),
+        (b"\n", "has fewer than three fields"),
+        (b"1%s ||| a  ||| LM0= 1 ||| 1\n" % (b"0" * 5000), "`1000000000000000000000000000000000000...` is no sent"),
+        (b"0 ||| a ||| 0-0 1-1 ||| F0= 1 ||| 1\n", "`F0= 1` is no finite number"),
+        (b"0 ||| a ||| F0=x ||| 1\n", "`x` is no finite number"),
         (b"zero ||| a  ||| LM0= 1 ||| 1\n", "`zero` is no sentence number"),
         (b"-1 ||| a  ||| LM0= 1 ||| 1\n", "`-1` is no sentence number"),
         (b"0 ||| a  ||| LM0= one ||| 1\n", "`one` is no finite number"),
@@ -112,7 +132,10 @@ def test_malformed_lines_are_named(tmp_path: Path, line: bytes, reason: str) -> 
     path.write_bytes(LINE + line)
     with pytest.raises(UserError) as caught:
         list(read_nbest(path))
-    assert f"{path}: line 2: {reason}; give an n-best list as Moses writes it" in str(caught.value)
+    assert f"{path}: line 2: {reason}" in str(caught.value)
+    assert str(caught.value).endswith(
+        "; give an n-best list as Moses or Marian writes it, without Marian's --alignment and --word-scores"
+    )
 
 
 def test_sentences_come_in_order(tmp_path: Path) -> None:

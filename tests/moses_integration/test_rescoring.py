@@ -27,10 +27,11 @@ from moses_integration.list_scorers import (
     phrase_pairs,
     sentence_pair,
 )
-from moses_integration.nbest import NbestEntry, format_features, parse_entry, read_nbest
+from moses_integration.nbest import ListFault, NbestEntry, format_features, parse_entry, read_nbest
 from moses_integration.rescoring import (
     add_scores,
     best_of,
+    check_dense,
     list_bleu,
     oracle_bleu,
     rerank,
@@ -315,6 +316,15 @@ def test_starting_weights() -> None:
         starting_weights(entry, {**weights, "LM0": [1, 2]}, ["N"])
 
 
+def test_sparse_features_are_told_by_their_underscore() -> None:
+    sparse = [*LIST, LIST[2].with_feature("TM_1", [1.0])]
+    with pytest.raises(UserError, match="has the sparse feature TM_1 in sentence 1, and only what all translations"):
+        check_dense(sparse, ["TM"])
+    # A feature may be called so.
+    check_dense(sparse, ["TM_1"])
+    check_dense(LIST, ())
+
+
 def test_a_feature_that_knows_bleu_is_found() -> None:
     """With sentence BLEU as a feature the oracle's choice is within reach, and tuning gets near it."""
     references = read_references([MINI / "dev.fr"])
@@ -361,3 +371,10 @@ def test_the_best_come_first_and_equals_keep_their_order() -> None:
         rerank(entries, {"A": [1]})
     with pytest.raises(UserError, match="has 0 values of the feature C where the weights have 1"):
         rerank(entries, {"A": [1], "B": [1, 1], "C": [1]})
+
+
+def test_features_that_add_up_to_infinity_rank_nothing() -> None:
+    entries = [parse_entry(b"3 ||| a  ||| A= 1e308 -1e308 ||| 1")]
+    assert rerank(entries, {"A": [1.0, 1.0]})[0].total == b"0"
+    with pytest.raises(ListFault, match="sentence 3 has features too large to be added up; find out which model"):
+        rerank(entries, {"A": [10.0, 10.0]})

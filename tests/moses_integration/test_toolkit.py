@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -103,7 +105,10 @@ def pretended(tmp_path: Path) -> MosesToolkit:
     program(home / "bin/moses", "cat -n")
     script = home / "scripts/training/filter-model-given-input.pl"
     script.parent.mkdir()
-    script.write_text('mkdir $ARGV[0]; system("cp", $ARGV[1], "$ARGV[0]/moses.ini");')
+    script.write_text(
+        f'open(W, ">{tmp_path}/words"); print W join("\\n", @ARGV); '
+        'mkdir $ARGV[0]; system("cp", $ARGV[1], "$ARGV[0]/moses.ini");'
+    )
     return MosesToolkit(Installation(home), 1)
 
 
@@ -127,7 +132,7 @@ def test_as_many_translations_as_sentences(pretended: MosesToolkit, tmp_path: Pa
 
 def test_the_filter_is_told_the_factors(pretended: MosesToolkit, tmp_path: Path) -> None:
     """Without them it would keep no phrase, and everything would be unknown."""
-    text = (MINI / "moses.ini").read_text()
+    text = (MINI / "moses.ini").read_text().replace("path=", f"path={MINI}/")
     (tmp_path / "moses.ini").write_text(text.replace(" input-factor=0 output-factor=0", ""))
     (tmp_path / "in").write_text("a\n")
     decode(pretended, MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "w")
@@ -176,18 +181,138 @@ def test_references_of_an_earlier_run_are_not_tuned_on(pretended: MosesToolkit, 
         assert len(list(work.glob("dev.references*"))) == count
 
 
-def test_the_filter_sees_no_comments(pretended: MosesToolkit, tmp_path: Path) -> None:
-    """It would look for the table of a feature that is switched off."""
+def test_the_filter_sees_nothing_but_tables(pretended: MosesToolkit, tmp_path: Path) -> None:
+    """It would take a comment for a table, and a line of another section, and a part of a line behind a tab."""
     text = (MINI / "moses.ini").read_text()
     off = "# LexicalReordering name=Old num-features=6 path=gone.gz\nDistortion # or not\n"
-    (tmp_path / "moses.ini").write_text(text.replace("\nDistortion\n", f"\n{off}").replace("path=", f"path={MINI}/"))
+    text = text.replace("\nDistortion\n", f"\n{off}").replace("path=", f"path={MINI}/").replace(" output", "\toutput")
+    (tmp_path / "moses.ini").write_text(f"{text}[threads]\nLexicalReordering path=x\n")
     (tmp_path / "in").write_text("a\n")
     decode(pretended, MosesIni.read(tmp_path / "moses.ini"), tmp_path / "in", tmp_path / "w")
-    whole = MosesIni.read(tmp_path / "w/whole.ini")
-    assert "#" not in whole.to_bytes().decode()
-    assert [one.label for one in whole.features()] == [
+    assert (tmp_path / "w/whole.ini").read_text() == (
+        "[feature]\n"
+        f"PhraseDictionaryMemory path={tmp_path}/w/links/3.phrase-table.gz input-factor=0 output-factor=0\n"
+        f"LexicalReordering path={tmp_path}/w/links/4.reordering-table.wbe-msd-bidirectional-fe.gz"
+        " input-factor=0 output-factor=0\n"
+    )
+    handed_on = MosesIni.read(tmp_path / "w/filtered/moses.ini")
+    assert "#" not in handed_on.to_bytes().decode()
+    assert [one.label for one in handed_on.features()] == [
         one.label for one in MosesIni.read(MINI / "moses.ini").features()
     ]
+
+
+ODD_NAMES = [
+    "a b",
+    "a#b",
+    "x;touch${IFS}owned;",
+    "$(touch owned)",
+    "`touch owned`",
+    "|touch owned|",
+    "a=b",
+    "'\"",
+    "-",
+    "é\u2028",
+]
+
+
+def odd_system(folder: Path, name: str) -> MosesIni:
+    """The mini system in a folder of that name; its tables are called so, too, where a moses.ini can say it."""
+    tables = {
+        "TranslationModel0": "phrase-table.gz",
+        "LexicalReordering0": "reordering-table.wbe-msd-bidirectional-fe.gz",
+    }
+    system = folder / name
+    shutil.copytree(MINI, system)
+    ini = MosesIni.read(system / "moses.ini")
+    for label, table in tables.items():
+        if not re.search("[ #]", name):
+            (system / table).rename(system / f"{name}{table}")
+            ini.set_argument(label, "path", f"{name}{table}")
+    ini.write(system / "moses.ini")
+    return ini
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_the_scripts_see_safe_names_only(pretended: MosesToolkit, tmp_path: Path, name: str) -> None:
+    """Whatever the files of a system are called, and where it stands."""
+    program(tmp_path / "moses/bin/moses", f'cat "$2" > {tmp_path}/decoded.ini; cat')
+    ini = odd_system(tmp_path, name)
+    odd_text = tmp_path / f"{name}.en"
+    odd_text.write_text("a\n")
+    decode(pretended, ini, odd_text, tmp_path / "work")
+    for written in ("work/whole.ini", "decoded.ini"):
+        for feature in MosesIni.read(tmp_path / written).features():
+            if "path" in feature.arguments:
+                assert re.fullmatch(rf"{tmp_path}/work/links/[0-9]\.[A-Za-z0-9._+-]+", feature.arguments["path"])
+                assert ini.path_of(ini.features()[int(Path(feature.arguments["path"]).name[0])]).samefile(
+                    feature.arguments["path"]
+                )
+    assert re.search(r"[^\w/.\n-]", (tmp_path / "words").read_text()) is None
+
+
+def test_files_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_path: Path) -> None:
+    """Links have all names that Moses may append something to; a folder with a bar at its end stays as it is."""
+    for name in ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.fr.arpa"):
+        shutil.copy(MINI / name, tmp_path)
+    for name in ("compact.minphr", "compact.minphr.old", "compacted", "compact.$(x)"):
+        (tmp_path / name).touch()
+    text = (MINI / "moses.ini").read_text().replace("fe.gz", "fe")
+    text = text.replace("[weight]", f"PhraseDictionaryCompact path=compact\nNew path={tmp_path}/all/\n[weight]")
+    (tmp_path / "moses.ini").write_text(text)
+    decode(pretended, MosesIni.read(tmp_path / "moses.ini"), MINI / "hard.en", tmp_path / "work")
+    links = {path.name: path.readlink().name for path in (tmp_path / "work/links").iterdir()}
+    assert links == {
+        "3.phrase-table.gz": "phrase-table.gz",
+        "4.reordering-table.wbe-msd-bidirectional-fe.gz": "reordering-table.wbe-msd-bidirectional-fe.gz",
+        "6.lm.fr.arpa": "lm.fr.arpa",
+        "7.compact.minphr": "compact.minphr",
+        "7.compact.minphr.old": "compact.minphr.old",
+        "text": "hard.en",
+    }
+    paths = [one.arguments.get("path") for one in MosesIni.read(tmp_path / "work/filtered/moses.ini").features()]
+    assert paths[7:] == [f"{tmp_path}/work/links/7.compact", f"{tmp_path}/all/"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("input-factor=0", "input-factor=0;touch${IFS}owned;", "line 21: input-factor=0;touch.*; is no factor; mend"),
+        ("path=phrase", "path=gone/phrase", "line 21: .*/gone/phrase-table.gz: is no file; mend the path="),
+        (
+            "[weight]",
+            "PhraseDictionaryTransliteration script-dir=;touch${IFS}owned;\n[weight]",
+            "line 27: PhraseDictionaryTransliteration0 lets Moses run commands that its line names; leave it out",
+        ),
+        (
+            "[weight]",
+            "[feature-overwrite]\nLM0 name=';touch${IFS}owned;'\n[weight]",
+            r"line 28: \[feature-overwrite\] changes features behind \[feature\]; write what is meant there",
+        ),
+    ],
+    ids=["factor", "path", "class", "section"],
+)
+def test_lines_that_would_become_commands(
+    pretended: MosesToolkit, tmp_path: Path, old: str, new: str, fault: str
+) -> None:
+    shutil.copytree(MINI, tmp_path / "system")
+    path = tmp_path / "system/moses.ini"
+    path.write_text(path.read_text().replace(old, new, 1))
+    ini = MosesIni.read(path)
+    with pytest.raises(UserError, match=fault):
+        decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
+    with pytest.raises(UserError, match=fault):
+        list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent))
+
+
+def test_a_label_is_no_part_of_a_path(pretended: MosesToolkit, tmp_path: Path) -> None:
+    """That of the log of binarising, which would be written elsewhere."""
+    program(tmp_path / "moses/bin/processPhraseTableMin", 'cp "$2" "$4"')
+    program(tmp_path / "moses/bin/processLexicalTableMin", 'cp "$2" "$4.minlexr"')
+    ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
+    ini.lines = [line.replace("TranslationModel0", "../../TM") for line in ini.lines]
+    decode(MosesToolkit(pretended._moses, 1, "compact"), ini, MINI / "hard.en", tmp_path / "work")
+    assert (tmp_path / "work/binarise.3.phrase-table.gz.log").exists()
 
 
 @pytest.mark.parametrize(("name", "found"), [("table.zst", "zst"), ("table", "gz"), ("table.gz", "plain text")])
@@ -255,3 +380,30 @@ def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: 
     assert "tuning with seed 1: `" in str(caught.value)
     assert "mert-moses.log" in str(caught.value)
     assert os.path.getsize(tmp_path / "tuning/mert.seed1/mert-moses.log") > 0  # noqa: PTH202
+
+
+@pytest.mark.moses
+@pytest.mark.parametrize(
+    ("binary", "name"),
+    [
+        (None, "a b#c"),
+        (None, "x;touch${IFS}owned;"),
+        ("compact", "$(touch owned)|`touch owned`"),
+        ("probing", "x;touch${IFS}owned;"),
+    ],
+)
+def test_names_are_no_commands_to_moses(
+    moses_home: Path,
+    tmp_path: Path,
+    small_dev: tuple[Path, Path],
+    binary: Binary | None,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ini, toolkit = odd_system(tmp_path, name), MosesToolkit(Installation(moses_home), 1, binary)
+    expected = decode(toolkit, MosesIni.read(MINI / "moses.ini"), MINI / "hard.en", tmp_path / "plain")
+    assert decode(toolkit, ini, MINI / "hard.en", tmp_path / "odd") == expected
+    (tuning,) = toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent)
+    assert tuning.bleu > 50
+    assert not list(tmp_path.rglob("owned"))

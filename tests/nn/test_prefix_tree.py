@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes
+from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
 from phrasescore.phrases import Phrases
 
 lists_of_ids = st.lists(st.lists(st.integers(2, 4), max_size=4), min_size=1, max_size=8)
@@ -34,7 +34,14 @@ def test_each_distinct_prefix_has_one_node(lists: list[list[int]], starts: int) 
     assert set(nodes[starts:]) == set(expected)
     used = {(node, nodes[node]) for node in tree.path_I.tolist()}
     assert len(used) == len(set(expected))
-    assert all(size % 32 == 0 for size in tree.sizes)
+    assert all(size.bit_count() == 1 for size in tree.sizes)
+
+
+def test_there_are_few_sizes_and_little_is_filled_up() -> None:
+    sizes = {rounded_up(rows) for rows in range(5_000)}
+    assert len(sizes) < 160
+    assert all(rows <= rounded_up(rows) <= max(2 * rows - 1, 1) for rows in range(33))
+    assert all(rows <= rounded_up(rows) <= rows + max(31, rows // 16) for rows in range(33, 5_000))
 
 
 @given(lists_of_ids)

@@ -161,6 +161,31 @@ def test_faulty_lines_are_filtered_by_their_source_too(tmp_path: Path) -> None:
     assert (counts.faulty_lines, counts.faulty_lines_kept, counts.lines_filtered_out) == (4, 2, 3)
 
 
+def test_a_line_too_long_for_memory_is_passed_through_as_it_is(tmp_path: Path) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    long = b"the ||| le ||| 0.5 ||| " + b"0-0 " * 600_000
+    path.write_bytes(b"the ||| le ||| 0.5\n" + long + b"\nthe ||| la ||| 0.5\n")
+    counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, PLAIN)
+    first, second, third = output.read_bytes().splitlines()
+    assert second == long
+    assert [line.count(b" ") for line in (first, third)] == [5, 5]
+    assert (counts.lines_read, counts.lines_written, counts.faulty_lines_kept) == (3, 3, 1)
+    counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, PLAIN, frozenset({b"the"}))
+    assert output.read_bytes().splitlines() == [first, third]
+    assert counts.lines_filtered_out == 1
+
+
+def test_a_phrase_too_long_to_be_one_gets_neutral_columns(tmp_path: Path) -> None:
+    path, output = tmp_path / "table", tmp_path / "out"
+    long = b"the ||| %b||| 0.5" % (1001 * b"le ")
+    path.write_bytes(long + b"\nthe ||| la ||| 0.5\n")
+    with pytest.raises(UserError, match=r"line 1, field 2 \(target\): has more than 1,000 words or 10,000 bytes"):
+        annotate(TableReader(path), output, SCORER, PLAIN)
+    counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, PLAIN)
+    assert output.read_bytes().splitlines()[0] == long + b" 1"
+    assert counts.faulty_lines_kept == 1
+
+
 @pytest.mark.parametrize("line", [b"a|b ||| c ||| 0.1", b"[X][X] a [X] ||| b ||| 0.1"])
 def test_tables_of_another_kind_are_refused_even_so(tmp_path: Path, line: bytes) -> None:
     path, output = tmp_path / "table", tmp_path / "out"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -16,6 +19,7 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
+from phrasescore.scoring import engine
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
@@ -132,6 +136,24 @@ def test_several_networks_give_the_mean_of_their_scores() -> None:
     assert np.allclose(together, np.mean(alone, axis=0), atol=1e-5)
 
 
+def test_batches_of_long_pairs_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their symbols times the hidden units, whatever the number of pairs, decide what memory they take."""
+    network = make_model().network
+    monkeypatch.setitem(engine._SYMBOL_UNITS, "cpu", 2000 * network.config.hidden)
+    scorer = make_scorer()
+    pairs = scorer.encode([b"a b"] * 50, [b"a b c " * 100] * 50)
+    sizes = [len(batch.symbol_I) for batch in scorer.batches(pairs)]
+    assert sum(sizes) == 50 * 301
+    assert max(sizes) <= 2000
+    assert len(sizes) == 9
+
+
+def test_a_long_pair_alone_takes_no_more_rows_than_it_has_words() -> None:
+    scorer = make_scorer()
+    [batch] = scorer.batches(scorer.encode([b"a b"], [b"a b c " * 300]))
+    assert batch.target.sizes == [1] * 900
+
+
 def test_batches_that_do_not_fit_into_memory_are_halved(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [(b"a b", b"c"), (b"a b", b"d d"), (b"c", b"a"), (b"b", b"b a"), (b"d", b"")]
     scorer, expected, sizes = make_scorer(), score(make_scorer(), some), list[int]()
@@ -178,12 +200,25 @@ def test_sixteen_bit_scores_are_near() -> None:
     assert np.abs(found - expected).max() < 0.5
 
 
-def test_damaged_weights_are_noticed() -> None:
-    scorer = make_scorer()
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_damaged_weights_are_noticed(number: float) -> None:
+    good, damaged = make_model(seed=1), replace(make_model(), folder=Path("damaged"))
     with torch.no_grad():
-        scorer.model.network.encoder.embedding.words.weight.fill_(float("nan"))
-    with pytest.raises(UserError, match="not numbers"):
-        score(scorer, [(b"a", b"b")])
+        damaged.network.encoder.embedding.words.weight.fill_(number)
+    some = [(b"a", b"b"), (b"b c", b"a d z")]
+    for models in ([damaged], [good, damaged]):
+        with pytest.raises(UserError, match=r"^damaged: gives scores that are no log-probabilities; its weights are"):
+            score(Scorer(models[0], choose_device("cpu", "fp32"), models[1:]), some)
+    assert np.isfinite(score(Scorer(good, choose_device("cpu", "fp32")), some)).all()
+
+
+def test_a_score_above_zero_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for rounding, of which each symbol may have a little."""
+    scorer = make_scorer()
+    for excess, is_refused in ((0.015, False), (0.025, True)):
+        monkeypatch.setattr(scorer.networks[0], "pair_scores", lambda batch, x=excess: torch.tensor([-1.0, x]).double())
+        with pytest.raises(UserError, match="no log-probabilities") if is_refused else nullcontext():
+            score(scorer, [(b"a", b""), (b"a", b"b")])
 
 
 def test_the_stored_model_gives_the_stored_scores() -> None:

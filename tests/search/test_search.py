@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from phrasescore.device import choose_device
+from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
 from phrasescore.search.beam import beam_search
@@ -198,3 +199,21 @@ def test_samples_do_not_depend_on_the_company() -> None:
     for seed, (source, found) in enumerate(zip(SENTENCES, together, strict=True)):
         assert drawn([source], [seed]) == [found]
     assert drawn([SENTENCES[0]], [99]) != [together[0]]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("layer", ["softmax", "end"])
+@pytest.mark.parametrize("forbid_unknown", [False, True])
+def test_a_network_that_gives_no_log_probabilities_is_refused(number: float, layer: str, forbid_unknown: bool) -> None:
+    """Also where it is only the end symbol that cannot be said."""
+    network = network_of("tutorial")
+    with torch.no_grad():
+        network.softmax.words.bias[END if layer == "end" else slice(None)] = number
+    refused = pytest.raises(UserError, match=r"^tiny: gives scores that are no log-probabilities; its weights are")
+    search, sources = config(beam=3, n_best=3, forbid_unknown=forbid_unknown), phrases(SENTENCES)
+    for find in (beam_search, greedy_search):
+        with refused:
+            find([network], CPU, sources, search, "tiny")
+    randoms = [np.random.default_rng(1) for _ in SENTENCES]
+    with refused:
+        draw_translations([network], CPU, sources, search, randoms, origin="tiny")

@@ -31,10 +31,10 @@ def test_a_table_that_moses_wrote_has_no_problems() -> None:
     ("line", "problem"),
     [
         (b"a ||| b ||| -4.5 ||| 0-0", "below 0"),
-        (b"a ||| b ||| nan ||| 0-0", "NaN"),
+        (b"a ||| b ||| nan ||| 0-0", "cannot read as a number"),
         (b"a ||| b ||| inf ||| 0-0", "infinite"),
         (b"a ||| b ||| Infinity ||| 0-0", "cannot read as a number"),
-        (b"a ||| b ||| 1_0 ||| 0-0", "`1_0` is not a number"),
+        (b"a ||| b ||| 1_0 ||| 0-0", "cannot read as a number"),
         (b"a ||| b ||| 0.5 ||| 0-" + 5_000 * b"1", "is not a list of `source-target` positions"),
         (b"a ||| b ||| 0.5 1 ||| 0-0", "2 scores where num-features promises 1"),
         (b"a ||| b ||| 0.5 ||| 0-1", "points outside"),
@@ -96,6 +96,12 @@ def test_files_that_moses_would_misread(tmp_path: Path, name: str, compress: typ
     path.write_bytes(compress(gzip.decompress((MINI / "phrase-table.gz").read_bytes())))
     problems = list(check_table(path, limit=5).problems)
     assert (not problems) if problem is None else (problem in problems[0])
+
+
+def test_a_line_too_long_for_memory_is_passed_over(tmp_path: Path) -> None:
+    problems = check_lines(tmp_path / "table", b"a ||| b ||| 1", b"x" * (3 << 20), b"c ||| d ||| 1")
+    assert problems == ["line: has 1,048,576 bytes or more"]
+    assert check_table(tmp_path / "table").lines == 3
 
 
 def test_an_empty_table_is_noted(tmp_path: Path) -> None:

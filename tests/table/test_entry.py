@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasescore.table.entry import Entry, LineFault, cut_line, parse_line, quote
+from phrasescore.table.entry import Entry, LineFault, cut_line, parse_line
 
 LINE = b"the black dogs ||| les chiens noirs ||| 0.5 1 0.25 2.718 ||| 0-0 1-2 2-1 ||| 4 2 2 ||| |||\n"
 
@@ -37,11 +37,11 @@ def test_the_fields_of_a_line() -> None:
 )
 def test_columns_are_appended_and_nothing_else_changes(line: bytes) -> None:
     entry = parse_line(line)
-    assert entry.to_line() == line
+    assert entry.line == line
     annotated = entry.with_columns(b"0.125")
     again = parse_line(annotated)
     assert again.score_count() == entry.score_count() + 1
-    assert again._replace(scores=entry.scores) == entry
+    assert again.without_last_score() == entry
     assert annotated.replace(b" 0.125", b"", 1) == line
 
 
@@ -62,8 +62,8 @@ def test_the_fields_after_the_scores(rest: bytes, fields: list[bytes]) -> None:
     assert parse_line(b"a ||| b ||| 0.5" + rest + b"\r\n").other_fields() == fields
 
 
-def test_words_are_split_on_blanks_alone() -> None:
-    line = "a\u00a0b c ||| d\u2028e ||| 1 ||| 0-0 1-0\n".encode()
+def test_words_are_split_on_blanks_and_tabs_alone() -> None:
+    line = "a\u00a0b\tc ||| d\u2028e ||| 1 ||| 0-0 1-0\n".encode()
     assert parse_line(line).source.split(b" ") == ["a\u00a0b".encode(), b"c"]
 
 
@@ -73,19 +73,20 @@ def test_words_are_split_on_blanks_alone() -> None:
         (b"\n", "line: is empty"),
         (b"a\tb\t0.5\n", "line: has 1 field"),
         (b"a ||| b\n", "line: has 2 fields"),
-        (b"a|||b|||0.5\n", "one blank on both sides"),
         (b" ||| b ||| 0.5\n", "field 1 (source): is empty"),
         (b"a ||| b |||  ||| 0-0\n", "field 3 (scores): is empty"),
-        (b"a ||| b ||| 0.5 x ||| 0-0\n", "field 3 (scores): `x` is not a number"),
-        (b"a ||| b ||| 0,5 ||| 0-0\n", "`0,5` is not a number"),
-        (b"a ||| b ||| 1_0 ||| 0-0\n", "`1_0` is not a number"),
-        (b"a ||| b ||| 0.5| ||| 0-0\n", "`0.5|` is not a number"),
-        (b"a ||| b ||| 0.5|\n", "`0.5|` is not a number"),
+        (b"a ||| b ||| 0.5 x ||| 0-0\n", "field 3 (scores): has something that Moses cannot read as a number: `x`"),
+        (b"a ||| b ||| 0.5|\n", "number: `0.5|`; rebuild the table"),
+        (b"a ||| b ||| 0.5 -1\n", "makes NaN without a word: `-1`; columns are probabilities, not logarithms"),
+        (b"a ||| b ||| inf\n", "infinite in Moses without a word: `inf`; rebuild the table"),
         (b"a|N ||| b|N ||| 0.5\n", "field 1 (source): holds `|`"),
         (b"a ||| b|N ||| 0.5\n", "field 2 (target): holds `|`"),
         (b"[X] ||| b [X] ||| 0.5\n", "hierarchical"),
-        (b"a [X][X] c [X] ||| b [X] ||| 0.5\n", "field 1 (source): holds `[X][X]`"),
-        (b"a ||| [laughter] ||| 0.5\n", "field 2 (target): holds `[laughter]`"),
+        (b"a [X][X] c [X] ||| b [X] ||| 0.5\n", "rule: `[X][X]`"),
+        (
+            b"a ||| [laughter] ||| 0.5\n",
+            "field 2 (target): holds what Moses reads as a label of a hierarchical rule: `[laughter]`",
+        ),
         (b"a\0 ||| b ||| 0.5\n", "NUL"),
     ],
 )
@@ -110,13 +111,7 @@ def test_a_pair_without_counts() -> None:
     assert parse_line(b"a ||| b ||| 0.5  ||| 0-0 ||| 3 4 7\n").occurrences("pair") == 7
 
 
-def test_quotes_are_printable_and_short() -> None:
-    assert quote(b"\xff\x00") == r"\\xff\x00"
-    assert quote("\u00e9t\u00e9".encode()) == "\u00e9t\u00e9"
-    assert len(quote(b"x" * 100)) == 40
-
-
-words = st.binary(min_size=1, max_size=6).filter(lambda word: not set(word) & set(b" \n\r\0|[]"))
+words = st.binary(min_size=1, max_size=6).filter(lambda word: not set(word) & set(b" \t\n\r\0|[]"))
 phrases = st.lists(words, min_size=1, max_size=5).map(b" ".join)
 numbers = st.floats(1e-30, 3, allow_nan=False).map(lambda value: b"%.6g" % value)
 scores = st.lists(numbers, min_size=1, max_size=6).map(b" ".join)
@@ -131,10 +126,9 @@ def test_any_line_comes_back_as_it_was(
 ) -> None:
     line = b" ||| ".join((source, target, score_field)) + rest
     entry = parse_line(line)
-    assert entry.to_line() == line
     again = parse_line(entry.with_columns(b"%.9g" % probability))
     assert again.score_count() == entry.score_count() + 1
-    assert (again.source, again.target, again.rest) == (entry.source, entry.target, entry.rest)
+    assert again.without_last_score() == entry
 
 
 @given(st.binary(max_size=60))
@@ -144,4 +138,5 @@ def test_any_bytes_parse_or_are_refused(line: bytes) -> None:
     except LineFault:
         return
     assert isinstance(entry, Entry)
-    assert entry.to_line() == line
+    assert entry.line == line
+    assert entry.with_columns(b"1").replace(b" 1", b"", 1) == line or b" 1" in line

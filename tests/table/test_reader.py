@@ -22,7 +22,7 @@ LINES = gzip.decompress((MINI / "phrase-table.gz").read_bytes())
 
 def read_back(path: Path, chunk_lines: int = 1000) -> bytes:
     chunks = TableReader(path, chunk_lines=chunk_lines)
-    return b"".join(entry.to_line() for chunk in chunks for entry in chunk.entries)
+    return b"".join(entry.line for chunk in chunks for entry in chunk.entries)
 
 
 @pytest.mark.parametrize("name", ["table.gz", "table.bz2", "table.zst", "table.xz", "table", "table.txt", "wrong.gz"])
@@ -80,6 +80,46 @@ def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
         1: b"broken\n",
         2: b" ||| d ||| 0.5 1\n",
     }
+
+
+def test_what_is_kept_of_a_fault_holds_no_other_lines(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a ||| b\n")
+    [chunk] = TableReader(tmp_path / "table", keep_faulty=True)
+    assert chunk.faulty[0].fault.__traceback__ is None
+
+
+def test_chunks_are_bounded_by_bytes_too(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    path.write_bytes((b"a ||| b ||| 1 ||| " + b"0-0 " * 225_000 + b"\n") * 20)
+    assert [chunk.lines_read for chunk in TableReader(path)] == [10, 10]
+
+
+LONG = b"a ||| b ||| 1 ||| " + b"0-0 " * 600_000 + b"\n"
+"""More than two megabytes."""
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize("long", [LONG, LONG[: 1 << 20], LONG[: 2 << 20], LONG[: (1 << 20) - 1] + b"\n"])
+def test_a_line_too_long_for_memory_is_a_fault_and_comes_in_pieces(
+    tmp_path: Path, compress: type[bytes], long: bytes
+) -> None:
+    lines = [b"a ||| b ||| 1\n", long.rstrip(b"\n") + b"\n", b"c ||| d ||| 1\n"]
+    (tmp_path / "table").write_bytes(compress(b"".join(lines)))
+    with pytest.raises(UserError, match="table, line 2: has 1,048,576 bytes or more; the file is damaged or is no phr"):
+        list(TableReader(tmp_path / "table"))
+    chunks = list(TableReader(tmp_path / "table", keep_faulty=True))
+    assert [entry.source for chunk in chunks for entry in chunk.entries] == [b"a", b"c"]
+    assert sum(chunk.lines_read for chunk in chunks) == 3
+    faulty = [(one.number, one.line) for chunk in chunks for one in chunk.faulty.values()]
+    assert faulty == [(2, lines[1][: 1 << 20])]
+    assert faulty[0][1] + b"".join(chunk.continued for chunk in chunks) == lines[1]
+    assert all(len(chunk.continued) <= 1 << 20 for chunk in chunks)
+
+
+def test_a_last_line_too_long_for_memory(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(LONG[: 2 << 20])
+    chunks = list(TableReader(tmp_path / "table", keep_faulty=True))
+    assert b"".join([chunks[0].faulty[0].line, *(chunk.continued for chunk in chunks)]) == LONG[: 2 << 20]
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd.compress, lzma.compress])

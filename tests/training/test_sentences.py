@@ -112,6 +112,21 @@ def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, P
     assert found["free_running_per_word"] != found["teacher_forced_per_word"]
 
 
+def test_a_network_without_a_loss_is_not_asked_to_translate(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path
+) -> None:
+    """What there is to say of its loss is said by the loop."""
+    chosen = settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=5))
+    task = train(texts, tmp_path / "run", chosen, stop_after=1).task
+    assert isinstance(task, SentenceTask)
+    with torch.no_grad():
+        task.network.softmax.words.weight.fill_(torch.nan)
+    found = task.validation_loss()
+    assert found is not None
+    assert math.isnan(found.per_example)
+    assert found.bleu is None
+
+
 def test_bleu_is_that_of_greedy_translations(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gc
+import gzip
+import itertools
 import json
 import math
 import os
@@ -28,14 +30,17 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
-from phrasescore.training import loop
+from phrasescore.tensor_file import open_tensors, write_tensors
+from phrasescore.training import loop, run
 from phrasescore.training.config import Schedule, TrainingConfig
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser, rate_factor
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
-from tests.conftest import MINI
+from phrasescore.training.run_folder import RunFolder
+from phrasescore.vocabulary import Vocabulary
+from tests.conftest import MINI, TINY
 
 CPU = choose_device("cpu", "fp32")
 
@@ -96,9 +101,10 @@ def test_a_checkpoint_that_counts_no_terms_resumes(small_table: Path, tmp_path: 
     path = tmp_path / "parts/training-state/checkpoint.safetensors"
     with safe_open(path, "pt") as stream:
         metadata, tensors = stream.metadata(), {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-    progress = json.loads(metadata["progress"])
-    assert progress.pop("loss_terms") == progress["example_sum"] > 0
-    path.write_bytes(save(tensors, {**metadata, "progress": json.dumps(progress)}))
+    facts = json.loads(metadata["facts"])
+    assert facts["progress"].pop("loss_terms") == facts["progress"]["example_sum"] > 0
+    # They have no digest either.
+    path.write_bytes(save(tensors, {key: json.dumps(facts[key]) for key in ("progress", "run")}))
     train(small_table, tmp_path / "parts", tiny_settings)
     assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
 
@@ -258,6 +264,111 @@ def test_restart(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> 
     assert [record["update"] for record in metrics(tmp_path / "run")] == [10, 20, 30, 34]
 
 
+def die_in(patched: pytest.MonkeyPatch, owner: Any, name: str, after: int = 0) -> None:
+    """Let a function end the run when it is called once more than so many times."""
+    whole, calls = getattr(owner, name), itertools.count()
+
+    def dying(*arguments: Any, **options: Any) -> Any:
+        if next(calls) == after:
+            raise KilledError
+        return whole(*arguments, **options)
+
+    patched.setattr(owner, name, dying)
+
+
+@pytest.fixture(scope="module")
+def other_settings() -> Settings:
+    """Another network, with other words."""
+    model = replace(TINY, hidden=9)
+    training = TrainingConfig(batch_size=32, epochs=1, evaluate_every=8, warmup_updates=5, learning_rate=5e-3)
+    return Settings(model, DataConfig(held_out=0.1, source_vocabulary=9), training)
+
+
+@pytest.fixture(scope="module")
+def old_and_fresh(tmp_path_factory: pytest.TempPathFactory, other_settings: Settings) -> tuple[Path, Path, Path]:
+    """A table, a folder with a network, and one with that of the other settings."""
+    root = tmp_path_factory.mktemp("runs")
+    lines = gzip.decompress((MINI / "phrase-table.gz").read_bytes()).splitlines(keepends=True)[:600]
+    (root / "table").write_bytes(b"".join(lines))
+    training = replace(other_settings.training, max_updates=9)
+    train(root / "table", root / "old", Settings(TINY, DataConfig(held_out=0.1), training))
+    train(root / "table", root / "fresh", other_settings)
+    return root / "table", root / "old", root / "fresh"
+
+
+def names(folder: Path) -> set[Path]:
+    return {path.relative_to(folder) for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "after", "is_decided"),
+    [
+        (run, "save_description", 0, False),
+        (Vocabulary, "save", 1, False),
+        (loop, "write_checkpoint", 0, False),
+        (loop.Trainer, "_update", 5, False),
+        (loop, "write_checkpoint", 1, False),
+        (loop, "save_weights", 0, False),
+        (RunFolder, "replace", 0, False),
+        (RunFolder, "_move", 1, True),
+        (shutil, "rmtree", 2, True),
+        (loop.Trainer, "_update", 10, True),
+    ],
+)
+def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(
+    tmp_path: Path,
+    old_and_fresh: tuple[Path, Path, Path],
+    other_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: Any,
+    name: str,
+    after: int,
+    is_decided: bool,
+) -> None:
+    """A kill at any moment leaves one of them, whole; what has begun goes on without --restart as if undisturbed."""
+    table, old, fresh = old_and_fresh
+    folder = tmp_path / "run"
+    shutil.copytree(old, folder)
+    with monkeypatch.context() as patched:
+        die_in(patched, owner, name, after)
+        with pytest.raises(KilledError):
+            prepare(table, folder, other_settings, CPU, restart=True)[0].train()
+    assert load_model(folder).network.config.hidden == (9 if is_decided else 8)
+    if not is_decided:
+        assert all((folder / path.name).read_bytes() == path.read_bytes() for path in old.iterdir() if path.is_file())
+    if is_decided or (folder / "training-state/restarted/training-state/checkpoint.safetensors").exists():
+        train(table, folder, other_settings)
+        assert (folder / WEIGHTS).read_bytes() == (fresh / WEIGHTS).read_bytes()
+        assert metrics(folder) == metrics(fresh)
+        assert names(folder) == names(fresh)
+    else:
+        # Nothing of the new run is left.
+        with pytest.raises(UserError, match=r"holds a run with another hidden \(8, now 9\)"):
+            prepare(table, folder, other_settings, CPU)
+        assert names(folder) == names(old)
+
+
+def test_a_run_that_starts_over_and_stops_resumes_before_it_has_weights(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings, stop_after=11)
+    # Who starts over does not need the state of the old run.
+    (folder / "training-state/checkpoint.safetensors").unlink()
+    before = (folder / WEIGHTS).read_bytes()
+    other = replace(tiny_settings, training=replace(tiny_settings.training, seed=2))
+    trainer, _ = prepare(small_table, folder, other, CPU, restart=True)
+    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == 3)
+    assert trainer.train().update == 3
+    assert (folder / WEIGHTS).read_bytes() == before
+    assert prepare(small_table, folder, other, CPU)[0].progress.update == 3
+    with pytest.raises(UserError, match=r"run: holds a run with another seed \(2, now 1\); give the same to resume it"):
+        prepare(small_table, folder, tiny_settings, CPU)
+    train(small_table, folder, other)
+    train(small_table, tmp_path / "fresh", other)
+    assert (folder / WEIGHTS).read_bytes() == (tmp_path / "fresh" / WEIGHTS).read_bytes()
+
+
 def test_folders_that_hold_something_else(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     with pytest.raises(UserError, match="is not empty and holds no model"):
         prepare(small_table, tmp_path, tiny_settings, CPU)
@@ -277,14 +388,91 @@ def test_a_damaged_state_of_training_is_one_sentence(
 ) -> None:
     folder = tmp_path / "run"
     train(small_table, folder, tiny_settings)
-    with (folder / METRICS).open("a") as stream:
-        stream.write("garbage\n")
-    with pytest.raises(UserError, match=r"metrics.jsonl: has a line that is no record of an evaluation; remove it, or"):
+    before, path = contents(folder), folder / METRICS
+    records = path.read_bytes()
+    path.write_bytes(records.replace(b"true", b"fals", 1))
+    with pytest.raises(
+        UserError, match=r"metrics\.jsonl: is damaged; copy it again, or remove it to go on without its"
+    ):
         prepare(small_table, folder, tiny_settings, CPU)
-    # Weights have no metadata.
+    # What a kill has left behind the last state is dropped.
+    path.write_bytes(records + b'{"update": 3')
+    prepare(small_table, folder, tiny_settings, CPU)
+    assert contents(folder) == before
+    path.unlink()
+    prepare(small_table, folder, tiny_settings, CPU)
+    # Weights are no state.
     shutil.copy(folder / WEIGHTS, folder / "training-state/checkpoint.safetensors")
     with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
         prepare(small_table, folder, tiny_settings, CPU)
+
+
+def test_a_full_disk_is_blamed_on_the_file_that_grows(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    (tmp_path / "run" / METRICS).unlink(missing_ok=True)
+    (tmp_path / "run" / METRICS).symlink_to("/dev/full")
+    with pytest.raises(UserError, match=rf"{METRICS}: cannot be written \(No space left on device\); free space or"):
+        trainer.train()
+
+
+def test_a_damaged_state_of_training_does_not_cost_the_weights(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    """Its network would be that of the best update; a bit in it, in the optimiser or in what is known of the run."""
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings)
+    path = folder / "training-state/checkpoint.safetensors"
+    content = path.read_bytes()
+    for place in (0, 20, 60, content.index(b"best_loss") + 20, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        before = contents(folder)
+        with pytest.raises(
+            UserError, match=rf"^{path}: is damaged, so .*; copy it again, or start over with --restart"
+        ):
+            prepare(small_table, folder, tiny_settings, CPU)
+        assert contents(folder) == before
+    assert prepare(small_table, folder, tiny_settings, CPU, restart=True)[0].progress.update == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"update": "7"},
+        {"update": -1},
+        {"batch": 10**30},
+        {"seconds": 10**400},
+        {"seconds": float("nan")},
+        {"best_loss": []},
+        {"other": 5},
+    ],
+)
+def test_a_state_that_no_run_has_written(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, changes: dict[str, Any]
+) -> None:
+    """Older ones have no digest, and a stranger's may have a right one."""
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings, stop_after=1)
+    path = folder / "training-state/checkpoint.safetensors"
+    with open_tensors(path) as file:
+        facts, tensors = file.facts, file.read()
+    write_tensors(path, tensors, {**facts, "progress": {**facts["progress"], **changes}})
+    with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
+        prepare(small_table, folder, tiny_settings, CPU)
+
+
+def test_a_state_of_another_network_is_not_read(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings, stop_after=1)
+    path = folder / "training-state/checkpoint.safetensors"
+    with open_tensors(path) as file:
+        facts, tensors = file.facts, file.read()
+    many = {"optimiser.0.history": torch.zeros(1_000_000)}
+    for changes in (many, {"optimiser.what": torch.zeros(1)}, {"network.other": torch.zeros(1)}):
+        write_tensors(path, {**tensors, **changes}, facts)
+        with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
+            prepare(small_table, folder, tiny_settings, CPU)
 
 
 def test_a_run_without_an_update_makes_room_for_another(

@@ -15,9 +15,8 @@ from moses_integration.ini import MosesIni
 from phrasescore.cli.options import positive
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_bytes, write_atomically
-from phrasescore.table.entry import SEPARATOR
+from phrasescore.table.entry import LineFault, cut_line, cut_source, parse_scores
 from phrasescore.table.sources import phrases_in_texts
-from phrasescore.words import split_words
 
 _DIRECT = 2
 """Which score of a table is p(target | source)."""
@@ -65,7 +64,7 @@ def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int, pat
     Raises:
         UserError: a line has no such score; `path` names the table.
     """
-    for source, group in groupby(lines, lambda line: line.partition(SEPARATOR)[0]):
+    for source, group in groupby(lines, cut_source):
         if source in sources:
             numbered = list(enumerate(group))
             best = nlargest(limit, numbered, lambda one: _direct(one[1], path)) if len(numbered) > limit else numbered
@@ -74,12 +73,13 @@ def likeliest(lines: Iterable[bytes], sources: frozenset[bytes], limit: int, pat
 
 def _direct(line: bytes, path: Path) -> float:
     try:
-        return float(split_words(line.split(SEPARATOR, 3)[2])[_DIRECT])
-    except (IndexError, ValueError):
+        return parse_scores(cut_line(line).scores)[_DIRECT]
+    except (IndexError, LineFault):
         shown = line.decode("utf-8", "replace").strip()
         raise UserError(f"{path}: `{shown}` has no third score; give a table with Moses' four scores") from None
 
 
 def _pair(line: bytes) -> int:
     """Return a hash of source and target; two pairs of one hash would only leave one line more."""
-    return hash(tuple(line.split(SEPARATOR, 2)[:2]))
+    entry = cut_line(line)
+    return hash((entry.source, entry.target))

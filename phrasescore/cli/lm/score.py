@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from phrasescore import __version__
+from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
-    read_lines,
     require_one_standard_input,
     require_writable,
     sha256_of,
@@ -27,6 +27,7 @@ from phrasescore.files import (
 )
 from phrasescore.lm.interpolation import Scores, best_weight, interpolate
 from phrasescore.perplexity import perplexity
+from phrasescore.text import chunks, text_lines, utf8_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def run(args: argparse.Namespace) -> int:
     scorer = NeuralLmScorer.load(args.model, device, args.backoff, args.unnormalised)
     weight = _learn_weight(scorer, args.weight_text) if args.interpolate == _AUTO else args.interpolate
     totals = _Totals()
-    for scored in _score_text(scorer, args.text):
+    for scored in _score_text(scorer, args.text, partial(text_lines, say=Reporter(quiet=False).say)):
         final = scored.final(weight)
         totals.add(scorer, scored, final)
         if not args.summary:
@@ -192,7 +193,7 @@ def _is_same_file(first: str | Path, second: Path) -> bool:
 
 
 def _learn_weight(scorer: NeuralLmScorer, text: Path) -> float:
-    scored = list(_score_text(scorer, text))
+    scored = list(_score_text(scorer, text, utf8_lines))
     network, backoff = (
         [one for some in scored for one in some.network],
         [one for some in scored for one in some.backoff],
@@ -200,16 +201,18 @@ def _learn_weight(scorer: NeuralLmScorer, text: Path) -> float:
     return best_weight(np.concatenate(network), np.concatenate(backoff))
 
 
-def _score_text(scorer: NeuralLmScorer, path: str | Path) -> Iterator[_Scored]:
+def _score_text(
+    scorer: NeuralLmScorer, path: str | Path, read: Callable[[str | Path], Iterator[bytes]]
+) -> Iterator[_Scored]:
     """Yield a text with its scores, some sentences at a time, so that it may be of any length."""
-    sentences = map(split_words, read_lines(path))
-    some = list(islice(sentences, _SENTENCES_AT_ONCE))
-    if not some:
-        raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
-    while some:
+    is_empty = True
+    for lines in chunks(read(path), _SENTENCES_AT_ONCE):
+        is_empty = False
+        some = [split_words(line) for line in lines]
         network = scorer.word_log_probs(some)
         yield _Scored(some, network, [] if scorer.backoff is None else scorer.backoff.word_log_probs(some))
-        some = list(islice(sentences, _SENTENCES_AT_ONCE))
+    if is_empty:
+        raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
 
 
 def _summarise(scorer: NeuralLmScorer, totals: _Totals, weight: float | None) -> _Summary:

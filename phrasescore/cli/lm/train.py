@@ -73,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
     device = choose_device(args.device, args.precision)
     with stop_on_signals() as stop:
         with stop.urgently():
-            trainer, facts = prepare(args.text, args.output, settings, device, args.validation, args.restart)
+            trainer, facts = prepare(
+                args.text, args.output, settings, device, args.validation, args.restart, reporter.say
+            )
         penalty = settings.model.self_normalise
         reporter.say(
             f"{facts['lines']:,} lines, {facts['words']:,} words, {facts['coverage']:.2%} of them in the shortlist; "

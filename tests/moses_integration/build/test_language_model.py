@@ -92,7 +92,7 @@ def test_fallback_is_reported(text: Path, tmp_path: Path) -> None:
 
 def test_white_space_between_words(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    other.write_bytes(b"\ta\0b  a \r\nb\ra")
+    other.write_bytes(b"\ta\rb  a \r\nb\ra")
     models = [tmp_path / "lm.arpa", tmp_path / "other.arpa"]
     for path, model in zip((text, other), models, strict=True):
         build_language_model(path, model, 3, estimator="embedded")

@@ -116,6 +116,23 @@ def test_translations_become_plain_text_again() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("language", "raw"),
+    [
+        ("vi", "Tie\u0302\u0301ng Vie\u0323\u0302t, [5] nga\u0300y."),
+        ("fa", 'می\u200cخواهم "به" | خانه بروم، نه؟'),
+        ("my", "မြန်မာနိုင်ငံသည် (ရှိသည်)။"),
+        ("si", "ශ්\u200dරී ලංකාව & ලංකාව."),
+        ("hi", "क़लम हिन्दी में।"),
+        ("ka", "ქართული ენა. არის ენა."),
+    ],
+)
+def test_plain_text_of_any_script_comes_back(language: str, raw: str) -> None:
+    preparation = Preparation(language, casing="true")
+    prepared = preparation.apply([raw.encode()], Truecaser({}))
+    assert [line.decode() for line in preparation.detokenise(prepared)] == [raw]
+
+
 def test_the_way_back_does_no_more_than_the_way_there() -> None:
     assert list(PLAIN.detokenise([b"a , &amp; b ."])) == [b"a , &amp; b ."]
     assert list(Preparation("en", tokenise=False).detokenise([b"a , &amp; b ."])) == [b"a , & b ."]

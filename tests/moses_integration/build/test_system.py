@@ -291,6 +291,22 @@ def test_a_build_that_was_killed_can_be_repeated(system: Path, tmp_path: Path, b
     }
 
 
+def test_a_hidden_folder_that_another_has_put_there_is_not_emptied(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/file").write_text("precious")
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system/.building").symlink_to(tmp_path / "precious")
+    with pytest.raises(UserError, match=r"system/\.building: is a link, or another user's, and would be emptied"):
+        build(tmp_path / "system")
+    assert (tmp_path / "precious/file").read_text() == "precious"
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "system").symlink_to("system")
+    with pytest.raises(UserError, match=r"system: cannot be made \(Too many levels of symbolic links\); check"):
+        build(tmp_path / "system")
+
+
 def test_two_builds_in_one_folder(tmp_path: Path) -> None:
     def build_again(corpus: Corpus, folder: Path, longest: int) -> None:
         build(tmp_path / "system")

@@ -58,3 +58,5 @@ def test_a_damaged_file_is_refused(line: str, tmp_path: Path) -> None:
 
 def test_capitalise_begins_sentences() -> None:
     assert capitalise('the end . élan ? " in Paris ! 7 a') == 'The end . Élan ? " In Paris ! 7 a'
+    # Georgian has capitals for whole words only, and no one letter is the capital of ß.
+    assert capitalise("ენა . ßa . ǆa") == "ენა . ßa . ǅa"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,27 @@ def test_it_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["add-column", str(MINI / "moses.ini"), "--table", str(table), "-o", str(output)]) == 0
     assert capsys.readouterr().err.startswith(f"{output}: written, with {table} as TranslationModel0; tune")
     assert MosesIni.read(output).feature("TranslationModel0").width == 5
+
+
+def test_it_says_where_paths_were_taken_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in the sample models of Moses' tutorial, where `moses` runs in the folder above."""
+    system = tmp_path / "models/phrase-model"
+    shutil.copytree(MINI, system, ignore=shutil.ignore_patterns("decode", "*.nbest*"))
+    text = (MINI / "moses.ini").read_text().replace("path=", "path=models/phrase-model/")
+    (system / "moses.ini").write_text(text)
+    command = ["add-column", str(system / "moses.ini"), "--table", str(system / "phrase-table.5.gz"), "-o"]
+    monkeypatch.chdir(system)
+    assert main([*command, "here.ini"]) == 1
+    assert "is not there, relative to" in capsys.readouterr().err
+    assert not (system / "here.ini").exists()
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, str(system / "moses.5.ini")]) == 0
+    said = capsys.readouterr().err
+    assert f"its relative paths are taken from the working directory, {tmp_path}, as Moses takes them" in said
+    monkeypatch.chdir("/")
+    MosesIni.read(system / "moses.5.ini").require_files()
 
 
 @pytest.mark.parametrize(("options", "weight"), [([], 0.2), (["--weight", "0.05"], 0.05), (["--weight", "-1"], -1.0)])

@@ -32,3 +32,19 @@ def test_a_bar_does_not_stand_among_translations(
     command = ["decode", str(MINI / "moses.ini"), "--source", str(small_dev[0]), "--prepared", "--processes", "1"]
     assert main([*command, "--toolkit", "embedded"]) == 0
     assert capfd.readouterr().err == ""
+
+
+def test_a_text_is_what_its_words_are(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Not its byte order mark; and another encoding is told of."""
+    command = ["decode", str(MINI / "moses.ini"), "--prepared", "--processes", "1", "--toolkit", "embedded", "--source"]
+    (tmp_path / "plain").write_text("the letter .\n")
+    (tmp_path / "marked").write_text("the letter .\r\n", "utf-8-sig")
+    (tmp_path / "latin").write_bytes(b"caf\xe9 the letter .")
+    for name in ("plain", "marked", "latin"):
+        assert main([*command, str(tmp_path / name), "-o", str(tmp_path / f"{name}.out")]) == 0
+    assert (tmp_path / "marked.out").read_bytes() == (tmp_path / "plain.out").read_bytes()
+    assert b"caf\xe9" in (tmp_path / "latin.out").read_bytes()
+    told = capfd.readouterr().err.splitlines()
+    assert [line[: line.index(";")] for line in told] == [
+        f"{tmp_path}/latin: lines that are not UTF-8: 1, the first one 1"
+    ]

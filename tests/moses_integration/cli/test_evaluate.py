@@ -24,3 +24,17 @@ def test_without_regard_to_capitals(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert not mixed.startswith("BLEU 100.00")
     assert "case:lc" in lower
     assert lower.startswith("BLEU 100.00")
+
+
+def test_translations_in_another_encoding_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their words match nothing. A byte order mark is no word."""
+    reference = (MINI / "dev.fr").read_text()
+    (tmp_path / "marked").write_text(reference, "utf-8-sig")
+    (tmp_path / "latin").write_text(reference.replace("’", "'").replace("œ", "oe"), "latin-1")
+    command = ["evaluate", "--reference", str(MINI / "dev.fr"), "--tokenise", "none"]
+    assert main([*command, str(tmp_path / "marked")]) == 0
+    assert capsys.readouterr().out.startswith("BLEU 100.00")
+    assert main([*command, str(tmp_path / "latin")]) == 0
+    out, err = capsys.readouterr()
+    assert not out.startswith("BLEU 100.00")
+    assert err.startswith(f"{tmp_path}/latin: lines that are not UTF-8: ")

@@ -31,6 +31,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bar").write_text("a .\nb|c .\n")
     (tmp_path / "empty").write_text("")
     (tmp_path / "blank").write_text("\n\n")
+    (tmp_path / "wide").write_bytes("the letter .\nthe women .\n".encode("utf-16-le"))
+    (tmp_path / "latin").write_bytes("the letter .\nthe café .\n".encode("latin-1"))
     (tmp_path / "sub").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "cut.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes()[:5000])
@@ -38,6 +40,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "lost.ini").write_text(ini)
     (tmp_path / "my system").mkdir()
     (tmp_path / "my system/moses.ini").write_text(ini)
+    (tmp_path / "overriding.ini").write_text(ini + "[weight-overwrite]\nLM0= 1\n")
+    (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n")
     (tmp_path / "unknown.ini").write_text(ini.replace("Distortion\n", "Distorsion\n"))
     (tmp_path / "weights.ini").write_text(ini.replace("TranslationModel0= 0.2 0.2", "TranslationModel0= 0.2"))
     (tmp_path / "compact.ini").write_text(ini.replace("PhraseDictionaryMemory", "PhraseDictionaryCompact"))
@@ -92,7 +96,7 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture
         ([*TUNE, "--source", "FOLDER/bar", "--reference", "FOLDER/two"], "FOLDER/bar: line 2: has a `|`, which"),
         ([*DECODE, INI, "--source", "FOLDER/bar"], "FOLDER/bar: line 2: has a `|`, which separates the factors"),
         ([*DECODE, "FOLDER/nowhere.ini"], "nowhere.ini: cannot be read"),
-        ([*DECODE, "FOLDER/sub"], "sub: cannot be read (Is a directory"),
+        ([*DECODE, "FOLDER/sub"], "sub: is a folder, a pipe or a device; give the moses.ini"),
         ([*DECODE, INI, "--source", "FOLDER/nowhere"], "nowhere: cannot be read"),
         ([*DECODE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "is not there, but the ini names it"),
         ([*DECODE, "FOLDER/unknown.ini", "--source", "FOLDER/two"], "has no feature Distorsion; remove it, or use"),
@@ -101,7 +105,10 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture
         ([*DECODE, INI, "--source", "FOLDER/two", "--binarise", "compact"], "the embedded toolkit reads text tables"),
         ([*DECODE, INI, "--source", "FOLDER/cut.gz"], "cut.gz: the compressed data is truncated"),
         (["decode", INI, "--source", "FOLDER/two"], "it names; give text that is tokenised"),
-        (["decode", "FOLDER/lost.ini", "--source", "FOLDER/two"], "which is not there; an ini that was moved needs"),
+        (
+            ["decode", "FOLDER/lost.ini", "--source", "FOLDER/two"],
+            "gz is not there, relative to FOLDER; an ini that was moved needs",
+        ),
         (["decode", INI, "-o", "FOLDER/no/out"], "out: cannot be written, for FOLDER/no is no folder"),
         ([*DECODE, INI, "--nbest", "FOLDER/no/nbest", "3"], "nbest: cannot be written, for FOLDER/no is no folder"),
         ([*TUNE, "--source", "x", "--reference", "y", "-o", "FOLDER/no/x.ini"], "x.ini: cannot be written, for"),
@@ -117,11 +124,27 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture
             "cannot be written, for in a moses.ini a blank ends a value",
         ),
         (["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"], "2 more are to be added"),
-        (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: line: has 1 field"),
+        (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: has 1 field"),
+        (
+            ["tune", "FOLDER/overriding.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
+            "overriding.ini: line 38: [weight-overwrite] overrides [weight]; move its weights there",
+        ),
+        (["add-column", "FOLDER/old.ini", "--table", "x", "-o", "FOLDER/o"], "[ttable-file] is of the old format of M"),
+        ([*DECODE, "FOLDER/old.ini", "--source", "FOLDER/two"], "[ttable-file] is of the old format of Moses; convert"),
+        (
+            [*DECODE, "FOLDER/pipe", "--source", "FOLDER/two"],
+            "pipe: is a folder, a pipe or a device; give the moses.ini",
+        ),
         (
             ["add-column", INI, "--table", "x", "--feature", "TM", "-o", "FOLDER/o"],
             "has no feature `TM`; give one of Un",
         ),
+        ([*BUILD, "--source", "FOLDER/wide", "--target", "FOLDER/two"], "FOLDER/wide: line 1: has a NUL"),
+        ([*DECODE, INI, "--source", "FOLDER/wide"], "FOLDER/wide: line 1: has a NUL"),
+        ([*TUNE, "--source", "FOLDER/wide", "--reference", "FOLDER/two"], "FOLDER/wide: line 1: has a NUL"),
+        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/latin"], "FOLDER/latin: line 2: is not UTF-8"),
+        (["evaluate", "FOLDER/two", "--reference", "FOLDER/latin"], "FOLDER/latin: line 2: is not UTF-8"),
+        (["evaluate", "FOLDER/wide", "--reference", "FOLDER/two"], "FOLDER/wide: line 1: has a NUL"),
         (["evaluate", "FOLDER/two", "--reference", "FOLDER/three"], "two: has 2 lines but"),
         (["evaluate", "FOLDER/empty", "--reference", "FOLDER/empty"], "empty: is empty"),
         (["evaluate", "FOLDER/two", "--reference", "FOLDER/two", "--baseline", "FOLDER/x"], "x: cannot be read"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Protocol
@@ -192,9 +193,9 @@ def test_another_network_is_refused(
             [*TUNE, "--ini", "FOLDER/none.ini", "--scorer", "RNN=phrases:FOLDER"],
             "/none.ini: does not belong to ",
         ),
-        ([*DEV, "--weights", MINI / "moses.ini"], "is not a file of weights that `rescore --reference` wrote"),
-        ([*DEV, "--weights", "FOLDER/list.json"], "is not a file of weights that `rescore --reference` wrote"),
-        ([*DEV, "--weights", "FOLDER/nan.json"], "is not a file of weights that `rescore --reference` wrote"),
+        ([*DEV, "--weights", MINI / "moses.ini"], "moses.ini: is not JSON"),
+        ([*DEV, "--weights", "FOLDER/list.json"], "list.json: is no object of JSON; tune again"),
+        ([*DEV, "--weights", "FOLDER/nan.json"], "nan.json: has a number that is not finite; tune again"),
         ([*DEV, "--weights", "FOLDER/types.json"], "is not a file of weights that `rescore --reference` wrote"),
         ([*DEV, "--weights", "TUNED", "--scorer", f"CSLM=phrases:{NETWORK}"], "has no weight for it"),
         (
@@ -272,9 +273,85 @@ def test_options_without_effect_are_refused(
     assert message in capsys.readouterr().err
 
 
-def test_tuning_needs_an_ini(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:
-    assert rescore(*DEV, "--reference", "DATA/dev.fr", "-o", "x") == 2
-    assert capsys.readouterr().err.endswith("that the list was decoded with; give --ini too\n")
+MARIAN = """\
+0 ||| la lettre . ||| F0=-1.5 ||| -0.375
+0 ||| la lettre est arrivée . ||| F0=-2.25 ||| -0.32
+1 ||| les femmes . ||| F0=-1 ||| -0.25
+1 ||| des femmes jouent là . ||| F0=-3.5 ||| -0.58
+"""
+"""A list as Marian writes it with --n-best; several models give `F0= -1.5 F1= -2`."""
+
+
+@pytest.fixture
+def marian(tmp_path: Path) -> list[object]:
+    """Arguments for a list of Marian, whose translations of first rank are too short."""
+    (tmp_path / "nbest").write_text(MARIAN)
+    (tmp_path / "source").write_text("the letter has arrived .\nwomen play there .\n")
+    (tmp_path / "reference").write_text("la lettre est arrivée .\ndes femmes jouent là .\n")
+    (tmp_path / "lengths").write_text("3\n5\n3\n5\n")
+    common = ["--nbest", tmp_path / "nbest", "--source", tmp_path / "source", "--prepared", "-q"]
+    return [*common, "--scorer", f"Length=numbers:{tmp_path / 'lengths'}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "label"),
+    [("", "", "F0"), ("F0=", "F0= ", "F0"), ("F0=", "F0= -3 F1= ", "F1"), (r" F0=\S+ \|\|\|", "", "Total0")],
+    ids=["one model", "with a blank", "two models", "totals alone"],
+)
+def test_a_list_of_marian(
+    rescore: Rescore, marian: list[object], tmp_path: Path, before: str, after: str, label: str
+) -> None:
+    (tmp_path / "nbest").write_text(re.sub(before, after, MARIAN))
+    weights, out, nbest = tmp_path / "weights.json", tmp_path / "out", tmp_path / "new"
+    assert rescore(*marian, "--reference", tmp_path / "reference", *QUICK[:-2], "-o", weights) == 0
+    report = json.loads(weights.read_text())
+    assert report["ini"] is None
+    assert [*report["weights"]][-2:] == [label, "Length"]
+    assert report["dev_bleu"]["before"] < 70
+    assert report["dev_bleu"]["mean"] == pytest.approx(100)
+    assert rescore(*marian, "--weights", weights, "-o", out, "--nbest-output", nbest) == 0
+    assert out.read_bytes() == (tmp_path / "reference").read_bytes()
+    assert [*next(read_nbest(nbest)).features()][-2:] == [label, "Length"]
+
+
+def test_weights_of_a_list_of_marian(rescore: Rescore, marian: list[object], tmp_path: Path) -> None:
+    """An ini of weights alone."""
+    before = []
+    for number in (1, -1):
+        (tmp_path / "ini").write_text(f"[weight]\nF0= {number}\n")
+        tune = ("--reference", tmp_path / "reference", "--ini", tmp_path / "ini", *QUICK[:-2])
+        assert rescore(*marian, *tune, "-o", tmp_path / "weights.json") == 0
+        before.append(json.loads((tmp_path / "weights.json").read_text())["dev_bleu"]["before"])
+    assert before[0] < 50
+    assert before[1] == pytest.approx(100)
+
+
+def test_what_a_list_without_an_ini_needs(
+    rescore: Rescore, marian: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tune, weights = ("--reference", tmp_path / "reference", *QUICK[:-2]), tmp_path / "weights.json"
+    assert rescore(*DEV[:-1], "--reference", "DATA/dev.fr", "-o", weights) == 2
+    assert "says how its text is prepared; give --ini, or prepared text and --prepared\n" in capsys.readouterr().err
+    assert rescore(*marian, *tune, "--scorer", "A=lm:x", "-o", weights) == 2
+    assert "--scorer: a language model needs an n-gram model; give --backoff, or --ini" in capsys.readouterr().err
+    assert rescore(*marian, *tune, "-o", weights) == 0
+    plain = [one for one in marian if one != "--prepared"]
+    assert rescore(*plain, "--weights", weights, "-o", tmp_path / "out") == 2
+    assert "weights.json: was tuned on prepared text, without a moses.ini; give prep" in capsys.readouterr().err
+
+
+def test_sparse_features_are_named(
+    rescore: Rescore, data: Path, tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Moses lists those of a translation that are not 0."""
+    lines = (data / "nbest").read_text().splitlines()
+    lines[5] = lines[5].replace(" Distortion0=", " TM_le~chat= 1 Distortion0=")
+    nbest = tmp_path / "nbest"
+    nbest.write_text("".join(f"{line}\n" for line in lines))
+    for mode in (TUNE[-4:], ("--weights", tuned)):
+        code = rescore(*DEV, "--nbest", nbest, *mode, "-o", tmp_path / "out", "-q")
+        said = sentence_of(code, capsys.readouterr().err.encode())
+        assert f"{nbest}: has the sparse feature TM_le~chat in sentence 0, and only what all translations hav" in said
 
 
 def test_the_help_has_every_kind_of_scorer(rescore: Rescore, capsys: pytest.CaptureFixture[str]) -> None:

@@ -373,7 +373,7 @@ def test_a_stopped_decoder_leaves_nothing(tmp_path: Path) -> None:
     with subprocess.Popen([*start, *switches], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        while not (tmp_path / ".list.tmp").exists():
+        while not any(tmp_path.glob(".list.*.tmp")):
             assert process.poll() is None
             time.sleep(0.01)
         time.sleep(1)
@@ -391,6 +391,33 @@ def test_other_processes_report_what_is_wrong(text: Path, tmp_path: Path, capfdb
     assert code == 1
     assert err.startswith(f"phrasescore-decoder: {tmp_path}/table: line 1: has 2 scores")
     assert err.count("\n") == 1
+
+
+def test_a_text_in_another_encoding_is_told_of(tmp_path: Path, capfdbinary: Capture) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(b"\xef\xbb\xbfthe letter .\ncaf\xe9")
+    code, out, err = run(capfdbinary, "-f", INI, "-i", text)
+    assert (code, out) == (0, decoded(capfdbinary, "-i", text, "-v", "0"))
+    assert b"\xef\xbb\xbf" not in out
+    assert err.startswith(f"phrasescore-decoder: {text}: lines that are not UTF-8: 1, the first one 2; ")
+    assert not [word for word in CRASH_WORDS if word in err.lower().encode()]
+    text.write_text("the letter", "utf-16")
+    require_one_sentence(capfdbinary, 1, "begins with the byte order mark", "-f", INI, "-i", text)
+
+
+def test_where_paths_are_taken_from_is_told(
+    text: Path, tmp_path: Path, capfdbinary: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the sample models of Moses' tutorial, which `moses` decodes with in the folder above."""
+    ini = tmp_path / "models" / "moses.ini"
+    ini.parent.mkdir()
+    ini.write_text((MINI / "moses.ini").read_text().replace("path=", f"path={MINI.name}/"))
+    monkeypatch.chdir(MINI.parent)
+    code, out, err = run(capfdbinary, "-f", ini, "-i", text)
+    assert (code, out) == (0, decoded(capfdbinary, "-i", text))
+    assert err.startswith(f"phrasescore-decoder: {ini}: its relative paths are taken from the working directory, ")
+    assert err.count("\n") == 1
+    assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0") == (0, out, "")
 
 
 def test_ignored_sections_are_told_of_in_words_that_are_no_crash(

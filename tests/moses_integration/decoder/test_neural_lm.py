@@ -19,6 +19,7 @@ from safetensors.numpy import load_file, save_file
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
+from moses_integration.decoder.ngram_cache import ngram_keys
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
@@ -170,6 +171,26 @@ def test_decoders_share_a_file(tmp_path: Path, language_models: list[Path], neur
         found.append(scores)
     assert (found[0] == found[1]).all()
     assert feature.served == feature.queries == 12
+
+
+@pytest.mark.parametrize("unnormalised", [False, True])
+def test_what_no_network_can_have_said_is_asked_for_anew(
+    tmp_path: Path, language_models: list[Path], neural_model: Path, unnormalised: bool
+) -> None:
+    """Unnormalised, a score above 0 may be the network's."""
+    feature = NeuralLanguageModelFeature(
+        "N0", neural_model, language_models[1], unnormalised=unnormalised, cache=tmp_path / "cache"
+    )
+    feature.load()
+    asked = np.full((1, 4), 2, np.int32)
+    expected = feature._log_probs(asked)
+    for score in (np.nan, np.inf, -np.inf, 1.0):
+        # A file holds what was said last.
+        feature._cache._entries_SW[:] = 0
+        feature._cache.add(ngram_keys(feature._key_of_word[asked], feature._seed), np.array([score], np.float32))
+        is_possible = score == 1.0 and unnormalised
+        assert feature._log_probs(asked) == (1.0 if is_possible else pytest.approx(expected))
+        assert feature.served == is_possible
 
 
 def test_models_that_share_a_file_have_scores_of_their_own(

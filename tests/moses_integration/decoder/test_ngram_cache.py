@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import resource
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -112,7 +113,8 @@ def test_keys_depend_on_the_order_of_words_and_on_the_seed() -> None:
 
 
 def test_a_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
-    for text in (b"text\n", b"text" * 64, ngram_cache._HEADER):
+    old = b"scores of n-grams, written by phrasescore".ljust(63) + b"\n" + bytes(64)
+    for text in (b"text\n", b"text" * 64, ngram_cache._HEADER, old):
         (tmp_path / "text").write_bytes(text)
         with pytest.raises(UserError, match="is no cache of n-grams"):
             NgramCache(tmp_path / "text")
@@ -122,6 +124,51 @@ def test_a_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
     for place in (tmp_path, Path("/dev/full")):
         with pytest.raises(UserError, match="is no file, and cannot keep scores of n-grams"):
             NgramCache(place)
+
+
+def flip(path: Path, place: int) -> None:
+    """Flip one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[place // 8] ^= 1 << place % 8
+    path.write_bytes(content)
+
+
+def test_a_score_of_which_a_bit_has_flipped_is_forgotten(tmp_path: Path) -> None:
+    keys, scores = some_ngrams(1)
+    NgramCache(tmp_path / "cache", 1).add(keys, scores)
+    [entry] = [place for place in range(64, 128, 8) if any((tmp_path / "cache").read_bytes()[place : place + 8])]
+    for bit in range(8 * entry, 8 * entry + 64):
+        flip(tmp_path / "cache", bit)
+        assert not NgramCache(tmp_path / "cache").find(keys)[1].any()
+        flip(tmp_path / "cache", bit)
+        assert NgramCache(tmp_path / "cache").find(keys)[0] == scores
+
+
+def test_nobody_else_may_write_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can, decides what the decoder finds."""
+    path = tmp_path / "cache"
+    before = os.umask(0)
+    try:
+        NgramCache(path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    for mode in (0o620, 0o602):
+        path.chmod(mode)
+        with pytest.raises(UserError, match=r"cache: may be written by others, .*; chmod go-w it, or delete it"):
+            NgramCache(path)
+    path.chmod(0o644)
+    NgramCache(path)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(UserError, match="cache: belongs to another user"):
+        NgramCache(path)
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    with pytest.raises(UserError, match="link: is no file"):
+        NgramCache(tmp_path / "link")
+    assert not (tmp_path / "victim").exists()
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:

@@ -35,6 +35,12 @@ def test_every_setting() -> None:
     assert read_settings(ini) == DecoderSettings(SearchSettings(100, 0.03, 300, 4, 7), True)
 
 
+@pytest.mark.parametrize("mapping", ["T 0", "0 T 0", "0  T   0", "\t0\tT 0 ", "T\t0"])
+def test_both_forms_of_one_decoding_path(mapping: str) -> None:
+    """moses/StaticData.cpp, LoadDecodeGraphs."""
+    assert read_settings(ini_of(mapping=mapping, input_factors=" 0\t")) == read_settings(ini_of())
+
+
 @pytest.mark.parametrize(
     ("sections", "limit"),
     [
@@ -73,9 +79,14 @@ def test_switches(values: list[str], expected: bool) -> None:
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"input_factors": "0\n1"}, "has factors"),
+        ({"input_factors": "0\n1"}, r"line 2: \[input-factors\] asks for factors; "),
+        ({"output_factors": "1"}, r"line 2: \[output-factors\] asks for factors; "),
         ({"drop_unknown": "perhaps"}, r"line 2: \[drop-unknown\] `perhaps` is neither true nor false; mend the line"),
-        ({"mapping": "0 T 0\n1 T 1"}, "several decoding paths"),
+        ({"mapping": "0 T 0\n1 T 1"}, r"line 2: \[mapping\] asks for factors, or several tables or decoding paths; "),
+        ({"mapping": "0 T 0\n0 G 0"}, r"line 2: \[mapping\] asks for factors"),
+        ({"mapping": "0 T 1"}, r"line 2: \[mapping\] asks for factors"),
+        # Moses knows the form and takes no table for one.
+        ({"mapping": "0 TM0"}, r"line 2: \[mapping\] asks for factors"),
         ({"stack": "many"}, r"\[stack\] is no number"),
         ({"stack": "1.5"}, r"moses.ini: line 2: \[stack\] is no whole number"),
         ({"stack": "-1"}, r"moses.ini: line 2: \[stack\] -1 is negative"),
@@ -87,6 +98,12 @@ def test_switches(values: list[str], expected: bool) -> None:
         ({"search_algorithm": "4"}, "line 2: search algorithm 4 is neither"),
         ({"search_algorithm": "1", "cube_pruning_pop_limit": "0"}, "line 2: cube pruning with a pop limit of 0 tra"),
         ({"early_distortion_cost": ""}, r"\[early-distortion-cost\] changes the scores, .*, or use Moses"),
+        ({"stack": "1000000001"}, r"line 2: \[stack\] is beyond 1,000,000,000; give less"),
+        ({"cube_pruning_pop_limit": "1e300"}, r"line 2: \[cube-pruning-pop-limit\] is beyond"),
+        ({"distortion_limit": "-1e300"}, r"line 2: \[distortion-limit\] is beyond"),
+        ({"max_phrase_length": "9" * 200}, r"line 2: \[max-phrase-length\] is beyond"),
+        ({"stack": "9" * 400}, r"line 2: \[stack\] is no number"),
+        ({"drop_unknown": "x" * 10_000}, r"line 2: \[drop-unknown\] `x{37}\.\.\.` is neither true"),
         ({"weight_add": "LM0= 1"}, r"\[weight-add\] changes the scores"),
     ],
 )
@@ -103,5 +120,7 @@ def test_of_several_numbers_the_first_counts() -> None:
 
 
 def test_sections_that_are_told_of() -> None:
-    ini = ini_of(feature="x", weight="y", stack="1", threads="4", n_best_factor="30", xml_input="exclusive")
+    ini = ini_of(
+        feature="x", weight="y", stack="1", threads="4", n_best_factor="30", xml_input="exclusive", weight_add="A= 1"
+    )
     assert ignored_sections(ini) == ["n-best-factor", "xml-input"]

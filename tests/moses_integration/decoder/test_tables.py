@@ -10,7 +10,10 @@ import pytest
 
 from moses_integration.decoder.phrases import TargetPhrase
 from moses_integration.decoder.tables import PhraseTable, ReorderingTable, phrases_of
+from moses_integration.ini import score_count
 from phrasescore.errors import UserError
+from phrasescore.table.entry import cut_source
+from tests.table.odd_lines import ODD_LINES, OddLine
 
 
 def phrase_table(folder: Path, text: bytes, width: int = 2) -> PhraseTable:
@@ -65,18 +68,21 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
     [
         (b"a ||| B ||| 0.5", "line 2: has 1 scores where moses.ini says num-features=2"),
         (b"a ||| B ||| 0.5 1 1", "line 2: has 3 scores where moses.ini says num-features=2"),
-        (b"a ||| B ||| 0.5 -1", "line 2: the score `-1` is no probability"),
-        (b"a ||| B ||| 0.5 nan", "line 2: the score `nan` is no probability"),
-        (b"a ||| B ||| inf 1", "line 2: the score `inf` is no probability"),
-        (b"a ||| B ||| 0.5 0_5", "line 2: the score `0_5` is no probability"),
-        (b"a ||| B ||| 0.5 0,5", "line 2: the score `0,5` is no probability"),
-        (b"a ||| B", "line 2: has fewer than three fields"),
-        (b"a ||| B ||| 1 1 ||| ||| ||| x 1 ||| {{p}}", "line 2: has sparse features, which the embedded decoder does"),
-        (b"a ||| B ||| 1 1e39", "line 2: the score `1e39` is no probability"),
-        (b"a ||| B ||| 1 1 ||| 0-", "line 2: the alignment has `0-` in the place of a link"),
+        (
+            b"a ||| B ||| 0.5 -1",
+            r"line 2: field 3 \(scores\): has a number below 0, of which Moses makes NaN without a",
+        ),
+        (b"a ||| B", "line 2: has 2 fields, at least 3 are needed"),
+        (b"a ||| B ||| 1 1 ||| ||| ||| x 1 ||| {{p}}", r"line 2: field 6 \(sparse features\): is not empty; use Moses"),
+        (b"a ||| B ||| 1 1 ||| 0-", r"line 2: field 4 \(alignment\): is not a list of .* positions: `0-`; rebuild"),
+        (b"a ||| B ||| 1 1 ||| 0-" + 5000 * b"1", r"line 2: field 4 \(alignment\): is not a list of"),
         (b"a ||| B|x ||| 1 1", r"line 2: field 2 \(target\): holds `\|`, which separates the factors of a fac"),
-        (b"a ||| B [laughter] ||| 1 1", r"line 2: field 2 \(target\): holds `\[laughter\]`, which Moses reads as a"),
-        (b"a B 1 1", r"line 2: has no ` \|\|\| `"),
+        (
+            b"a ||| B [laughter] ||| 1 1",
+            r"line 2: field 2 \(target\): holds what Moses reads as a label of a .*`\[laughter\]`;",
+        ),
+        (b"a B 1 1", "line 2: has 1 field, at least 3 are needed"),
+        (b"a ||| B" + (1 << 20) * b" ", "line 2: has 1,048,576 bytes or more; the file is damaged or is no"),
     ],
 )
 def test_lines_of_a_phrase_table_that_cannot_be_used(line: bytes, message: str, tmp_path: Path) -> None:
@@ -99,7 +105,8 @@ def test_a_missing_table(kind: type[PhraseTable], tmp_path: Path) -> None:
 
 
 def test_reordering_rows(tmp_path: Path) -> None:
-    text = b"\ta  ||| B C ||| 0.5 0\na |||  ||| 1 1\nb ||| B ||| 1 1\na ||| D |||  0.25\t1 \r\n"
+    text = b"  a|||B C ||| 0.5 0\na |||  ||| 1 1\nb ||| B ||| 1 1\na ||| D |||  0.25\t1 ||| and more \r\n"
+    text += b"a ||| B  B ||| 1 1\n\ta ||| E ||| 1 1\n"
     # Moses takes PATH.gz for PATH that is not there.
     (tmp_path / "table.gz").write_bytes(gzip.compress(text))
     table = ReorderingTable(tmp_path / "table", 2, True, {b"a"})
@@ -108,6 +115,8 @@ def test_reordering_rows(tmp_path: Path) -> None:
     assert table.lookup((b"a",), (b"D",)) == (log(0.25), 0)
     assert table.lookup((b"a",), (b"B",)) is None
     assert table.lookup((b"b",), (b"B",)) is None
+    # With other blanks inside, Moses never finds them.
+    assert table.lookup((b"a",), (b"B", b"B")) is table.lookup((b"a",), (b"E",)) is None
 
 
 def test_reordering_rows_by_source_alone(tmp_path: Path) -> None:
@@ -116,12 +125,60 @@ def test_reordering_rows_by_source_alone(tmp_path: Path) -> None:
     assert table.lookup((b"a",), (b"B",)) == table.lookup((b"a",), ()) == (log(0.5), 0)
 
 
+GOOD_LINES = [odd for odd in ODD_LINES if odd.fault is None]
+FAULTY_LINES = [odd for odd in ODD_LINES if odd.fault is not None]
+
+
+def spelling(odd: OddLine) -> str:
+    return repr(odd.line[:40])
+
+
+@pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
+def test_odd_lines_are_read_as_moses_reads_them(odd: OddLine, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(odd.line + b"\n")
+    [found] = PhraseTable(tmp_path / "table", 2, {b" ".join(odd.source)}).lookup(odd.source)
+    assert (found.words, found.scores) == (odd.target, logs_of(odd))
+
+
+@pytest.mark.parametrize("odd", FAULTY_LINES, ids=spelling)
+def test_faulty_lines_are_refused_where_their_source_is_wanted(odd: OddLine, tmp_path: Path) -> None:
+    assert odd.fault is not None
+    (tmp_path / "table").write_bytes(b"z ||| z ||| 1 1\n" + odd.line + b"\n")
+    if cut_source(odd.line) in (b"", b"a|N", b"a || b"):
+        assert PhraseTable(tmp_path / "table", 2, {b"a"}).lookup((b"a",)) == []
+        return
+    with pytest.raises(UserError) as caught:
+        PhraseTable(tmp_path / "table", 2, {b"a"}).lookup((b"a",))
+    assert str(caught.value).startswith(f"{tmp_path}/table: line 2: {odd.fault.removeprefix('line: ')}")
+
+
+@pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
+def test_odd_lines_of_a_reordering_table(odd: OddLine, tmp_path: Path) -> None:
+    """Its fields and numbers are read likewise, but its phrases are kept as they are spelled."""
+    (tmp_path / "table").write_bytes(odd.line + b"\n")
+    phrases = [b" ".join(odd.source), b" ".join(odd.target)]
+    is_found = [field.strip(b" ") for field in odd.line.split(b"|||")[:2]] == phrases
+    table = ReorderingTable(tmp_path / "table", 2, True, {phrases[0]})
+    assert table.lookup(odd.source, odd.target) == (logs_of(odd) if is_found else None)
+
+
+@pytest.mark.parametrize("odd", GOOD_LINES, ids=spelling)
+def test_scores_are_counted_as_moses_counts_them(odd: OddLine, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(odd.line + b"\n")
+    assert score_count(tmp_path / "table") == 2
+
+
+def logs_of(odd: OddLine) -> tuple[float, ...]:
+    """Return what the decoder makes of the probabilities of a line."""
+    return tuple(max(log(p), -100) if p > 0 else -100 for p in odd.probabilities)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         (b"a ||| B ||| 0.5", "line 2: has 1 scores where the model's type needs 2"),
-        (b"a ||| B ||| 0.5 x", "line 2: the score `x` is no probability"),
-        (b"a ||| 0.5 1", "line 2: has no target field"),
+        (b"a ||| B ||| 0.5 x", "line 2: scores: has something that Moses cannot read as a number: `x`;"),
+        (b"a ||| 0.5 1", "line 2: has 2 fields, at least 3 are needed"),
     ],
 )
 def test_lines_of_a_reordering_table_that_cannot_be_used(line: bytes, message: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -96,7 +97,9 @@ def test_faulty_nbest_lists(entries: list[NbestEntry], message: str) -> None:
         from_nbest(entries, [[b"a b"], [b"a"]])
 
 
-def test_a_feature_that_is_no_finite_number() -> None:
-    features = [np.array([[1.0, 2.0]]), np.array([[1.0, np.nan]])]
-    with pytest.raises(UserError, match="sentence 1, candidate 0: the feature LM0_1 is nan"):
+@pytest.mark.parametrize("number", [np.nan, -np.inf, 1e39])
+def test_a_feature_that_is_no_finite_number(number: float) -> None:
+    """Of 32 bit, as Moses has them."""
+    features = [np.array([[1.0, 2.0]]), np.array([[1.0, number]])]
+    with pytest.raises(UserError, match=re.escape(f"sentence 1, candidate 0: the feature LM0_1 is {number}")):
         Candidates.from_lists(("LM0_0", "LM0_1"), features, [np.zeros((1, 9), np.int32)] * 2)

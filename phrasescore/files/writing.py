@@ -1,0 +1,230 @@
+"""Outputs that appear whole or not at all, compressed by the suffix of their name."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import math
+import os
+import select
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from xopen import xopen
+
+from phrasescore.errors import UsageError, UserError
+from phrasescore.files.streams import STANDARD_STREAM, STDOUT, is_device_or_pipe, real_path, require_open
+from phrasescore.files.temporary import make_temporary
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_SUFFIXES = {".gz": "gz", ".zst": "zst", ".xz": "xz", ".bz2": "bz2"}
+# igzip level 1 writes a phrase table at several hundred MB a second; the other formats keep their defaults.
+_LEVELS = {"gz": 1}
+_POLL_MILLISECONDS = 100
+
+
+class _OutputFile(io.FileIO):
+    """A file that names itself when its disk is full: who writes several at once cannot tell which one it was.
+
+    It can be abandoned, even while a thread waits for the reader of a pipe: what is written then comes to nothing.
+    """
+
+    def __init__(self, descriptor: int, label: str) -> None:
+        super().__init__(descriptor, "wb")
+        self._label = label
+        self._is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        self._room = select.poll()
+        self._room.register(descriptor, select.POLLOUT)
+        self.is_abandoned = False
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write some bytes; return how many.
+
+        Raises:
+            UserError: the disk is full.
+        """
+        with full_disk_told(self._label):
+            while not self.is_abandoned:
+                if not self._is_pipe:
+                    return super().write(data)
+                # A pipe with any room takes so many bytes at once.
+                if self._room.poll(_POLL_MILLISECONDS):
+                    return super().write(memoryview(data)[: select.PIPE_BUF])
+        return memoryview(data).nbytes
+
+
+@contextmanager
+def full_disk_told(label: str) -> Iterator[None]:
+    """Turn the error of a full disk into a sentence; `label` is what could not be written, if the error does not say.
+
+    Raises:
+        UserError: the disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise UserError(
+            f"{error.filename or label}: cannot be written ({error.strerror}); free space or write to another disk"
+        ) from error
+
+
+def _buffered(descriptor: int, label: str) -> io.BufferedWriter:
+    return io.BufferedWriter(_OutputFile(descriptor, label), 1 << 20)
+
+
+def _abandon(buffered: io.BufferedWriter) -> None:
+    """Let what is in the buffer come to nothing, so that closing neither fails nor waits."""
+    assert isinstance(buffered.raw, _OutputFile)
+    buffered.raw.is_abandoned = True
+
+
+@contextmanager
+def _abandoned_on_signals(buffered: io.BufferedWriter) -> Iterator[None]:
+    """Write no more when a signal unwinds the work: nobody may be reading at the other end of a pipe."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        _abandon(buffered)
+        raise
+
+
+@contextmanager
+def _compressing(raw: io.BufferedWriter, compression: str | None) -> Iterator[BinaryIO]:
+    """Open what compresses into a file in some format, or for None the file itself."""
+    if compression is None:
+        yield raw
+    else:
+        level = _LEVELS.get(compression)
+        with xopen(raw, "wb", threads=0, format=compression, compresslevel=level) as stream:
+            yield stream
+
+
+@contextmanager
+def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[BinaryIO]:
+    """Open a file that appears under its name only when it is complete.
+
+    The data goes to a hidden file in the same folder (see `make_temporary`), is synced, then renamed over `path`, so a
+    reader sees the old file or the new one and never a part. The compression follows the suffix of `path`, also
+    where that is a link to another name; with `is_compressed` the bytes are compressed already.
+    Two runs cannot write at once. A device or a named pipe is written to, not replaced. `-` is standard output, plain.
+
+    Raises:
+        UserError: the folder cannot be written, another run is writing the same file, standard output
+            is closed, or the disk is full.
+    """
+    if str(path) == STANDARD_STREAM:
+        require_open(STDOUT)
+        with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout, _abandoned_on_signals(stdout):
+            yield stdout
+        return
+    # What the user calls the file, not what a link of that name leads to.
+    compression = None if is_compressed else _SUFFIXES.get(Path(path).suffix)
+    if is_device_or_pipe(path):
+        with (
+            _buffered(os.open(path, os.O_WRONLY | os.O_CLOEXEC), str(path)) as special,
+            _compressing(special, compression) as stream,
+            _abandoned_on_signals(special),
+        ):
+            yield stream
+        return
+    path = _place(path)
+    temporary, descriptor = make_temporary(path)
+    with _buffered(descriptor, str(path)) as raw:
+        try:
+            with _compressing(raw, compression) as stream:
+                yield stream
+            raw.flush()
+            # Some disks tell only now that they are full.
+            with full_disk_told(str(path)):
+                os.fsync(raw.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            # The disk may be full for another file's sake.
+            _abandon(raw)
+            raise
+
+
+def _place(path: str | Path) -> Path:
+    """Return where a file is to stand; a link stays a link.
+
+    Raises:
+        UserError: it is a folder, or a link that leads nowhere.
+    """
+    place = real_path(path)
+    if place.is_symlink():
+        raise UserError(f"{path}: is a link that leads to itself; remove it or choose another name")
+    if place.is_dir():
+        raise UserError(f"{path}: is a folder; give the name of a file")
+    return place
+
+
+def require_writable(*paths: str | Path | None) -> None:
+    """Check before long work that its results can be written; a path that is None is passed over.
+
+    Raises:
+        UsageError: two are one file, and the later result would take the place of the earlier.
+        UserError: one cannot be written.
+    """
+    taken = set()
+    for path in paths:
+        if path is None:
+            continue
+        is_stdout = str(path) == STANDARD_STREAM
+        place = None if is_stdout else real_path(path)
+        if place in taken:
+            name = "standard output" if is_stdout else path
+            raise UsageError(f"{name}: is given for two outputs; give each a file of its own")
+        # A device takes any number, as /dev/null.
+        if is_stdout or not Path(path).is_char_device():
+            taken.add(place)
+        if is_stdout:
+            require_open(STDOUT)
+        if is_stdout or is_device_or_pipe(path):
+            continue
+        folder = _place(path).parent
+        if not os.access(folder, os.W_OK):
+            reason = "may not be written to" if folder.is_dir() else "is no folder"
+            raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a small file whole or not at all."""
+    with open_output(path) as stream:
+        stream.write(content)
+
+
+def finite(value: Any) -> Any:
+    """Return a value for JSON, which has neither infinity nor NaN: None stands for them."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_json(value: Any) -> bytes:
+    """Return JSON for a file people read: indented, keys in the order given; see `finite`."""
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, default=str) + "\n"
+    # A file's name that is no UTF-8 has lone surrogates, which become JSON's escapes.
+    return text.encode(errors="backslashreplace")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON for people to read, whole or not at all."""
+    write_atomically(path, to_json(value))
+
+
+def write_lines(path: str | Path, lines: Iterable[bytes]) -> None:
+    """Write lines, given without their ends, whole or not at all; see `open_output`."""
+    with open_output(path) as stream:
+        stream.writelines(line + b"\n" for line in lines)

@@ -1,0 +1,170 @@
+"""Tensors and facts about them as one safetensors file, which carries a digest of itself.
+
+The header begins with `{"__metadata__":{"sha256":"DIGEST","facts":"JSON"}`: first the SHA-256 of every byte of the file
+but the beginning up to the digest and the digest itself, then the facts. So a single bit that has changed is noticed,
+wherever it is, and equal tensors with equal facts are equal files.
+
+A file of a stranger costs no more than its header until it is known what it claims to hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from phrasescore.documents import parse_json
+from phrasescore.errors import UserError
+from phrasescore.files import open_output, open_regular
+
+_LENGTH = struct.Struct("<Q")
+"""The first bytes of a file: how long the header is."""
+_MOST_HEADER, _MOST_BYTES, _MOST_DIMENSIONS = 1 << 22, 1 << 35, 8
+_METADATA = "__metadata__"
+_START = b'{"__metadata__":{"sha256":"'
+_DIGITS = 64
+_CHUNK = 1 << 20
+_ITEM_SIZES = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+
+Shapes = Mapping[str, tuple[int, ...]]
+"""The shape of each tensor by its name."""
+
+
+class DamagedError(Exception):
+    """The bytes of a file are not those that were written."""
+
+
+@dataclass(frozen=True)
+class TensorFile:
+    """A file whose digest, if it has one, is right; its tensors are still to be read."""
+
+    shapes: Shapes
+    has_digest: bool
+    facts: dict[str, Any]
+    """What was written with the tensors; nothing in a file without a digest."""
+    metadata: dict[str, str]
+    """What else is in it, as texts."""
+    sha256: str
+    """SHA-256 of the whole file."""
+    _stream: BinaryIO
+
+    def read(self) -> dict[str, Tensor]:
+        """Return the tensors.
+
+        Raises:
+            DamagedError: they are not what the header says.
+        """
+        self._stream.seek(0)
+        try:
+            return load(self._stream.read())
+        except SafetensorError as error:
+            raise DamagedError from error
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write tensors, and facts that JSON can hold, whole or not at all."""
+    content = memoryview(save({name: tensor.contiguous() for name, tensor in tensors.items()}))
+    end = _LENGTH.size + _LENGTH.unpack(content[: _LENGTH.size])[0]
+    metadata = {"sha256": "0" * _DIGITS, "facts": json.dumps(facts)}
+    header = _to_json({_METADATA: metadata, **json.loads(bytes(content[_LENGTH.size : end]))})
+    # As safetensors does it: numbers of 64 bits begin at multiples of 8.
+    header += b" " * (-len(header) % _LENGTH.size)
+    length, rest = _LENGTH.pack(len(header)), header[len(_START) + _DIGITS :]
+    digest = hashlib.sha256(length + rest)
+    digest.update(content[end:])
+    with open_output(path) as stream:
+        stream.write(length + _START + digest.hexdigest().encode() + rest)
+        stream.write(content[end:])
+
+
+def _to_json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+@contextmanager
+def open_tensors(path: Path) -> Iterator[TensorFile]:
+    """Open a file and check that it is of the size that its header promises, and its digest.
+
+    Raises:
+        UserError: it cannot be read, or is no regular file.
+        DamagedError: it is not as it was written.
+    """
+    with open_regular(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        start = stream.read(_LENGTH.size)
+        length = _LENGTH.unpack(start)[0] if len(start) == _LENGTH.size else size
+        if size > _MOST_BYTES or length > min(size - _LENGTH.size, _MOST_HEADER):
+            raise DamagedError
+        header = stream.read(length)
+        metadata, tensors = _parse(header)
+        data = sum(tensor.size for tensor in tensors.values())
+        if size != _LENGTH.size + length + data:
+            raise DamagedError
+        has_digest = header.startswith(_START)
+        # Facts stand beside a digest; where only they are left, what announces it is damaged.
+        if has_digest != ("facts" in metadata):
+            raise DamagedError
+        whole = hashlib.sha256(start + header)
+        digest = hashlib.sha256(start + header[len(_START) + _DIGITS :])
+        while chunk := stream.read(_CHUNK):
+            whole.update(chunk)
+            if has_digest:
+                digest.update(chunk)
+        if has_digest and metadata["sha256"] != digest.hexdigest():
+            raise DamagedError
+        shapes = {name: tensor.shape for name, tensor in tensors.items()}
+        facts = _object(metadata.pop("facts")) if has_digest else {}
+        yield TensorFile(shapes, has_digest, facts, metadata, whole.hexdigest(), stream)
+
+
+@dataclass(frozen=True)
+class _Described:
+    """What a header says of a tensor."""
+
+    kind: Any
+    shape: tuple[Any, ...]
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the type is known and the shape one of a tensor that fits into a file."""
+        is_shape = len(self.shape) <= _MOST_DIMENSIONS and all(isinstance(n, int) for n in self.shape)
+        is_kind = isinstance(self.kind, str) and self.kind in _ITEM_SIZES
+        return is_kind and is_shape and all(0 <= n <= _MOST_BYTES for n in self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes."""
+        return int(math.prod(self.shape)) * _ITEM_SIZES[self.kind]
+
+
+def _parse(header: bytes) -> tuple[dict[str, str], dict[str, _Described]]:
+    """Return the metadata of a header, and the tensors by name."""
+    values = _object(header)
+    try:
+        metadata = dict(values.pop(_METADATA, {}))
+        tensors = {name: _Described(value["dtype"], tuple(value["shape"])) for name, value in values.items()}
+    except (ValueError, TypeError, KeyError) as error:
+        raise DamagedError from error
+    if not all(isinstance(text, str) for text in metadata.values()):
+        raise DamagedError
+    if not all(tensor.is_possible for tensor in tensors.values()):
+        raise DamagedError
+    return metadata, tensors
+
+
+def _object(text: str | bytes) -> dict[str, Any]:
+    try:
+        return parse_json(text, "", "")
+    except UserError as error:
+        raise DamagedError from error

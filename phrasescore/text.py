@@ -1,0 +1,146 @@
+"""Texts, a sentence or phrase a line: the one way in which they are read.
+
+A line ends at the line feed alone: a form feed or a U+2028 is part of it. Carriage returns at its end are dropped, as
+is a byte order mark of UTF-8 at the start of the text. A line is bytes: one that is not UTF-8 may pass as words that
+nothing knows, but is counted. What can be no line of a text is refused.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator, Sized
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from phrasescore.errors import UserError
+from phrasescore.files import display_name, open_input
+
+Say = Callable[[str], None]
+"""Told a sentence for the user."""
+
+LONGEST_LINE = 1 << 20
+"""Bytes. No sentence is as long; a file without line ends may be as large as it likes."""
+_CHUNK_BYTES = 1 << 24
+
+_OTHER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+"""The longer ones first, for one begins with another."""
+
+LineReader = Callable[[BinaryIO, str], Iterator[bytes]]
+"""Yields the lines of an open text that messages call by some name: `lines_of` or `utf8_lines_of`."""
+
+_Item = TypeVar("_Item", bound=Sized)
+
+
+def silently(sentence: str) -> None:
+    """Tell nobody."""
+
+
+def is_text(words: bytes) -> bool:
+    """Whether a word, or a line, is valid UTF-8. A word that is not can never enter a vocabulary: it is unknown."""
+    try:
+        words.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def text_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
+    """Yield the lines of a text, without their ends; `say` is told how many are not UTF-8, after the last one.
+
+    Raises:
+        UserError: the file cannot be read, or is no text: it is UTF-16 or UTF-32, or has a NUL or an overlong line.
+    """
+    with open_input(path) as source:
+        yield from lines_of(source.stream, display_name(path), say)
+
+
+def lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[bytes]:
+    """Yield the lines of an open text, which messages call `name`; see `text_lines`."""
+    undecodable = first = 0
+    for number, line in _numbered_lines(stream, name):
+        if not is_text(line):
+            undecodable += 1
+            first = first or number
+        yield line
+    if undecodable:
+        say(
+            f"{name}: lines that are not UTF-8: {undecodable:,}, the first one {first}; words in another encoding fit "
+            "nothing else, so convert the text, by `iconv` for one"
+        )
+
+
+def utf8_lines(path: str | Path) -> Iterator[bytes]:
+    """Yield the lines of a text that something is measured by: one that is not UTF-8 would make the number wrong.
+
+    Raises:
+        UserError: see `text_lines`, or a line is not UTF-8.
+    """
+    with open_input(path) as source:
+        yield from utf8_lines_of(source.stream, display_name(path))
+
+
+def utf8_lines_of(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yield the lines of an open text, which messages call `name`; see `utf8_lines`."""
+    for number, line in _numbered_lines(stream, name):
+        if not is_text(line):
+            raise UserError(
+                f"{name}: line {number}: is not UTF-8, so what is measured by this text would be wrong; convert it, as "
+                "by `iconv -f LATIN1 -t UTF-8`"
+            )
+        yield line
+
+
+def chunks(items: Iterable[_Item], most: int, size: Callable[[_Item], int] = len) -> Iterator[list[_Item]]:
+    """Yield so many items at once, lines for one; fewer where they are long, so that the memory is bounded.
+
+    Args:
+        items: what to divide.
+        most: items of a chunk.
+        size: bytes of an item.
+    """
+    chunk: list[_Item] = []
+    total = 0
+    for item in items:
+        chunk.append(item)
+        total += size(item)
+        if len(chunk) == most or total >= _CHUNK_BYTES:
+            yield chunk
+            chunk, total = [], 0
+    if chunk:
+        yield chunk
+
+
+def _numbered_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with their numbers, from 1.
+
+    Raises:
+        UserError: one can be no line of a text.
+    """
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), b""), 1):
+        if number == 1:
+            for mark, encoding in _OTHER_MARKS.items():
+                if line.startswith(mark):
+                    raise UserError(
+                        f"{name}: line 1: begins with the byte order mark of {encoding}; give UTF-8, as by "
+                        f"`iconv -f {encoding} -t UTF-8`"
+                    )
+            line = line.removeprefix(codecs.BOM_UTF8)
+            if not line:
+                # Of a file that has nothing else.
+                return
+        if b"\0" in line:
+            raise UserError(
+                f"{name}: line {number}: has a NUL, as UTF-16 has, but no UTF-8 text; convert it, as by "
+                "`iconv -f UTF-16LE -t UTF-8`"
+            )
+        if len(line) > LONGEST_LINE:
+            raise UserError(
+                f"{name}: line {number}: is longer than {LONGEST_LINE:,} bytes; give a text with a sentence a line"
+            )
+        yield number, line.rstrip(b"\r\n")

@@ -1,0 +1,387 @@
+"""The commands that the inputs are given to: what each reads and writes, and what must hold of a result."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import sacrebleu
+
+from tests.faults import readers
+from tests.faults.world import (
+    ANNOTATED,
+    ARPA,
+    BUILD,
+    COLUMN_INI,
+    DECODE,
+    INI,
+    LM_INI,
+    LM_TRAIN,
+    REORDERING,
+    RESCORE,
+    SHORT,
+    TABLE,
+    TRAIN,
+    TUNE_ON_LIST,
+)
+
+MODEL = tuple(
+    f"model/{name}" for name in ("config.json", "weights.safetensors", "vocab.source.txt", "vocab.target.txt")
+)
+LM = tuple(f"lm/{name}" for name in ("config.json", "weights.safetensors", "vocab.txt"))
+CHECKPOINT, LM_CHECKPOINT = (f"{name}/training-state/checkpoint.safetensors" for name in ("model", "lm"))
+NETWORKS = {*MODEL, *LM, CHECKPOINT, LM_CHECKPOINT}
+TABLES = {TABLE, ANNOTATED}
+SETTINGS = {"settings.toml", "lm.toml"}
+DECODING = {"decode", "decoder", "tune"}
+TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
+_SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
+FOUND = {*NETWORKS, "model/metrics.jsonl", "cslm.cache", *_SYSTEM_TEXT}
+"""What a program finds itself, in a folder: nobody means it to wait for a pipe there."""
+_SYSTEM = (COLUMN_INI, ANNOTATED, REORDERING, ARPA, *_SYSTEM_TEXT)
+
+Result = Callable[[Path, bytes], object]
+Sound = Callable[[Path, bytes], Iterator[str]]
+"""Of the folder that a command ran in and of its standard output: what it has found out, and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program with its arguments."""
+
+    argv: tuple[str, ...]
+    reads: tuple[str, ...]
+    result: Result
+    """What must not depend on how an input is written."""
+    sound: Sound
+    writes: tuple[str, ...] = ()
+    """Files that it makes, and folders, which end in a slash."""
+
+
+# Results
+
+
+def _stdout(_: Path, out: bytes) -> object:
+    return out
+
+
+def _contents(*names: str) -> Result:
+    return lambda folder, out: [readers.read(folder / name) for name in names]
+
+
+def _column(folder: Path, _: bytes) -> object:
+    """The last scores of the lines with words."""
+    lines = readers.lines_of(readers.read(folder / "out.gz"))
+    pairs = [pair for line in lines if (pair := readers.read_pair(line))]
+    return [pair.scores[-1] for pair in pairs]
+
+
+def _weights_of_ini(folder: Path, _: bytes) -> object:
+    return readers.read_sections((folder / "system/out.ini").read_text("utf-8", "surrogateescape"))["weight"]
+
+
+def _weights_of_json(folder: Path, _: bytes) -> object:
+    return json.loads((folder / "out.json").read_bytes())["weights"]
+
+
+def _bleu(_: Path, out: bytes) -> object:
+    return json.loads(out)["bleu"]
+
+
+def _nothing(_: Path, __: bytes) -> object:
+    return None
+
+
+# What is wrong with a result
+
+
+def _one_more_number(folder: Path, _: bytes) -> Iterator[str]:
+    """Each line has what it had, and one more score from 0 to 1."""
+    lines = (readers.lines_of(readers.read(folder / name)) for name in (TABLE, "out.gz"))
+    for old, new in zip_longest(*lines):
+        if old is None or new is None:
+            yield "lines: not as many as before"
+            return
+        try:
+            before, after = readers.read_pair(old), readers.read_pair(new)
+        except readers.RefusedError as error:
+            yield f"accepted: a line that {error}: {old[:200]!r}"
+            continue
+        if before is None or after is None:
+            yield f"accepted: a line without a source: {old[:200]!r}"
+        elif old not in _without(new, b" " + after.scores[-1]) or before.scores != after.scores[:-1]:
+            yield f"changed: {old[:200]!r} has become {new[:200]!r}"
+        elif not 0 < float(after.scores[-1]) <= 1:
+            yield f"column: {after.scores[-1]!r} is no probability"
+
+
+def _without(line: bytes, text: bytes) -> set[bytes]:
+    """Return what a line is without a text, wherever that stands in it."""
+    return {line[: found.start()] + line[found.end() :] for found in re.finditer(re.escape(text), line)}
+
+
+def _as_many_lines(folder: Path, _: bytes) -> Iterator[str]:
+    """With --on-error keep there are as many lines as before."""
+    lines = (readers.lines_of(readers.read(folder / name)) for name in (TABLE, "out.gz"))
+    for old, new in zip_longest(*lines):
+        if old is None or new is None:
+            yield "lines: not as many as before"
+            return
+
+
+def _loadable(folder: Path, _: bytes) -> Iterator[str]:
+    """What `check` has no objection to, Moses loads."""
+    try:
+        readers.read_table(readers.read(folder / TABLE))
+    except readers.RefusedError as error:
+        yield f"accepted: a table that {error}"
+
+
+def _log_probabilities(name: str) -> Sound:
+    """One for each line of an input."""
+
+    def check(folder: Path, out: bytes) -> Iterator[str]:
+        lines = len(readers.lines_of(readers.read(folder / name)))
+        if out.count(b"\n") != lines:
+            yield f"lines: not the {lines} of the input"
+        yield from _impossible(out.split())
+
+    return check
+
+
+def _impossible(numbers: list[bytes]) -> Iterator[str]:
+    for number in numbers:
+        if not -math.inf < float(number) <= 0:
+            yield f"score: {number!r} is no ln p"
+
+
+def _translations(folder: Path, _: bytes) -> Iterator[str]:
+    """An object a line, whose scores are ln p."""
+    lines = readers.lines_of(readers.read(folder / "out.json"))
+    if len(lines) != len(readers.lines_of(readers.read(folder / "dev.en"))):
+        yield "lines: not as many as the text has"
+    yield from _impossible(re.findall(rb'"score": ([^,}]+)', b" ".join(lines)))
+
+
+def _decoded(text: str, nbest: str) -> Sound:
+    """As many translations as sentences, and finite scores."""
+
+    def check(folder: Path, out: bytes) -> Iterator[str]:
+        decoded = readers.read(folder / text) if text != "-" else out
+        sentences = len(readers.lines_of(readers.read(folder / "dev.en")))
+        if decoded.count(b"\n") != sentences:
+            yield f"lines: not the {sentences} of the input"
+        for line in readers.lines_of(readers.read(folder / nbest)):
+            _, _, scores, total = line.split(b"|||")[:4]
+            for number in (*scores.split(), total.strip()):
+                if not number.endswith(b"=") and not math.isfinite(float(number)):
+                    yield f"score: not finite: {line[:300]!r}"
+                    return
+            for found in re.findall(rb"(?:CSLM|LM)0= (\S+)", scores):
+                if float(found) > 0:
+                    yield f"score: a language model's above 0: {line[:300]!r}"
+                    return
+
+    return check
+
+
+def _consistent(name: str) -> Sound:
+    return lambda folder, out: readers.inconsistencies(folder / name)
+
+
+def _finite_json(folder: Path, _: bytes) -> Iterator[str]:
+    weights = json.loads((folder / "out.json").read_bytes())["weights"]
+    for label, values in weights.items():
+        if not all(isinstance(value, float | int) and math.isfinite(value) for value in values):
+            yield f"weights: of {label}: {values}"
+
+
+def _rescored(folder: Path, _: bytes) -> Iterator[str]:
+    yield from _decoded("out.txt", "out.nbest")(folder, b"")
+
+
+def _network(name: str) -> Sound:
+    def check(folder: Path, _: bytes) -> Iterator[str]:
+        for tensor, values in readers.read_tensors(folder / name / "weights.safetensors").items():
+            if not np.isfinite(values).all():
+                yield f"weights: {tensor} is not finite"
+
+    return check
+
+
+def _equals_sacrebleu(folder: Path, out: bytes) -> Iterator[str]:
+    """The figure is sacreBLEU's own of the texts, if they are texts."""
+    texts = []
+    for name in ("dev.out", "dev.fr"):
+        content = readers.same_text(readers.read(folder / name))
+        try:
+            texts.append(content.decode().split("\n")[:-1])
+        except UnicodeDecodeError:
+            if name == "dev.fr":
+                yield "accepted: a reference that is not UTF-8"
+            return
+    expected = sacrebleu.corpus_bleu(texts[0], [texts[1]]).score
+    if abs(json.loads(out)["bleu"] - expected) > 0.01:
+        yield f"bleu: {json.loads(out)['bleu']} where sacreBLEU has {expected}"
+
+
+def _no_odd_numbers(_: Path, out: bytes) -> Iterator[str]:
+    if found := re.search(rb"(?<![\w'])-?(nan|inf)(?!\w)", out):
+        yield f"score: {found[0]!r} is shown"
+
+
+_PHRASESCORE, _SMT = ("phrasescore",), ("phrasescore-smt",)
+_NUMBERS = ("--scorer", "N=numbers:numbers.txt")
+_FP32 = ("--precision", "fp32")
+COMMANDS = {
+    "annotate": Command(
+        (*_PHRASESCORE, "annotate", TABLE, "-m", "model", "-o", "out.gz", "--report", "out.json", *_FP32, "-q"),
+        (TABLE, TABLE, TABLE, *MODEL),
+        _column,
+        _one_more_number,
+        ("out.gz", "out.json"),
+    ),
+    "annotate-keep": Command(
+        (*_PHRASESCORE, "annotate", TABLE, "-m", "model", "--on-error", "keep", "-o", "out.gz", *_FP32, "-q"),
+        (TABLE,),
+        _nothing,
+        _as_many_lines,
+        ("out.gz",),
+    ),
+    "check": Command((*_PHRASESCORE, "check", TABLE, "-q"), (TABLE,), _nothing, _loadable),
+    "score": Command(
+        (*_PHRASESCORE, "score", "pairs.tsv", "-m", "model", *_FP32),
+        ("pairs.tsv", *MODEL),
+        _stdout,
+        _log_probabilities("pairs.tsv"),
+    ),
+    "translate": Command(
+        (*_PHRASESCORE, "translate", "dev.en", "-m", "model", "--json", "-o", "out.json", *_FP32, "-q"),
+        ("dev.en", *MODEL),
+        _contents("out.json"),
+        _translations,
+        ("out.json",),
+    ),
+    "inspect": Command(
+        (*_PHRASESCORE, "inspect", "the", "-m", "model", "--table", TABLE, "--samples", "3", *_FP32, "-q"),
+        (TABLE, *MODEL),
+        _stdout,
+        _no_odd_numbers,
+    ),
+    "train": Command(
+        (*_PHRASESCORE, *TRAIN, "-o", "new"),
+        (TABLE, "settings.toml"),
+        _contents("new/weights.safetensors"),
+        _network("new"),
+        ("new/",),
+    ),
+    "train-sentences": Command(
+        (
+            *(*_PHRASESCORE, "train", "--source", "train.en", "--target", "train.fr", "--config", "settings.toml"),
+            *("--preset", "plain", *SHORT, "-o", "new"),
+        ),
+        ("train.en", "train.fr"),
+        _contents("new/weights.safetensors"),
+        _network("new"),
+        ("new/",),
+    ),
+    "train-on": Command(
+        (*_PHRASESCORE, *TRAIN, "--max-updates", "12", "-o", "model"),
+        (CHECKPOINT, CHECKPOINT, "model/config.json", "model/metrics.jsonl"),
+        _contents("model/weights.safetensors"),
+        _network("model"),
+        ("model/",),
+    ),
+    "lm-train": Command(
+        (*_PHRASESCORE, *LM_TRAIN, "-o", "new"),
+        ("train.fr", "lm.toml"),
+        _contents("new/weights.safetensors"),
+        _network("new"),
+        ("new/",),
+    ),
+    "lm-train-on": Command(
+        (*_PHRASESCORE, *LM_TRAIN, "--max-updates", "12", "-o", "lm"),
+        (LM_CHECKPOINT, "lm/config.json"),
+        _contents("lm/weights.safetensors"),
+        _network("lm"),
+        ("lm/",),
+    ),
+    "lm-score": Command(
+        (*_PHRASESCORE, "lm", "score", "dev.fr", "-m", "lm", "--backoff", ARPA, *_FP32),
+        ("dev.fr", ARPA, *LM),
+        _stdout,
+        _log_probabilities("dev.fr"),
+    ),
+    "build": Command(
+        (*_SMT, *BUILD, "-o", "new"),
+        ("train.en", "train.fr", "train.align"),
+        _contents("new/phrase-table.gz", "new/lm.fr.arpa"),
+        _consistent("new/moses.ini"),
+        ("new/",),
+    ),
+    "add-column": Command(
+        (*_SMT, "add-column", INI, "--table", ANNOTATED, "-o", "system/out.ini"),
+        (INI, INI, ANNOTATED),
+        _nothing,
+        _consistent("system/out.ini"),
+        ("system/out.ini",),
+    ),
+    "add-lm": Command(
+        (*_SMT, "add-lm", COLUMN_INI, "--model", "lm", "-o", "system/out.ini"),
+        (COLUMN_INI, COLUMN_INI, *LM, ARPA),
+        _nothing,
+        _consistent("system/out.ini"),
+        ("system/out.ini",),
+    ),
+    "decode": Command(
+        (*_SMT, *DECODE, "--nbest", "out.nbest", "5", "-o", "out.txt"),
+        ("dev.en", *_SYSTEM),
+        _contents("out.txt", "out.nbest"),
+        _decoded("out.txt", "out.nbest"),
+        ("out.txt", "out.nbest"),
+    ),
+    "decoder": Command(
+        ("phrasescore-decoder", "-f", LM_INI, "-i", "dev.en", "-n-best-list", "out.nbest", "5", "distinct", "-v", "0"),
+        ("dev.en", LM_INI, ANNOTATED, REORDERING, ARPA, *LM, "cslm.cache", "cslm.cache"),
+        lambda folder, out: [out, readers.read(folder / "out.nbest")],
+        _decoded("-", "out.nbest"),
+        ("out.nbest", "cslm.cache"),
+    ),
+    "tune": Command(
+        (
+            *(*_SMT, "tune", COLUMN_INI, "--source", "dev.en", "--reference", "dev.fr", "-o", "system/out.ini"),
+            *("--iterations", "2", "--restarts", "1", "--nbest", "5", "--processes", "1", "--toolkit", "embedded"),
+            *("--report", "out.json", "-q"),
+        ),
+        ("dev.en", "dev.fr", *_SYSTEM),
+        _weights_of_ini,
+        _consistent("system/out.ini"),
+        ("system/out.ini", "out.json"),
+    ),
+    "rescore-tune": Command(
+        (*_SMT, *TUNE_ON_LIST, "-o", "out.json"),
+        ("dev.nbest", "dev.nbest", "dev.en", "dev.fr", COLUMN_INI, "numbers.txt", ARPA, *MODEL, *LM, *_SYSTEM_TEXT),
+        _weights_of_json,
+        _finite_json,
+        ("out.json",),
+    ),
+    "rescore": Command(
+        (*_SMT, *RESCORE, "--weights", "weights.json", *_NUMBERS, "-o", "out.txt", "--nbest-output", "out.nbest"),
+        ("dev.nbest", "dev.en", "weights.json", "weights.json", "numbers.txt", ARPA, *MODEL, *LM),
+        _contents("out.txt", "out.nbest"),
+        _rescored,
+        ("out.txt", "out.nbest"),
+    ),
+    "evaluate": Command(
+        (*_SMT, "evaluate", "dev.out", "--reference", "dev.fr", "--json"),
+        ("dev.out", "dev.fr"),
+        _bleu,
+        _equals_sacrebleu,
+    ),
+}

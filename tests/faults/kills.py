@@ -1,0 +1,89 @@
+"""Commands that are killed at some moment: what was there is whole, and the same command again makes what it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tests.faults import readers
+from tests.faults.commands import COMMANDS, Command
+from tests.faults.world import TABLE, TRAIN, World
+
+_KILLABLE = ("annotate", "train", "train-on", "lm-train", "tune", "decode", "rescore-tune", "build", "add-column")
+_AGAIN = ("phrasescore", "annotate", TABLE, "-m", "model", "-o", "out.gz", "--precision", "fp32", "-q")
+RESTART = Command(
+    ("phrasescore", *TRAIN, "--restart", "-o", "model"),
+    (),
+    lambda folder, out: readers.read(folder / "model/weights.safetensors"),
+    lambda folder, out: iter(()),
+    ("model/",),
+)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A command, and when it is killed, as a share of the time that it takes."""
+
+    seed: int
+    name: str
+    share: float
+
+    @classmethod
+    def of(cls, seed: int) -> Kill:
+        """Return the kill of a number."""
+        random = Random(f"kill {seed}")
+        return cls(seed, random.choice((*_KILLABLE, "restart")), random.random())
+
+    @property
+    def command(self) -> Command:
+        """What is killed."""
+        return RESTART if self.name == "restart" else COMMANDS[self.name]
+
+
+def faults_after(world: World, kill: Kill, finished: dict[str, tuple[object, float]]) -> list[str]:
+    """Kill a command, run it again, and say what is wrong.
+
+    Args:
+        world: where.
+        kill: what and when.
+        finished: what commands that nobody killed have found, and the seconds they took; it is filled here.
+    """
+    command, folder = kill.command, world.folder
+    if kill.name not in finished:
+        world.renew()
+        done = world.run(command.argv)
+        assert done.code == 0, done.err
+        finished[kill.name] = command.result(folder, done.out), done.seconds
+    expected, seconds = finished[kill.name]
+    world.renew()
+    outputs = [name for name in command.writes if not name.endswith("/")]
+    for name in outputs:
+        (folder / name).write_bytes(b"old")
+    killed = world.run(command.argv, seconds=max(0.001, seconds * kill.share))
+    faults = []
+    for name in outputs:
+        if killed.was_stopped and not _is_old_or_whole(folder / name):
+            faults.append(f"half written: {name}")
+    if kill.name in ("train-on", "restart"):
+        done = world.run(_AGAIN)
+        if done.code:
+            faults.append(f"lost: the network cannot be used any more: {done.err.decode()}")
+    if killed.was_stopped:
+        done = world.run(command.argv)
+        if done.code:
+            faults.append(f"again: exit code {done.code}: {done.err.decode()[-300:]}")
+        elif command.result(folder, done.out) != expected:
+            faults.append("again: another result than that of a run never stopped")
+    return faults
+
+
+def _is_old_or_whole(path: Path) -> bool:
+    """Whether a file has its old content, or new content to its end."""
+    if path.read_bytes() == b"old":
+        return True
+    try:
+        content = readers.read(path)
+    except readers.RefusedError:
+        return False
+    return content.endswith(b"\n")

@@ -1,0 +1,375 @@
+"""Faults that were found once, each with the answer that is right: what the harness must never lose sight of."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.faults import mutations, readers
+from tests.faults.commands import CHECKPOINT, COMMANDS
+from tests.faults.oracle import Oracle
+from tests.faults.world import ANNOTATED, ARPA, COLUMN_INI, INI, TABLE, World
+from tests.moses_integration.cli.running import environment
+
+_MOST_MEMORY = 1 << 30
+"""PyTorch and its kin take a quarter of it."""
+
+Change = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class Directed:
+    """What happens to an input, the command that reads it, and what comes of it."""
+
+    name: str
+    path: str
+    change: Change
+    code: int | None = 1
+    """None: it may be refused or not, but if not, a second reader must agree."""
+    says: str = ""
+    """What the sentence has in it."""
+
+    def damage(self, folder: Path) -> str:
+        """Damage the input; return what was done."""
+        self.change(folder / self.path)
+        return self.change.__name__
+
+
+def judge(world: World, case: Directed) -> None:
+    """Judge a case in the world, and compare with what must come of it."""
+    verdict = Oracle(world).judge(case)
+    assert not verdict.faults, str(verdict)
+    assert case.code in (None, verdict.finished.code), str(verdict)
+    assert case.says in verdict.finished.err.decode(errors="replace"), str(verdict)
+    assert verdict.finished.peak < _MOST_MEMORY, str(verdict)
+
+
+def name_of(case: Directed) -> str:
+    """Name the test of a case."""
+    return f"{case.name}-{Path(case.path).name}-{case.change.__name__}"
+
+
+# What is done to a file
+
+
+def content(new: Callable[[bytes], bytes], label: str = "") -> Change:
+    """Change what a file holds, inside of its compression."""
+
+    def change(path: Path) -> None:
+        path.write_bytes(readers.compress_like(path, new(readers.read(path))))
+
+    change.__name__ = label or getattr(new, "__name__", "content")
+    return change
+
+
+def replaced(old: str, new: str, count: int = 1) -> Change:
+    """Put a text in the place of another, given as a regular expression."""
+
+    def replace(before: bytes) -> bytes:
+        after, times = re.subn(old.encode(), lambda _: new.encode("utf-8", "surrogateescape"), before, count=count)
+        assert times
+        return after
+
+    return content(replace, f"{old[:12]}->{new[:20]}")
+
+
+def mutated(mutate: mutations.FileMutation) -> Change:
+    """Put something that is no such file there."""
+
+    def change(path: Path) -> None:
+        mutate(Random(1), path)
+
+    change.__name__ = mutate.__name__
+    return change
+
+
+def exponent_flipped(path: Path) -> None:
+    """Flip a bit of the exponent of the last weight."""
+    before = bytearray(path.read_bytes())
+    before[-1] ^= 0x04
+    path.write_bytes(before)
+
+
+def not_finite(path: Path) -> None:
+    """Put a NaN in the place of the last weight."""
+    path.write_bytes(path.read_bytes()[:-4] + b"\0\0\xc0\x7f")
+
+
+def scores_of_cache(value: float) -> Change:
+    """Put a number in the place of all scores that a cache remembers."""
+
+    def change(path: Path) -> None:
+        before = path.read_bytes()
+        entries = np.frombuffer(before[64:], "<u8")
+        tags, score = entries >> np.uint64(32), np.float32(value).view(np.uint32)
+        assert tags.any()
+        path.write_bytes(before[:64] + np.where(tags > 0, tags << np.uint64(32) | np.uint64(score), 0).tobytes())
+
+    change.__name__ = f"scores={value}"
+    return change
+
+
+def looping_link_to_write(path: Path) -> None:
+    """Put a link to itself in the place of an output."""
+    path.symlink_to(path.name)
+
+
+def utf16(name: str) -> Change:
+    """Write a text in another encoding, two bytes a character."""
+    return content(lambda before: before.decode().encode(name), name)
+
+
+# A stranger's files
+
+NESTED_JSON, NESTED_TOML = '{"a":' * 100_000 + "1" + "}" * 100_000, "a = " + "[" * 100_000 + "]" * 100_000
+DIGITS = "9" * 400
+
+STRANGERS = [
+    *(Directed(name, "model/config.json", mutated(mutations.pipe)) for name in ("annotate", "inspect", "translate")),
+    *(Directed(name, "model/config.json", mutated(mutations.bomb)) for name in ("annotate", "inspect")),
+    *(Directed(name, "lm/config.json", mutated(mutations.pipe)) for name in ("lm-score", "decoder", "lm-train-on")),
+    *(Directed("decoder", path, mutated(mutations.pipe)) for path in ("cslm.cache", "lm/weights.safetensors")),
+    Directed("decode", "system/preparation.json", mutated(mutations.bomb)),
+    Directed("train-on", CHECKPOINT, mutated(mutations.pipe)),
+    Directed("score", "model/vocab.source.txt", mutated(mutations.device)),
+    Directed("annotate", "model/config.json", replaced('"encoder_layers": 1', '"encoder_layers": 1000000')),
+    Directed("annotate", "model/config.json", replaced('"hidden": 6', '"hidden": 1000000000')),
+    Directed("annotate", "model/config.json", replaced('"hidden": 6', f'"hidden": {DIGITS}')),
+    Directed("annotate", "model/config.json", content(lambda _: NESTED_JSON.encode(), "nested")),
+    Directed("lm-score", "lm/config.json", content(lambda _: NESTED_JSON.encode(), "nested")),
+    Directed("rescore", "weights.json", content(lambda _: NESTED_JSON.encode(), "nested")),
+    Directed("decode", "system/preparation.json", content(lambda _: NESTED_JSON.encode(), "nested")),
+    Directed("train", "settings.toml", content(lambda _: NESTED_TOML.encode(), "nested")),
+    Directed("train", "settings.toml", replaced("hidden = 6", f"hidden = {DIGITS}")),
+    Directed("add-column", INI, replaced("num-features=4", "num-features=1000000000")),
+    Directed("decode", COLUMN_INI, replaced("num-features=5", "num-features=1000000000")),
+    Directed("decode", COLUMN_INI, replaced("num-features=5", f"num-features={DIGITS}")),
+    Directed("decode", COLUMN_INI, replaced("\nDistortion\n", "\nDistortion" * 3000 + "\n")),
+]
+
+
+@pytest.mark.parametrize("case", STRANGERS, ids=name_of)
+def test_files_of_a_stranger(world: World, case: Directed) -> None:
+    judge(world, case)
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_temporary_name_that_was_guessed(world: World, link: Callable[[Path, Path], None]) -> None:
+    world.renew()
+    victim = world.folder / "victim"
+    victim.write_bytes(b"precious")
+    link(world.folder / ".out.gz.tmp", victim)
+    assert world.run(COMMANDS["annotate"].argv).code == 0
+    assert victim.read_bytes() == b"precious"
+    assert not (world.folder / "out.gz").samefile(victim)
+
+
+def test_a_file_that_a_folder_names_is_not_read(world: World) -> None:
+    world.renew()
+    secret, config = world.folder / "secret", world.folder / "model/config.json"
+    secret.write_text("the ||| hushed ||| 0.5\n")
+    description = json.loads(config.read_bytes())
+    description["training"]["table"] = str(secret)
+    config.write_text(json.dumps(description))
+    told = world.run(("phrasescore", "inspect", "the", "-m", "model", "-q"))
+    assert not told.was_stopped
+    assert b"hushed" not in told.out + told.err
+
+
+# Wrong numbers
+
+NUMBERS = [
+    *(
+        Directed(name, "model/weights.safetensors", change, says="weights.safetensors")
+        for name in ("annotate", "score", "translate", "inspect")
+        for change in (exponent_flipped, not_finite)
+    ),
+    *(
+        Directed(name, "lm/weights.safetensors", change, says="weights.safetensors")
+        for name in ("lm-score", "decoder")
+        for change in (exponent_flipped, not_finite)
+    ),
+    *(Directed("rescore", f"{name}/weights.safetensors", exponent_flipped) for name in ("model", "lm")),
+    *(Directed("train-on", CHECKPOINT, change) for change in (exponent_flipped, not_finite)),
+    *(Directed("decoder", "cslm.cache", scores_of_cache(value), None) for value in (np.nan, -np.inf, np.inf, 1090.0)),
+    *(Directed(name, ARPA, replaced(r"-[0-9.]+\tla\t", "-inf\tla\t"), None) for name in ("decode", "lm-score")),
+    *(Directed(name, ARPA, replaced(r"-[0-9.]+\tla\t", "nan\tla\t"), None) for name in ("decode", "lm-score")),
+    *(
+        Directed("rescore", "weights.json", replaced(r'"LM0": \[\s*[-\d.e]+', f'"LM0": [{value}', count=0))
+        for value in ("true", '"0.5"', "1e308", "NaN", "1e999", DIGITS, "null")
+    ),
+]
+
+
+@pytest.mark.parametrize("case", NUMBERS, ids=name_of)
+def test_no_wrong_number_is_passed_on(world: World, case: Directed) -> None:
+    judge(world, case)
+
+
+def test_a_damaged_state_leaves_the_network_usable(world: World) -> None:
+    world.renew()
+    weights = (world.folder / "model/weights.safetensors").read_bytes()
+    not_finite(world.folder / CHECKPOINT)
+    assert world.run(COMMANDS["train-on"].argv).code == 1
+    assert (world.folder / "model/weights.safetensors").read_bytes() == weights
+    assert world.run(COMMANDS["annotate"].argv).code == 0
+
+
+# Tables
+
+# The first line is that of the full stop, which every sentence has.
+SCORES = ("nan", "NaN", "inf", "-inf", "-0.1", "1_0", "0x1p3", "1,5", "\u0661", "1e39", "abc")
+TABLES = [
+    *(
+        Directed(name, path, replaced(r"(?<=\|\|\| )[0-9][0-9.e-]* ", f"{score} "))
+        for score in SCORES
+        for name, path in (("annotate", TABLE), ("check", TABLE), ("decode", ANNOTATED))
+    ),
+    *(
+        Directed(name, path, replaced(old, new), 0)
+        for old, new in (
+            (r" \|\|\| ", "|||"),
+            (r" \|\|\| ", " |||"),
+            (r" \|\|\| ", "\t|||\t"),
+            (r"(?<=[0-9]) (?=[0-9])", "\t"),
+            (r"(?<=[0-9]) (?=[0-9])", "  "),
+            (r"(?<=the) (?=[a-z])", "\t"),
+            (r"(?<=\|\|\| )la \|\|\|", "|||"),
+        )
+        for name, path in (("annotate", TABLE), ("train", TABLE), ("inspect", TABLE), ("decode", ANNOTATED))
+    ),
+]
+
+
+@pytest.mark.parametrize("case", TABLES, ids=name_of)
+def test_tables_are_read_as_moses_reads_them(world: World, case: Directed) -> None:
+    judge(world, case)
+
+
+def long_lines(path: Path) -> None:
+    """Make a table of 500 MB of lines of 100 kB."""
+    line = b"the ||| " + b"x" * 100_000 + b" ||| 0.1 0.1 0.1 0.1 ||| 0-0 ||| 1 1 1 ||| |||\n"
+    path.write_bytes(gzip.compress(line * 100, 1) * 50)
+
+
+LONG = [
+    *(Directed(name, TABLE, long_lines, None) for name in ("check", "annotate", "train")),
+    *(
+        Directed(name, TABLE, replaced(r" \|\|\| \. \|\|\|", " |||" + " x" * 8000 + " |||"), None)
+        for name in ("check", "annotate")
+    ),
+]
+
+
+@pytest.mark.parametrize("case", LONG, ids=name_of)
+def test_memory_is_bounded_by_bytes(world: World, case: Directed) -> None:
+    judge(world, case)
+
+
+# Text
+
+READ_AS_TEXT = [
+    *(("build", "train.en"), ("train-sentences", "train.en"), ("lm-train", "train.fr"), ("evaluate", "dev.out")),
+    *(("evaluate", "dev.fr"), ("decode", "dev.en"), ("tune", "dev.en"), ("tune", "dev.fr"), ("translate", "dev.en")),
+    *(("lm-score", "dev.fr"), ("rescore", "dev.en"), ("decoder", "dev.en")),
+]
+TEXTS = [
+    *(
+        Directed(name, path, utf16(code))
+        for code in ("utf-16", "utf-16-le", "utf-16-be")
+        for name, path in READ_AS_TEXT
+    ),
+    *(Directed(name, path, content(lambda before: b"\xef\xbb\xbf" + before, "bom"), 0) for name, path in READ_AS_TEXT),
+    *(
+        Directed(name, "dev.fr", content(lambda before: before.decode().replace("e", "é").encode("latin-1"), "latin1"))
+        for name in ("evaluate", "tune", "rescore-tune")
+    ),
+]
+
+
+@pytest.mark.parametrize("case", TEXTS, ids=name_of)
+def test_text_is_what_it_is_taken_for(world: World, case: Directed) -> None:
+    judge(world, case)
+
+
+# moses.ini
+
+OTHER = "PhraseDictionaryGroup name=G0 members=TranslationModel0,TranslationModel1 num-features=4"
+INIS = [
+    Directed("add-column", INI, replaced("\nDistortion\n", f"\n{OTHER}\nDistortion\n"), says="TranslationModel0"),
+    Directed("add-column", INI, replaced("path=phrase-table.gz", "path=system/phrase-table.gz"), None),
+    Directed("add-lm", COLUMN_INI, replaced("path=phrase-table", "path=system/phrase-table"), None),
+    Directed("decode", COLUMN_INI, replaced("0 T 0", "T 0"), 0),
+    Directed("decode", COLUMN_INI, replaced(r"\[feature\]", "[ttable-file]\n0 0 0 5 x.gz\n[feature]"), says="old"),
+    Directed("rescore-tune", "dev.nbest", replaced(r" \|\|\| Lex", " ||| TranslationModel0_rnn= 1 Lex"), says="sparse"),
+]
+
+
+@pytest.mark.parametrize("case", INIS, ids=name_of)
+def test_an_ini_that_is_edited_fits_its_files(world: World, case: Directed) -> None:
+    judge(world, case)
+
+
+def test_a_compressed_language_model(world: World) -> None:
+    world.renew()
+    expected = world.run(COMMANDS["decode"].argv), (world.folder / "out.txt").read_bytes()
+    world.renew()
+    arpa, ini = world.folder / ARPA, world.folder / COLUMN_INI
+    arpa.with_name("lm.fr.arpa.gz").write_bytes(gzip.compress(arpa.read_bytes()))
+    arpa.unlink()
+    ini.write_text(ini.read_text().replace("lm.fr.arpa", "lm.fr.arpa.gz"))
+    done = world.run(COMMANDS["decode"].argv)
+    assert done.code == expected[0].code == 0, done.err.decode()
+    assert (world.folder / "out.txt").read_bytes() == expected[1]
+
+
+# Streams and outputs
+
+
+@pytest.mark.parametrize("name", ["annotate", "decode", "add-lm"])
+def test_an_output_that_is_a_looping_link(world: World, name: str) -> None:
+    judge(world, Directed(name, COMMANDS[name].writes[0], looping_link_to_write, says="link"))
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", ">&- 2>&-", ">&- <&-"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["phrasescore", "check", TABLE],
+        ["phrasescore", "check", "missing"],
+        ["phrasescore", "check", "-"],
+        ["moses_integration.cli.decoder", "-f", COLUMN_INI],
+    ],
+    ids=" ".join,
+)
+def test_closed_streams(world: World, closed: str, arguments: list[str]) -> None:
+    world.renew()
+    module, *rest = arguments
+    start = (
+        f"import sys; from {module.replace('phrasescore', 'phrasescore.cli')} import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-W", "error", "-c", start, *rest]
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *command],
+        cwd=world.folder,
+        input=b"",
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env=environment({"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}),
+    )
+    assert done.returncode in (0, 1), done.stderr.decode()
+    assert b"Traceback" not in done.stdout + done.stderr
+    assert b"Exception ignored" not in done.stderr
+    assert not re.search(rb"^phrasescore", done.stdout), "an error sentence in the output"

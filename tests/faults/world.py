@@ -1,0 +1,121 @@
+"""A small world of valid files, which the programs themselves make of a few sentences of the mini corpus."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.conftest import MINI
+from tests.faults.forked import SECONDS, Finished, Forker
+
+TABLE, ANNOTATED = "system/phrase-table.gz", "system/phrase-table.rnn.gz"
+REORDERING = "system/reordering-table.wbe-msd-bidirectional-fe.gz"
+INI, COLUMN_INI, LM_INI = "system/moses.ini", "system/moses.rnn.ini", "system/moses.cslm.ini"
+ARPA = "system/lm.fr.arpa"
+
+_SETTINGS = """\
+[model]
+hidden = 6
+embedding = 5
+maxout = 4
+output_rank = 3
+[data]
+held_out = 0.1
+[training]
+batch_size = 32
+evaluate_every = 4
+learning_rate = 0.005
+"""
+_LM_SETTINGS = """\
+[model]
+order = 3
+embedding = 4
+first_hidden = 5
+second_hidden = 4
+[text]
+vocabulary = 40
+[training]
+evaluate_every = 4
+"""
+
+PREPARE = ("--tokenised", "--casing", "true")
+SHORT = ("--max-updates", "8", "--precision", "fp32", "-q")
+TRAIN = ("train", TABLE, "--config", "settings.toml", *SHORT)
+LM_TRAIN = ("lm", "train", "train.fr", "--config", "lm.toml", *SHORT)
+BUILD = (
+    *("build", "--source", "train.en", "--target", "train.fr", "--alignment", "train.align", *PREPARE),
+    *("--order", "3", "--longest-phrase", "3", "--toolkit", "embedded", "-q"),
+)
+DECODE = ("decode", COLUMN_INI, "--source", "dev.en", "--toolkit", "embedded", "--processes", "1", "-q")
+RESCORE = ("rescore", "--nbest", "dev.nbest", "--source", "dev.en", "--precision", "fp32", "-q")
+TUNE_ON_LIST = (
+    *(*RESCORE, "--reference", "dev.fr", "--ini", COLUMN_INI, "--scorer", "S=phrases:model", "--scorer", "L=lm:lm"),
+    *("--scorer", "N=numbers:numbers.txt", "--seeds", "1", "--restarts", "1", "--processes", "1"),
+)
+_MAKING = (
+    ("phrasescore-smt", *BUILD, "-o", "system"),
+    ("phrasescore", *TRAIN, "-o", "model"),
+    ("phrasescore", *LM_TRAIN, "-o", "lm"),
+    ("phrasescore", "annotate", TABLE, "-m", "model", "-o", ANNOTATED, "--precision", "fp32", "-q"),
+    ("phrasescore-smt", "add-column", INI, "--table", ANNOTATED, "-o", COLUMN_INI),
+    (
+        "phrasescore-smt",
+        "add-lm",
+        COLUMN_INI,
+        "--model",
+        "lm",
+        "--cache",
+        "cslm.cache",
+        "--cache-size",
+        "1",
+        "-o",
+        LM_INI,
+    ),
+    ("phrasescore-decoder", "-f", LM_INI, "-i", "dev.en", "-v", "0"),
+    ("phrasescore-smt", *DECODE, "--nbest", "dev.nbest", "5", "-o", "dev.out"),
+)
+
+
+class World:
+    """Runs commands in copies of the world, which all lie at the same place."""
+
+    def __init__(self, root: Path, forker: Forker) -> None:
+        """Make the world in an empty folder."""
+        self.folder = root / "world"
+        """Where each copy lies."""
+        self._pristine, self._streams = root / "pristine", root / "streams"
+        self._forker = forker
+        self._streams.mkdir()
+        self.folder.mkdir()
+        for name in ("train.en", "train.fr", "train.align"):
+            self._copy_lines(name, 40)
+        for name in ("dev.en", "dev.fr"):
+            self._copy_lines(name, 4)
+        (self.folder / "settings.toml").write_text(_SETTINGS)
+        (self.folder / "lm.toml").write_text(_LM_SETTINGS)
+        (self.folder / "pairs.tsv").write_text("the men\tles hommes\nthe small horse\tle petit cheval\n.\t.\nthe\t\n")
+        for command in _MAKING:
+            self._make(command)
+        entries = (self.folder / "dev.nbest").read_bytes().count(b"\n")
+        (self.folder / "numbers.txt").write_text("".join(f"{-0.5 * number}\n" for number in range(entries)))
+        self._make(("phrasescore-smt", *TUNE_ON_LIST, "-o", "weights.json"))
+        self.folder.rename(self._pristine)
+
+    def _copy_lines(self, name: str, count: int) -> None:
+        lines = (MINI / name).read_bytes().splitlines(keepends=True)
+        (self.folder / name).write_bytes(b"".join(lines[:count]))
+
+    def _make(self, command: tuple[str, ...]) -> None:
+        done = self.run(command)
+        assert done.code == 0, (command, done.err.decode())
+
+    def renew(self) -> None:
+        """Put an undamaged copy in its place."""
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        shutil.copytree(self._pristine, self.folder)
+
+    def run(self, command: tuple[str, ...], seconds: float = SECONDS) -> Finished:
+        """Run a program with its arguments in the copy, for so long at most."""
+        program, *arguments = command
+        return self._forker.run(program, *arguments, folder=self.folder, streams=self._streams, seconds=seconds)

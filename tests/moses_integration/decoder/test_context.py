@@ -1,0 +1,47 @@
+"""N-gram models as features of the decoder."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_integration.decoder.context import LanguageModel
+from moses_integration.decoder.phrases import Words
+from phrasescore.errors import UserError
+
+PHRASES: list[Words] = [(b"A", b"B"), (b"B",)]
+
+
+def loaded(path: Path) -> LanguageModel:
+    feature = LanguageModel("LM0", path)
+    feature.load()
+    return feature
+
+
+def test_a_model_may_be_compressed_and_of_any_name(language_models: list[Path], tmp_path: Path) -> None:
+    """As Moses' KenLM reads it."""
+    path = tmp_path / os.fsdecode(b"\xff.gz")
+    path.write_bytes(gzip.compress(language_models[1].read_bytes()))
+    found, expected = (loaded(one).alone(PHRASES) for one in (path, language_models[1]))
+    assert np.array_equal(found, expected)
+
+
+def test_minus_infinity_is_no_score(language_models: list[Path], tmp_path: Path) -> None:
+    """KenLM takes it for a number, and a translation would be empty without a word."""
+    content = language_models[1].read_bytes()
+    (tmp_path / "lm.arpa").write_bytes(re.sub(rb"\n[^\t\n]*(?=\tA\t)", b"\n-inf", content))
+    refused = pytest.raises(UserError, match=r"lm.arpa: gives words log-probabilities that are infinite or above 0")
+    feature = loaded(tmp_path / "lm.arpa")
+    with refused:
+        feature.alone(PHRASES)
+    feature.alone(PHRASES[1:])
+    # No longer n-gram begins with `</s>`, so that what follows it is scored as a word alone.
+    start = feature.begin([(b"</s>",), (b"A",)])
+    _, [behind] = feature.extend(np.array([start]), np.array([0]), is_end=False)
+    with refused:
+        feature.extend(np.array([behind]), np.array([1]), is_end=False)

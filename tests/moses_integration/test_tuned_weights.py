@@ -1,0 +1,31 @@
+"""The file of weights that `rescore --reference` writes, as others may have changed it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moses_integration.tuned_weights import SCHEMA, TunedWeights
+from phrasescore.errors import UserError
+
+
+def write(path: Path, weight: Any) -> Path:
+    weights = {"LM0": [0.5, weight]}
+    path.write_text(
+        json.dumps({"schema": SCHEMA, "ini": {"path": "i"}, "backoff": None, "scorers": [], "weights": weights})
+    )
+    return path
+
+
+@pytest.mark.parametrize("weight", [0, -1.5, 3e38, -7])
+def test_numbers_of_32_bit_are_weights(tmp_path: Path, weight: float) -> None:
+    assert TunedWeights.read(write(tmp_path / "weights", weight)).weights == {"LM0": [0.5, weight]}
+
+
+@pytest.mark.parametrize("weight", [True, None, "0.5", [0.5], 1e308, -3.5e38, 10**40, float("inf"), float("nan")])
+def test_nothing_else_is(tmp_path: Path, weight: Any) -> None:
+    with pytest.raises(UserError, match=r"weights: (is not|has a (whole )?number) .*; tune (first|again)$"):
+        TunedWeights.read(write(tmp_path / "weights", weight))

@@ -1,0 +1,126 @@
+"""Lines of a phrase table that are spelled oddly or are faulty, and what Moses' loader of text tables makes of each.
+
+Every reader of ours is held to them, and so is a real Moses: what it stops at, or takes for something else without a
+word, is a fault for all; what it loads, all load, as the same words and numbers. Source of the answers:
+moses/TranslationModel/RuleTable/LoaderStandard.cpp, moses/Phrase.cpp, moses/Word.cpp, util/double-conversion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class OddLine:
+    """A line without its line feed, of a table with two scores."""
+
+    line: bytes
+    moses: Literal["loads", "stops", "skips", "misreads"] = "loads"
+    """To misread is to go on with NaN, an infinity, or other words than stand there, without a word."""
+    source: tuple[bytes, ...] = (b"a",)
+    target: tuple[bytes, ...] = (b"x",)
+    probabilities: tuple[float, ...] = (0.5, 0.25)
+    """Of 32 bits."""
+    fault: str | None = None
+    """How our sentence about it begins, None if the line is good."""
+
+
+def _spelled(line: bytes, source: bytes = b"a", target: bytes = b"x") -> OddLine:
+    return OddLine(line, source=tuple(source.split()), target=tuple(target.split()))
+
+
+def _numbers(first: bytes, second: bytes, *probabilities: float) -> OddLine:
+    return OddLine(b"a ||| x ||| %b %b ||| 0-0" % (first, second), probabilities=probabilities)
+
+
+def _misread(number: bytes, fault: str) -> OddLine:
+    return OddLine(b"a ||| x ||| %b 0.25 ||| 0-0" % number, "misreads", fault=f"field 3 (scores): {fault}")
+
+
+def _stops_at(number: bytes) -> OddLine:
+    fault = "field 3 (scores): has something that Moses cannot read as a number"
+    return OddLine(b"a ||| x ||| 0.5 %b ||| 0-0" % number, "stops", fault=fault)
+
+
+def _stops(line: bytes, fault: str) -> OddLine:
+    return OddLine(line, "stops", fault=fault)
+
+
+_FACTORS = "holds `|`, which separates the factors"
+_LABEL = "holds what Moses reads as a label of a hierarchical rule"
+
+ODD_LINES = [
+    _spelled(b"a ||| x ||| 0.5 0.25"),
+    _spelled(b"a|||x|||0.5 0.25"),
+    _spelled(b"a b |||x y||| 0.5 0.25 ||| 0-0 1-1", b"a b", b"x y"),
+    _spelled(b"a||| x |||0.5 0.25|||0-0"),
+    _spelled(b" a  |||  x ||| 0.5  0.25  ||| 0-0"),
+    _spelled(b"a  b ||| x  y ||| 0.5 0.25", b"a b", b"x y"),
+    _spelled(b"\ta\tb ||| x\ty\t|||\t0.5\t0.25\t|||\t0-0\t", b"a b", b"x y"),
+    _spelled(b"a ||| x ||| 0.5 0.25 ||| 0-0  |||"),
+    _spelled(b"a ||| x ||| 0.5 0.25 |||"),
+    _spelled(b"a ||| x ||| 0.5 0.25|||"),
+    _spelled(b"a ||| x ||| 0.5 0.25\r"),
+    _spelled(b"a ||| x ||| 0.5 0.25 ||| 0-0 ||| 1 1 1 ||| |||\r"),
+    _spelled(b"a |||  ||| 0.5 0.25", target=b""),
+    _spelled(b"a ||| ||| 0.5 0.25 ||| ||| 1 1 1", target=b""),
+    _spelled(b"a |||||| 0.5 0.25", target=b""),
+    _spelled(b"a ||| \t ||| 0.5 0.25", target=b""),
+    OddLine("a ||| x\u00a0y\u2028 ||| 0.5 0.25".encode(), target=("x\u00a0y\u2028".encode(),)),
+    OddLine(b"a ||| x\x0by\x0c\x85 \xff ||| 0.5 0.25", target=(b"x\x0by\x0c\x85", b"\xff")),
+    OddLine(b"a ||| x\ry ||| 0.5 0.25", target=(b"x\ry",)),
+    OddLine(b"a ||| x[1] [ ] ||| 0.5 0.25", target=(b"x[1]", b"[", b"]")),
+    _numbers(b".5", b"5.", 0.5, 5),
+    _numbers(b"+0.5", b"25E-2", 0.5, 0.25),
+    _numbers(b"000.50", b"1e+0", 0.5, 1),
+    _numbers(b"0", b"-0", 0, 0),
+    _numbers(b"0.e5", b".0e5", 0, 0),
+    _numbers(b"1e-46", b"-1e-46", 0, 0),
+    _numbers(b"1e-99999999999", b"1e-45", 0, 1.401298464324817e-45),
+    _numbers(b"0." + 400 * b"3", 400 * b"0" + b"1", 0.3333333432674408, 1),
+    _numbers(b"3.4028235e38", b"0.1", 3.4028234663852886e38, 0.10000000149011612),
+    _misread(b"-0.5", "has a number below 0, of which Moses makes NaN"),
+    _misread(b"-inf", "has a number below 0, of which Moses makes NaN"),
+    _misread(b"inf", "has a number beyond 32 bits"),
+    _misread(b"+inf", "has a number beyond 32 bits"),
+    _misread(b"1e39", "has a number beyond 32 bits"),
+    _misread(b"1e99999999999", "has a number beyond 32 bits"),
+    _misread(400 * b"9", "has a number beyond 32 bits"),
+    *map(
+        _stops_at, [b"nan", b"-nan", b"NaN", b"Inf", b"infinity", b"Infinity", b"x", b"0,5", b"1_0", b"0x1", b"0x1p3"]
+    ),
+    *map(
+        _stops_at, [b"1e", b"1e+", b".", b"-", b"e5", b".e5", b"0.5f", b"0.5|", b"0..5", b"--1", b"0.5\x0b", b"\x0c1"]
+    ),
+    *map(_stops_at, ["\u0663".encode(), "\uff11".encode(), "0.5\u00a0".encode(), "\u2212 1".encode(), b"\xff"]),
+    _stops(b"a ||| x ||| 0.5 0.25\r\r", "field 3 (scores): has something that Moses cannot read as a number"),
+    _stops(b"", "line: is empty"),
+    _stops(b" ", "line: is empty"),
+    _stops(b"a\tx\t0.5 0.25", "line: has 1 field"),
+    _stops(b"a || x || 0.5 0.25", "line: has 1 field"),
+    _stops(b"a ||| x", "line: has 2 fields"),
+    _stops(b"a ||| x |||", "field 3 (scores): is empty"),
+    _stops(b"a ||| x |||  ||| 0-0", "field 3 (scores): is empty"),
+    _stops(b"a ||| x |||\t||| 0-0", "field 3 (scores): is empty"),
+    _stops(b"a ||| x |||| 0.5 0.25", "field 3 (scores): has something that Moses cannot read as a number: `|`"),
+    # Of a word with `|`, Moses drops what is behind it.
+    OddLine(b"a|N ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_FACTORS}"),
+    OddLine(b"a ||| x|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_FACTORS}"),
+    OddLine(b"a |||| x ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_FACTORS}"),
+    OddLine(b"a || b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_FACTORS}"),
+    _stops(b"a ||| x [y] z ||| 0.5 0.25", f"field 2 (target): {_LABEL}"),
+    OddLine(b"a ||| x [y] ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
+    OddLine(b"a ||| x\t[y] ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
+    OddLine(b"a |||[laughter]||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
+    OddLine(b" ||| x ||| 0.5 0.25", "skips", fault="field 1 (source): is empty"),
+    OddLine(b"\t||| x ||| 0.5 0.25", "skips", fault="field 1 (source): is empty"),
+    # What Moses loads and we do not: no table has these, but damaged files do.
+    OddLine(b"a ||| x\0 ||| 0.5 0.25", target=(b"x\0",), fault="line: holds a NUL byte"),
+    OddLine(
+        b"a ||| %b||| 0.5 0.25" % (1001 * b"x "), target=(b"x",) * 1001, fault="field 2 (target): has more than 1,000"
+    ),
+    OddLine(
+        b"a ||| %b ||| 0.5 0.25" % (10_001 * b"x"), target=(10_001 * b"x",), fault="field 2 (target): has more than"
+    ),
+]

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from phrasescore.documents import (
+    DEEPEST,
+    LARGEST_JSON,
+    LARGEST_TOML,
+    parse_json,
+    parse_toml,
+    read_json,
+    read_json_lines,
+    read_toml,
+)
+from phrasescore.errors import UserError
+from phrasescore.model_folder import CONFIG, SOURCE_VOCABULARY, WEIGHTS, load_model
+from phrasescore.training.checkpoint import open_checkpoint
+from tests.conftest import DATA
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b'{"a": ' + b"[" * 100_000, "nests more than 100 levels deep"),
+        (b'{"a":' * 100_000, "nests more than 100 levels deep"),
+        (b'{"a": ' + b"[" * DEEPEST + b"]" * DEEPEST + b"}", "nests more than 100 levels deep"),
+        (b'{"a": ' + b"9" * 400 + b"}", "has a whole number of more than 64 bits"),
+        (b'{"a": -' + b"9" * 5000 + b"}", "has a whole number of more than 64 bits"),
+        (b'{"a": [1e400]}', "has a number that is not finite"),
+        (b'{"a": {"b": NaN}}', "has a number that is not finite"),
+        (b'{"a": -Infinity}', "has a number that is not finite"),
+        (b'{"a": 1, "a": 2}', "has a key twice in one object"),
+        (b"[]", "is no object of JSON"),
+        (b"", r"is not JSON \(Expecting value"),
+        ('{"a": 1}'.encode("utf-16"), r"is not JSON \('utf-8' codec can't decode byte 0xff in position 0"),
+        (b'\xef\xbb\xbf{"a": 1}', r"is not JSON \(Unexpected UTF-8 BOM"),
+    ],
+)
+def test_json_that_is_refused(content: bytes, fault: str) -> None:
+    with pytest.raises(UserError, match=rf"^here: {fault}.*; copy it again$"):
+        parse_json(content, "here", "copy it again")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"a = " + b"[" * 100_000, "nests more than 100 levels deep"),
+        (b"a = " + b"{a=" * 100_000, "nests more than 100 levels deep"),
+        (b"a = " + b"[" * DEEPEST + b"]" * DEEPEST, "nests more than 100 levels deep"),
+        (b"a = " + b"9" * 400, "has a whole number of more than 64 bits"),
+        (b"a = " + b"9" * 5000, "has a whole number of more than 64 bits"),
+        (b"a = 1e400", "has a number that is not finite"),
+        (b"a = nan", "has a number that is not finite"),
+        (b"a = 1\na = 2", r"is not TOML \(Cannot overwrite a value"),
+        (b"a = \xff", r"is not TOML \('utf-8' codec can't decode"),
+    ],
+)
+def test_toml_that_is_refused(content: bytes, fault: str) -> None:
+    with pytest.raises(UserError, match=rf"^here: {fault}.*; mend it$"):
+        parse_toml(content, "here")
+
+
+def test_what_is_within_the_bounds_is_read() -> None:
+    text = (
+        '{"whole": [-9223372036854775808, 18446744073709551615], "deep": ' + "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1)
+    )
+    assert parse_json(text + "}", "here", "mend it")["whole"] == [-(2**63), 2**64 - 1]
+    assert parse_toml(b"[a]\nb = 0.5", "here") == {"a": {"b": 0.5}}
+
+
+def test_a_key_with_many_dots_is_refused_at_once() -> None:
+    started = time.monotonic()
+    with pytest.raises(UserError, match="has a line with more than 100 dots"):
+        parse_toml(b".".join([b"a"] * 500_000) + b" = 1", "here")
+    assert time.monotonic() - started < 5
+
+
+def test_only_regular_files_of_a_bounded_size_are_documents(tmp_path: Path) -> None:
+    pipe, huge, link, file = (tmp_path / name for name in ("pipe", "huge", "link", "file"))
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, Path("/dev/zero")):
+        with pytest.raises(UserError, match=rf"^{path}: is a pipe, a device or a folder; give a file$"):
+            read_json(path, "copy it again")
+    # A hole takes no room on the disk.
+    with huge.open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(UserError, match=rf"^{huge}: is larger than {LARGEST_JSON:,} bytes; check that it is the file"):
+        read_json(huge, "copy it again")
+    with pytest.raises(UserError, match=rf"^{huge}: is larger than {LARGEST_TOML:,} bytes; check that it is the file"):
+        read_toml(huge)
+    file.write_text(json.dumps({"a": 1}))
+    link.symlink_to(file)
+    assert read_json(link, "copy it again") == {"a": 1}
+
+
+def test_lines_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b'{"a": 1}\n{"a": 2}\n{"a": ')
+    assert read_json_lines(path, "remove it") == [{"a": 1}, {"a": 2}]
+    path.write_bytes(b'{"a": 1}\n\n')
+    with pytest.raises(UserError, match=rf"^{path}: line 2: is not JSON .*; remove it$"):
+        read_json_lines(path, "remove it")
+
+
+@pytest.mark.parametrize("name", [CONFIG, SOURCE_VOCABULARY, WEIGHTS])
+def test_a_model_folder_of_a_stranger_neither_hangs_nor_fills_the_memory(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(DATA / "stored-model", folder)
+    path = folder / name
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=rf"{name}: is a pipe, a device or a folder; give a file$"):
+        load_model(folder)
+    path.unlink()
+    with path.open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(UserError, match=rf"{name}: is larger than [\d,]+ bytes; check that it is the file meant$"):
+        load_model(folder)
+
+
+def test_a_description_is_not_decompressed(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(DATA / "stored-model", folder)
+    (folder / CONFIG).write_bytes(gzip.compress((folder / CONFIG).read_bytes()))
+    with pytest.raises(UserError, match=rf"{CONFIG}: is not JSON \(.*\); copy the model folder again$"):
+        load_model(folder)
+
+
+def test_a_checkpoint_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "checkpoint")
+    with (
+        pytest.raises(UserError, match="checkpoint: is a pipe, a device or a folder; give a file"),
+        open_checkpoint(tmp_path / "checkpoint"),
+    ):
+        pass

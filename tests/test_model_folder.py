@@ -1,0 +1,244 @@
+"""Model folders of both kinds: what is damaged is named, and what a stranger claims takes no memory."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from phrasescore import model_folder
+from phrasescore.errors import UserError
+from phrasescore.lm import model_folder as lm_folder
+from phrasescore.lm.model_folder import load_language_model
+from phrasescore.model_folder import load_model
+from phrasescore.nn import size
+from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.training.run_folder import RunFolder
+from phrasescore.vocabulary import Vocabulary
+from tests.conftest import TINY
+
+SOURCE, TARGET = Vocabulary([b"a", b"b", b"c"]), Vocabulary([b"A", b"B"])
+LM_CONFIG = NeuralLmConfig(order=3, embedding=4, first_hidden=5, second_hidden=4)
+
+
+def save_pair_model(folder: Path, seed: int = 1) -> None:
+    folder.mkdir(exist_ok=True)
+    torch.manual_seed(seed)
+    model_folder.save_description(folder, TINY, "target-given-source", SOURCE, TARGET, {})
+    model_folder.save_weights(folder, EncoderDecoder(TINY, len(SOURCE), len(TARGET)))
+
+
+def save_language_model(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    torch.manual_seed(1)
+    lm_folder.save_description(folder, LM_CONFIG, SOURCE, {})
+    model_folder.save_weights(folder, NeuralLanguageModel(LM_CONFIG, len(SOURCE)))
+
+
+Save: TypeAlias = Callable[[Path], None]
+Load: TypeAlias = Callable[[Path], Any]
+KINDS = pytest.mark.parametrize(
+    ("save", "load"), [(save_pair_model, load_model), (save_language_model, load_language_model)]
+)
+
+
+@KINDS
+def test_every_file_a_network_is_made_of_is_checked(tmp_path: Path, save: Save, load: Load) -> None:
+    """One bit in any of them; the sentence names the file."""
+    save(tmp_path)
+    assert load(tmp_path).is_checked
+    for path in tmp_path.iterdir():
+        content = path.read_bytes()
+        places = (
+            [content.index(b'"model"') + 30, *range(0, len(content), 97)]
+            if path.suffix == ".json"
+            else range(0, len(content), 97)
+        )
+        for place in places:
+            path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+            try:
+                loaded = load(tmp_path)
+            except UserError as error:
+                assert str(path) in str(error)  # noqa: PT017
+            else:
+                # What says how it was trained, and with which versions.
+                assert path.suffix == ".json"
+                assert scoring_facts(path.read_bytes()) == scoring_facts(content)
+                assert loaded.is_checked
+        path.write_bytes(content)
+
+
+def scoring_facts(content: bytes) -> list[Any]:
+    description = json.loads(content)
+    keys = ("format", "kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary")
+    return [description.get(key) for key in keys]
+
+
+def test_a_number_of_another_size_is_named(tmp_path: Path) -> None:
+    """An exponent's bit makes a number 2^64 times as large, and still finite."""
+    save_pair_model(tmp_path)
+    path = tmp_path / "weights.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 0x20
+    path.write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"weights\.safetensors: is damaged; copy the model folder again or train again"
+    ):
+        load_model(tmp_path)
+
+
+def test_a_description_that_the_weights_were_not_trained_with(tmp_path: Path) -> None:
+    """A network that reads backwards has the same weights."""
+    save_pair_model(tmp_path)
+    path = tmp_path / "config.json"
+    description = json.loads(path.read_bytes())
+    for changes in ({"model": {**description["model"], "reverse_source": True}}, {"direction": "source-given-target"}):
+        path.write_text(json.dumps({**description, **changes}))
+        with pytest.raises(
+            UserError, match=r"config\.json: does not describe the network whose weights lie beside it;"
+        ):
+            load_model(tmp_path)
+    # A plugin's file may have changed without a meaning, see docs/plugins.md.
+    path.write_text(json.dumps({**description, "plugins": [{"path": "unit.py", "sha256": "0"}]}))
+    assert load_model(tmp_path).is_checked
+
+
+def test_weights_of_another_network(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        save_pair_model(tmp_path / name)
+    path = tmp_path / "one"
+    model_folder.save_description(path, TINY, "target-given-source", SOURCE, SOURCE, {})
+    with pytest.raises(UserError, match="does not describe the network whose weights"):
+        load_model(path)
+
+
+@KINDS
+def test_a_folder_without_digests_loads_with_a_note(
+    tmp_path: Path, save: Save, load: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    save(tmp_path)
+    path = tmp_path / "weights.safetensors"
+    digest = load(tmp_path).weights_digest
+    assert not caplog.records
+    save_file(load_file(path), path)
+    loaded = load(tmp_path)
+    assert not loaded.is_checked
+    assert loaded.weights_digest != digest
+    [record] = caplog.records
+    assert (record.name, record.levelno) == ("phrasescore.model_folder", logging.WARNING)
+    assert record.getMessage().startswith(f"{path}: carries no digest, as it is of an older version")
+
+
+def claim(folder: Path, **sizes: Any) -> None:
+    """Let a folder claim other sizes; whoever does that can also make the digests right."""
+    path, weights = folder / "config.json", folder / "weights.safetensors"
+    description = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**description, "model": {**description["model"], **sizes}}))
+    save_file(load_file(weights), weights)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder_layers": 1_000_000}, "encoder_layers is 1000000; give at most 64"),
+        ({"hidden": 2**31 - 1}, "hidden is 2147483647; give at most 65536"),
+        ({"hidden": 10**400}, r"config\.json: has a whole number of more than 64 bits"),
+        (
+            {"hidden": 65536, "encoder_layers": 64},
+            r"config\.json: the network would have [0-9,]* parameters, more than",
+        ),
+        ({"hidden": 10_000}, "does not hold the weights that config.json describes"),
+    ],
+)
+def test_a_network_larger_than_its_weights_takes_no_memory(
+    tmp_path: Path, changes: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_pair_model(tmp_path)
+    claim(tmp_path, **changes)
+    built: list[EncoderDecoder] = []
+
+    def build(*sizes: Any) -> EncoderDecoder:
+        built.append(EncoderDecoder(*sizes))
+        return built[-1]
+
+    monkeypatch.setattr(model_folder, "EncoderDecoder", build)
+    with pytest.raises(UserError, match=message):
+        load_model(tmp_path)
+    assert all(tensor.is_meta for network in built for tensor in network.parameters())
+
+
+def test_a_language_model_larger_than_its_weights(tmp_path: Path) -> None:
+    for changes, message in (
+        ({"first_hidden": 60_000, "second_hidden": 60_000}, r"config\.json: the network would have .* parameters"),
+        ({"order": 64}, "does not hold the weights"),
+        ({"order": 65}, "order is 65; give at most 64"),
+    ):
+        save_language_model(tmp_path)
+        claim(tmp_path, **changes)
+        with pytest.raises(UserError, match=message):
+            load_language_model(tmp_path)
+
+
+def test_a_network_that_may_be_too_large_is_known_without_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build() -> torch.nn.Module:
+        return torch.nn.Linear(30, 10)
+
+    assert size.check_size(build) == {"weight": (10, 30), "bias": (10,)}
+    monkeypatch.setattr(size, "MOST_PARAMETERS", 309)
+    with pytest.raises(UserError, match="the network would have 310 parameters, more than 309; give smaller sizes"):
+        size.check_size(build)
+
+
+def test_a_part_that_needs_numbers_is_built(tmp_path: Path) -> None:
+    """As a plugin's may."""
+
+    def build() -> torch.nn.Module:
+        layer = torch.nn.Linear(2, 1)
+        assert float(layer.weight.sum()) < 9
+        return layer
+
+    assert size.check_size(build) == {"weight": (1, 2), "bias": (1,)}
+
+
+@pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "vocab.source.txt"])
+def test_a_pipe_in_the_place_of_a_file(tmp_path: Path, name: str) -> None:
+    save_pair_model(tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UserError, match=f"{name}: is a pipe, a device or a folder"):
+        load_model(tmp_path)
+
+
+def test_weights_with_holes(tmp_path: Path) -> None:
+    save_pair_model(tmp_path)
+    os.truncate(tmp_path / "weights.safetensors", 1 << 34)
+    with pytest.raises(UserError, match=r"weights\.safetensors: is damaged"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("moved", range(6))
+def test_a_replacement_that_was_killed_is_whole_at_each_moment(tmp_path: Path, moved: int) -> None:
+    """After any number of its files came to their places the network is the new one, and nothing of the old."""
+    old, new = tmp_path / "model", tmp_path / "new"
+    save_pair_model(old, seed=1)
+    save_pair_model(new, seed=2)
+    (new / "metrics.jsonl").touch()
+    digests = [load_model(folder).weights_digest for folder in (old, new)]
+    assert digests[0] != digests[1]
+    new.rename(old / ".replacement")
+    for path in sorted((old / ".replacement").iterdir())[:moved]:
+        path.replace(old / path.name)
+    assert load_model(old).weights_digest == digests[1]
+    (old / "training-state").mkdir()
+    RunFolder(old).take_up()
+    assert not (old / ".replacement").exists()
+    assert load_model(old).weights_digest == digests[1]

@@ -1,0 +1,129 @@
+"""Texts: what a line is, and what is taken for no text."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from moses_integration.build.aligned_corpus import read_aligned_corpus
+from moses_integration.build.language_model import build_language_model
+from moses_integration.build.parallel_text import read_pairs
+from moses_integration.build.prepare import Preparation, prepare_file
+from moses_integration.evaluation import score
+from moses_integration.tuning.bleu import read_references
+from phrasescore import text
+from phrasescore.errors import UserError
+from phrasescore.lm.text import read_text
+from phrasescore.table.sources import phrases_in_texts
+from phrasescore.text import LONGEST_LINE, chunks, lines_of, text_lines, utf8_lines
+from phrasescore.vocabulary import count_words
+
+Reader = Callable[[Path], Iterator[bytes]]
+READERS = pytest.mark.parametrize("read", [text_lines, utf8_lines])
+
+BROKEN = {
+    "UTF-16 with a mark": ("le chat\n".encode("utf-16"), "line 1: begins with the byte order mark of UTF-16"),
+    "of the other order": (b"\xfe\xff" + "le chat\n".encode("utf-16-be"), "byte order mark of UTF-16"),
+    "UTF-32 with a mark": ("le chat\n".encode("utf-32"), "line 1: begins with the byte order mark of UTF-32"),
+    "UTF-16 without a mark": ("le chat\n".encode("utf-16-le"), "line 1: has a NUL"),
+    "big end first": ("\u4e0a le\n".encode("utf-16-be"), "has a NUL"),
+    "UTF-32 without a mark": ("le chat\n".encode("utf-32-be"), "line 1: has a NUL"),
+    "a NUL further down": (b"le\nchat\0\n", "line 2: has a NUL"),
+    "no ends of lines": (b"le\n" + b"a " * LONGEST_LINE, "line 2: is longer than 1,048,576 bytes"),
+}
+
+
+@READERS
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_text_is_refused(tmp_path: Path, read: Reader, name: str) -> None:
+    content, message = BROKEN[name]
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        list(read(path))
+    assert str(caught.value).startswith(f"{path}: line ")
+    assert str(caught.value).count(";") == 1
+
+
+def test_a_line_may_be_as_long_as_is_said(tmp_path: Path) -> None:
+    longest = b"a" * (LONGEST_LINE - 1)
+    assert list(lines_of(io.BytesIO(longest + b"\n" + longest + b"a"), "it")) == [longest, longest + b"a"]
+    with pytest.raises(UserError, match="it: line 1: is longer"):
+        list(lines_of(io.BytesIO(longest + b"aa"), "it"))
+
+
+@READERS
+def test_lines_end_at_the_line_feed_alone(tmp_path: Path, read: Reader) -> None:
+    """A byte order mark is no part of the first word; elsewhere it is text like any other."""
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress("\ufeffle\u2028chat\x0cnoir\x0b\x85\r\n\n\ufeffla\rfin".encode()))
+    assert [line.decode() for line in read(path)] == ["le\u2028chat\x0cnoir\x0b\x85", "", "\ufeffla\rfin"]
+
+
+@READERS
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
+def test_nothing_is_no_line(tmp_path: Path, read: Reader, content: bytes) -> None:
+    (tmp_path / "text").write_bytes(content)
+    assert list(read(tmp_path / "text")) == []
+
+
+def test_lines_in_another_encoding_are_counted_or_refused(tmp_path: Path) -> None:
+    path, lines, said = tmp_path / "text", [b"le chat", b"le caf\xe9", b"la fen\xeatre"], list[str]()
+    path.write_bytes(b"\n".join(lines))
+    assert list(text_lines(path, said.append)) == lines
+    (sentence,) = said
+    assert sentence.startswith(f"{path}: lines that are not UTF-8: 2, the first one 2; ")
+    with pytest.raises(UserError, match=r"text: line 2: is not UTF-8, .*iconv"):
+        list(utf8_lines(path))
+    path.write_text("le café")
+    assert list(text_lines(path, said.append)) == list(utf8_lines(path)) == ["le café".encode()]
+    assert len(said) == 1
+
+
+def test_chunks_are_bounded_by_items_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_CHUNK_BYTES", 10)
+    lines = [b"a", b"b", b"c", b"d" * 9, b"e" * 30, b"f"]
+    assert list(chunks(lines, 3)) == [[b"a", b"b", b"c"], [b"d" * 9, b"e" * 30], [b"f"]]
+    assert list(chunks([], 3)) == []
+
+
+def _prepared(raw: Path, output: Path) -> bytes:
+    prepare_file(raw, output, Preparation("en"))
+    return output.read_bytes()
+
+
+READ_BY: dict[str, Callable[[Path], object]] = {
+    "train --source-corpus": count_words,
+    "annotate --only-sources-in": lambda path: phrases_in_texts([path]),
+    "lm train": read_text,
+    "build": lambda path: list(read_pairs(path, path)),
+    "prepare": lambda path: _prepared(path, path.with_name("out")),
+    "extract": lambda path: read_aligned_corpus(path, path, path),
+    "n-grams": lambda path: (
+        build_language_model(path, path.with_name("out"), 2, estimator="embedded"),
+        path.with_name("out").read_bytes(),
+    ),
+    "evaluate": lambda path: score(path, [path.with_name("text")]),
+    "tune": lambda path: read_references([path]),
+}
+
+
+@pytest.mark.parametrize("reader", READ_BY)
+def test_every_reader_of_texts_refuses_utf_16(tmp_path: Path, reader: str) -> None:
+    path = tmp_path / "text"
+    path.write_bytes("le chat\n".encode("utf-16-le"))
+    with pytest.raises(UserError, match="line 1: has a NUL"):
+        READ_BY[reader](path)
+
+
+@pytest.mark.parametrize("reader", READ_BY)
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path, reader: str) -> None:
+    path, marked = tmp_path / "text", tmp_path / "marked"
+    path.write_bytes(b"0-0\n" * 2)
+    marked.write_bytes(b"\xef\xbb\xbf" + b"0-0\n" * 2)
+    first, second = (READ_BY[reader](one) for one in (path, marked))
+    assert repr(first) == repr(second)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from phrasescore.device import choose_device
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import PhrasePairs
+from phrasescore.phrases import Phrases
+from phrasescore.training import pair_task
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.phrase_pairs import PhrasePairTask
+from tests.nn.family import config_of
+
+WORDS = 12
+
+
+def make_task() -> PhrasePairTask:
+    torch.manual_seed(1)
+    network = EncoderDecoder(config_of("dot before"), WORDS, WORDS)
+    random = np.random.default_rng(1)
+    lists = [random.integers(2, WORDS, length).tolist() for length in (9, 9, 5, 2, 1, 0)]
+    sides = Phrases.from_lists(lists[::-1]), Phrases.from_lists(lists)
+    pairs = PhrasePairs(*sides, np.linspace(1, 2, 6, dtype=np.float32))
+    device = choose_device("cpu", "fp32")
+    return PhrasePairTask(network, TrainingConfig(), device, pairs, np.arange(6), pairs.take(np.arange(0)), None)
+
+
+def gradient(task: PhrasePairTask) -> NDArray[np.float64]:
+    weights = list(task.network.parameters())
+    gradients = torch.autograd.grad(task.loss(np.arange(6)).mean, weights)
+    return torch.cat([one.flatten() for one in gradients]).double().numpy()
+
+
+def test_a_batch_of_long_pairs_has_the_same_gradient_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What memory it may take does not change what is learnt."""
+    task = make_task()
+    assert len(task._parts(np.arange(6))) == 1
+    whole = gradient(task)
+    monkeypatch.setitem(pair_task._MOST_KEPT, "cpu", 1)
+    assert [part.tolist() for part in task._parts(np.arange(6))] == [[0], [1], [2], [3], [4], [5]]
+    assert np.abs(whole).max() > 1e-3
+    assert gradient(task) == pytest.approx(whole, rel=1e-4, abs=1e-7)
