@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class _Listing:
+class Listing:
     """The task of listing a sentence's best translations, or the best one only."""
 
     size: int
@@ -111,7 +111,7 @@ def _load(ini: MosesIni, source: Sequence[bytes]) -> Decoder:
     # So that no pass has to pay for what a process does once: one word, whose few n-grams hardly fill a cache.
     sentences.append(sentences[0][:1])
     decoder = Decoder(_with_empty_caches(ini), read_settings(ini), sentences)
-    decoder.run(_Listing(1), len(source))
+    decoder.run(Listing(1), len(source))
     return decoder
 
 
@@ -119,7 +119,7 @@ def _decode(decoder: Decoder, sentences: int, size: int, device: Device) -> tupl
     """Decode all sentences; return what that cost, a sentence, and their lists."""
     neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
     queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)
-    task, started = _Listing(size), used_time(device)
+    task, started = Listing(size), used_time(device)
     entries = [entry for number in range(sentences) for entry in decoder.run(task, number)]
     seconds = used_time(device) - started
     queries, served = sum(one.queries for one in neural) - queries, sum(one.served for one in neural) - served

@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from moses_integration.processes import available_cores
 from phrasescore import __version__
 from phrasescore.device import Device
+from phrasescore.workers import available_cores
 
 _LIBRARIES = ("torch", "numpy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm")
 

@@ -50,8 +50,9 @@ class EmbeddedToolkit:
 
     name = "embedded"
 
-    def __init__(self, processes: int | None = None) -> None:
-        self._processes = processes
+    def __init__(self, processes: int | None = None, scheduler: str | None = None) -> None:
+        """Take what `share_work` takes."""
+        self._processes, self._scheduler = processes, scheduler
 
     def __str__(self) -> str:
         return self.name
@@ -61,7 +62,9 @@ class EmbeddedToolkit:
 
     def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> TableCounts:
         """Make phrase and reordering table of an aligned corpus in a system folder."""
-        return build_tables(corpus.source, corpus.target, corpus.alignment, folder, longest_phrase)
+        return build_tables(
+            corpus.source, corpus.target, corpus.alignment, folder, longest_phrase, self._processes, self._scheduler
+        )
 
     def ignored_sections(self, ini: MosesIni) -> list[str]:
         """Return the sections that the embedded decoder passes over."""
@@ -81,7 +84,9 @@ class EmbeddedToolkit:
         sentences, dev_references = list(text_lines(source)), read_references(references)
         check_dev_set(sentences, dev_references, (source, references[0]))
         require_words(sentences, source)
-        with Tuner(ini, sentences, dev_references, settings, self._processes) as tuner:
+        with Tuner(
+            ini, sentences, dev_references, settings, self._processes, self._scheduler, self._shared(folder)
+        ) as tuner:
             for seed in seeds:
 
                 def report(iteration: Iteration, seed: int = seed) -> None:
@@ -92,13 +97,19 @@ class EmbeddedToolkit:
 
                 yield tuner.tune(seed, report)
 
+    def _shared(self, folder: Path) -> Path | None:
+        """Return a folder that all workers see: a temporary one is for processes of this machine alone."""
+        return folder if self._scheduler is not None else None
+
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield what translates prepared sentences; its decoders are kept from one time to the next."""
         lines = list(text_lines(source))
         require_words(lines, source)
         sentences = [words_of(line) for line in lines]
-        with DecoderPool(ini, read_settings(ini), sentences, self._processes) as pool:
+        with DecoderPool(
+            ini, read_settings(ini), sentences, self._processes, self._scheduler, self._shared(folder)
+        ) as pool:
             yield partial(_translate, pool, len(sentences))
 
 

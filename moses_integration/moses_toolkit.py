@@ -17,7 +17,6 @@ from moses_integration.build.phrase_scores import PHRASE_TABLE
 from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
-from moses_integration.processes import available_cores
 from moses_integration.script_names import check_folder_name, link_files
 from moses_integration.toolkit import Binary, NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
@@ -25,6 +24,7 @@ from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
 from phrasescore.files import MAGIC_LENGTH, detect_format, open_output, read_lines, write_lines
 from phrasescore.text import Say, text_lines
+from phrasescore.workers import available_cores
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"

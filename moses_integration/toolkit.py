@@ -92,16 +92,28 @@ class Toolkit(Protocol):
         ...
 
 
-def choose_toolkit(name: ToolkitName, processes: int | None = None, binary: Binary | None = None) -> Toolkit:
-    """Return a toolkit; `auto` is Moses where it is installed. `binary` lets it decode with binary tables.
+def choose_toolkit(
+    name: ToolkitName, processes: int | None = None, binary: Binary | None = None, scheduler: str | None = None
+) -> Toolkit:
+    """Return a toolkit.
+
+    Args:
+        name: `auto` is Moses where it is installed, unless there is a scheduler.
+        processes: to share the work among.
+        binary: lets Moses decode with binary tables.
+        scheduler: of workers that share the work instead.
 
     Raises:
-        UserError: Moses is asked for, or needed for binary tables, and not found.
+        UserError: Moses is asked for, or needed for binary tables, and not found; or it is to share its work.
     """
     from moses_integration.embedded_toolkit import EmbeddedToolkit
     from moses_integration.installed_moses import find_installation
     from moses_integration.moses_toolkit import MosesToolkit
 
+    if scheduler is not None:
+        if name == "moses" or binary is not None:
+            raise UserError("--scheduler: Moses cannot share its work among workers; use --toolkit embedded")
+        return EmbeddedToolkit(processes, scheduler)
     installation = None if name == "embedded" else find_installation()
     if installation is not None:
         return MosesToolkit(installation, processes, binary)

@@ -12,6 +12,7 @@ from typing import Any
 import hypothesis
 import pytest
 import torch
+from distributed import LocalCluster
 
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
@@ -91,3 +92,10 @@ def double_precision() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """A Dask scheduler with two workers."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster

@@ -14,10 +14,10 @@ from experiments.goldens.decoding import moses_system
 from experiments.goldens.extractor import read_candidates
 from experiments.goldens.finding import Finding
 from moses_integration.embedded_toolkit import EmbeddedToolkit
-from moses_integration.processes import available_cores
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import evaluate, optimise
 from moses_integration.tuning.tune import TuningSettings
+from phrasescore.workers import available_cores
 
 REPORTED = (0.970357, 0.970357, 0.971214)
 """BLEU that `mert` reported for the lists up to each run."""

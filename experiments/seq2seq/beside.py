@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-
-import torch
+from functools import partial
 
 from experiments.seq2seq.config import System
 from experiments.training import Json
-from moses_integration.processes import available_cores, worker_pool
 from phrasescore.device import keep_freed_memory
+from phrasescore.workers import available_cores, share_work
 
 Work = Callable[[System], Json]
 
@@ -32,9 +31,8 @@ def each(work: Work, systems: Sequence[System], processes: int) -> Iterator[Json
         return
     killed = "training: a process was killed, most likely for want of memory; use fewer --processes"
     threads = max(1, available_cores() // processes)
-    with worker_pool(processes, killed, _begin, (threads,)) as pool:
-        for found in [pool.submit(_done, work, system) for system in systems]:
-            yield found.result()
+    with share_work(killed, processes, threads=threads, tries=1) as workers:
+        yield from workers.in_order(partial(_done, work), systems)
 
 
 def progress_options(processes: int) -> list[str]:
@@ -42,17 +40,10 @@ def progress_options(processes: int) -> list[str]:
     return [] if processes == 1 else ["--quiet"]
 
 
-# In the worker processes
-
-
-def _begin(threads: int) -> None:
-    keep_freed_memory()
-    torch.set_num_threads(threads)
-
-
 def _done(work: Work, system: System) -> Json:
+    keep_freed_memory()
     try:
         return work(system)
     except SystemExit as stopped:
-        # A training that a signal stops says so once it has kept its state. The pool would go on with another system.
+        # A training that a signal stops says so once it has kept its state. The others would go on with another system.
         os._exit(stopped.code if isinstance(stopped.code, int) else 1)

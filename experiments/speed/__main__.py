@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from experiments.machine import machine
-from experiments.speed import decoder, language_model, pipeline, scoring, training
+from experiments.speed import decoder, language_model, long_sentences, pipeline, scoring, training
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.device import choose_device, keep_freed_memory
@@ -18,7 +19,7 @@ from phrasescore.files import write_atomically, write_json
 from phrasescore.lm.presets import PRESETS
 
 _TABLE = Path("tests/data/mini/phrase-table.gz")
-_PARTS = ("scoring", "training", "pipeline", "memory", "language-model")
+_PARTS = ("scoring", "training", "pipeline", "memory", "language-model", "long-sentences")
 _DECODER = "decoder"
 """Measured where --ini says with what."""
 
@@ -99,6 +100,11 @@ def as_table(report: dict[str, Any]) -> str:
             f"| language model, unnormalised, {found['precision']} | {speed['unnormalised']:,.0f} queries/s, "
             f"{found['times_exact']:.1f} times exact |",
         ]
+    if "long-sentences" in report:
+        rows += [
+            f"| a sentence of {found['words']:,} words | {found['best']:.2f} s, a list of 100: {found['list']:.2f} s |"
+            for found in report["long-sentences"]
+        ]
     if _DECODER in report:
         found = report[_DECODER]
         rows.append(f"| decoder without the language model | {found['without']['cold']['seconds']:.3f} s a sentence |")
@@ -117,12 +123,13 @@ def run(args: argparse.Namespace) -> int:
     """Measure what was asked for; print the table."""
     keep_freed_memory()
     report: dict[str, Any] = {"schema": 2, "table": str(args.table), "machine": measured_on(args.device)}
-    measurements = {
+    measurements: dict[str, Callable[[], Any]] = {
         "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions),
         "training": lambda: training.measure(args.table, args.device, args.updates),
         "pipeline": lambda: pipeline.measure_pipeline(args.table),
         "memory": lambda: pipeline.measure_memory(args.table, args.memory_lines),
         "language-model": lambda: language_model.measure(args.device, args.preset, args.repetitions),
+        "long-sentences": long_sentences.measure,
         _DECODER: lambda: decoder.measure(args.ini, args.source, args.sentences),
     }
     for part in [*args.parts, *([_DECODER] if args.ini else [])]:

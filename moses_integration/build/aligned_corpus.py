@@ -10,7 +10,9 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +40,7 @@ class Text:
     ids_N: Ids
     offsets: Offsets
     """Sentence i has the words from `offsets[i]` to `offsets[i + 1]`."""
-    spelling: bytes
+    spelling: bytes | mmap
     """The whole text, each word followed by a blank."""
     places_N: Offsets
     """Where each word begins in `spelling`, and behind them where it ends."""
@@ -52,6 +54,22 @@ class Text:
     def sentence_N(self) -> NDArray[np.int32]:
         """Return the sentence that each word stands in."""
         return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int32), np.diff(self.offsets))
+
+    def save(self, folder: Path) -> None:
+        """Write the text into a folder, which must exist."""
+        (folder / "words").write_bytes(b"\n".join(self.words))
+        (folder / "spelling").write_bytes(self.spelling)
+        for name in ("ids_N", "offsets", "places_N"):
+            np.save(folder / name, getattr(self, name))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Return the text of a folder, of which only what is looked at comes into memory."""
+        ids_N, offsets, places_N = (load_array(folder, name) for name in ("ids_N", "offsets", "places_N"))
+        with (folder / "spelling").open("rb") as file:
+            # An empty file cannot be mapped.
+            spelling = mmap(file.fileno(), 0, access=ACCESS_READ) if len(ids_N) else b""
+        return cls((folder / "words").read_bytes().split(b"\n"), ids_N, offsets, spelling, places_N)
 
 
 @dataclass(frozen=True)
@@ -69,6 +87,26 @@ class AlignedCorpus:
     def sentences(self) -> int:
         """Number of sentence pairs."""
         return len(self.source.offsets) - 1
+
+    def save(self, folder: Path) -> None:
+        """Write the corpus into a folder, which must exist."""
+        for name in ("source", "target"):
+            (folder / name).mkdir()
+            getattr(self, name).save(folder / name)
+        for name in ("source_P", "target_P"):
+            np.save(folder / name, getattr(self, name))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Return the corpus of a folder, of which only what is looked at comes into memory."""
+        texts = Text.load(folder / "source"), Text.load(folder / "target")
+        return cls(*texts, load_array(folder, "source_P"), load_array(folder, "target_P"))
+
+
+def load_array(folder: Path, name: str) -> NDArray[Any]:
+    """Return an array that `np.save` has written, of which only what is looked at comes into memory."""
+    array: NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
+    return array
 
 
 def refuse_misread(line: bytes, path: Path, number: int) -> None:

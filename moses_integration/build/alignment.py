@@ -12,9 +12,9 @@ thread for each direction.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import chain
@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.build.parallel_text import read_pairs
-from moses_integration.processes import available_cores, worker_pool
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.words import split_words
+from phrasescore.workers import available_cores, share_work
 
 # sil-thot is imported where it runs: in the processes, after their number of threads is set.
 if TYPE_CHECKING:
@@ -118,11 +118,10 @@ def align(
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words here and in {target}; give a parallel corpus")
     threads = max(1, available_cores() // 2) if method == "eflomal" else 1
+    train = partial(_train, method, iterations, seed)
     killed = f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"
-    with worker_pool(2, killed, _set_threads, (threads,)) as pool:
-        direct = pool.submit(_train, source, target, method, iterations, seed)
-        inverse = pool.submit(_train, target, source, method, iterations, seed)
-        (sources, passes), (targets, _) = direct.result(), inverse.result()
+    with share_work(killed, processes=2, threads=threads, tries=1) as workers:
+        (sources, passes), (targets, _) = workers.in_order(train, [(source, target), (target, source)])
     links = unlinked = 0
     with open_output(output) as stream:
         for pair in _joined(lengths, sources, targets):
@@ -155,13 +154,8 @@ def _check_settings(method: str, iterations: tuple[int, ...] | None, seed: int) 
         raise UserError(f"alignment seed {seed} is out of range; give a number from 0 to {(1 << 32) - 1}")
 
 
-def _set_threads(threads: int) -> None:
-    """Set the number of threads of a new process: OpenMP reads it when the library is imported."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-
-
 def _train(
-    source: Path, target: Path, method: str, iterations: tuple[int, ...] | None, seed: int
+    method: str, iterations: tuple[int, ...] | None, seed: int, texts: tuple[Path, Path]
 ) -> tuple[Positions, tuple[int, ...]]:
     """Return the source position of every target word under a model of this direction, and its stages' iterations."""
     from thot.alignment import EflomalAlignmentModel
@@ -171,7 +165,7 @@ def _train(
     model.emit_training_alignments = True
     source_ids: dict[bytes, str] = {}
     target_ids: dict[bytes, str] = {}
-    for source_line, target_line in read_pairs(source, target):
+    for source_line, target_line in read_pairs(*texts):
         model.add_sentence_pair(_numbered(source_line, source_ids), _numbered(target_line, target_ids))
     if isinstance(model, EflomalAlignmentModel):
         done = _sample(model, iterations, seed)

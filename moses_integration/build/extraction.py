@@ -49,9 +49,18 @@ class Instances:
         return len(self.alignment_I)
 
     @classmethod
-    def concatenate(cls, parts: list[Self]) -> Self:
-        """Join instances."""
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+    def from_records(cls, records_I: NDArray[np.void]) -> Self:
+        """Return the instances of an array that `to_records` made, or of some of its rows."""
+        return cls(*(np.ascontiguousarray(records_I[field.name]) for field in fields(cls)))
+
+    def to_records(self) -> NDArray[np.void]:
+        """Return an array of a row for each instance, as it lies in a file."""
+        columns = [getattr(self, field.name) for field in fields(self)]
+        kinds = [(field.name, column.dtype) for field, column in zip(fields(self), columns, strict=True)]
+        records_I = np.empty(len(self), kinds)
+        for field, column in zip(fields(self), columns, strict=True):
+            records_I[field.name] = column
+        return records_I
 
     def take(self, indices: NDArray[np.integer]) -> Self:
         """Return the instances at these indices, in their order."""
@@ -77,12 +86,7 @@ class _Spans(NamedTuple):
     target_last: Places
 
 
-def extract_phrase_pairs(corpus: AlignedCorpus, longest: int = LONGEST_PHRASE) -> Instances:
-    """Return every occurrence of a phrase pair of at most `longest` (at most 7) words on each side."""
-    return Instances.concatenate([_extract(corpus, first, end, longest) for first, end in _batches(corpus)])
-
-
-def _batches(corpus: AlignedCorpus) -> Iterator[tuple[int, int]]:
+def batches(corpus: AlignedCorpus) -> Iterator[tuple[int, int]]:
     """Yield ranges of sentences whose alignment matrices have a bounded size together."""
     cells = offsets_of((np.diff(corpus.source.offsets) + 2) * (np.diff(corpus.target.offsets) + 2))
     first = 0
@@ -92,8 +96,11 @@ def _batches(corpus: AlignedCorpus) -> Iterator[tuple[int, int]]:
         first = end
 
 
-def _extract(corpus: AlignedCorpus, first: int, end: int, longest: int) -> Instances:
-    """Return the instances in the sentences from `first` to before `end`."""
+def extract_phrase_pairs(corpus: AlignedCorpus, first: int, end: int, longest: int = LONGEST_PHRASE) -> Instances:
+    """Return every occurrence of a phrase pair in the sentences from `first` to before `end`.
+
+    It has at most `longest` (at most 7) words on each side.
+    """
     source_offsets, target_offsets = corpus.source.offsets[first : end + 1], corpus.target.offsets[first : end + 1]
     source_base, target_base = source_offsets[0], target_offsets[0]
     points = slice(*np.searchsorted(corpus.source_P, source_offsets[[0, -1]]))

@@ -31,12 +31,19 @@ class LexicalModel:
     """Target word of each pair of words."""
     target_given_source_L: Floats
     source_given_target_L: Floats
-    target_weight_N: Floats
+    weights: WordWeights
+
+
+@dataclass(frozen=True)
+class WordWeights:
+    """What a word adds to the lexical weights of the phrases that it stands in."""
+
+    target_N: Floats
     """For each word of the target text: mean probability given the source words aligned to it, or given `NULL`.
 
     The lexical weight of a phrase is the product of its words' weights, for all alignment points of its words lie in
     the phrase pair (Koehn et al. 2003, section 4.4; phrase-extract/score-main.cpp, computeLexicalTranslation)."""
-    source_weight_N: Floats
+    source_N: Floats
     """The same for each word of the source text, given the target words."""
 
 
@@ -65,13 +72,15 @@ def estimate_lexical_model(corpus: AlignedCorpus) -> LexicalModel:
         target_L,
         target_given_source_L,
         source_given_target_L,
-        _mean_by_word(
-            np.concatenate([corpus.target_P, lonely_target]),
-            target_given_source_L[np.concatenate([of_point, of_lonely_target])],
-        ),
-        _mean_by_word(
-            np.concatenate([corpus.source_P, lonely_source]),
-            source_given_target_L[np.concatenate([of_point, of_lonely_source])],
+        WordWeights(
+            _mean_by_word(
+                np.concatenate([corpus.target_P, lonely_target]),
+                target_given_source_L[np.concatenate([of_point, of_lonely_target])],
+            ),
+            _mean_by_word(
+                np.concatenate([corpus.source_P, lonely_source]),
+                source_given_target_L[np.concatenate([of_point, of_lonely_source])],
+            ),
         ),
     )
 

@@ -36,7 +36,7 @@ def phrase_ranks(text: Text, longest: int) -> Ranks:
     following = _following_words(text, longest)
     order_N = np.lexsort(following[::-1])
     smaller_words = bisect_left(text.words, b"|||")
-    stride = 2 * longest + 2
+    stride = _ranks_a_word(longest)
     rank_type = np.min_scalar_type(stride * (len(order_N) + 1))
     ranks = np.empty((longest, len(order_N)), rank_type)
     differs_N = np.arange(len(order_N)) == 0
@@ -51,6 +51,15 @@ def phrase_ranks(text: Text, longest: int) -> Ranks:
         rank_G = stride * (start_G + before_G) + longest + np.where(before_G > 0, -n, n)
         ranks[n - 1, order_N] = np.repeat(rank_G, np.diff(start_G, append=len(order_N)))
     return ranks
+
+
+def rank_bounds(words: int, longest: int, parts: int) -> NDArray[np.int64]:
+    """Return the lowest rank of each of some parts but the first, which have about equally many words' phrases."""
+    return _ranks_a_word(longest) * (words * np.arange(1, parts) // parts)
+
+
+def _ranks_a_word(longest: int) -> int:
+    return 2 * longest + 2
 
 
 def _following_words(text: Text, longest: int) -> list[NDArray[np.int32]]:

@@ -15,11 +15,42 @@ from numpy.typing import NDArray
 from moses_integration.build.aligned_corpus import AlignedCorpus, Text
 from moses_integration.build.extraction import Instances
 from moses_integration.build.pair_alignment import Alignments, transpose_alignments
-from moses_integration.build.phrase_order import phrase_ranks
 
 _BLOCK_INSTANCES = 1 << 18
 
 Integers = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The ranks of the phrases of both texts, which `phrase_ranks` gives."""
+
+    source: Integers
+    target: Integers
+
+    def of_sources(self, instances: Instances) -> Integers:
+        """Return the rank of each instance's source [I]."""
+        rank_I: Integers = self.source[instances.source_length_I - 1, instances.source_start_I]
+        return rank_I
+
+    def of_targets(self, instances: Instances) -> Integers:
+        """Return the rank of each instance's target [I]."""
+        rank_I: Integers = self.target[instances.target_length_I - 1, instances.target_start_I]
+        return rank_I
+
+
+@dataclass(frozen=True)
+class TargetCounts:
+    """How often target phrases occur among instances."""
+
+    ranks: Integers
+    """Sorted."""
+    counts: Integers
+
+    def of(self, rank_K: Integers) -> Integers:
+        """Return the counts of phrases by their ranks [K]."""
+        count_K: Integers = self.counts[np.searchsorted(self.ranks, rank_K)]
+        return count_K
 
 
 @dataclass(frozen=True)
@@ -48,23 +79,28 @@ class PhrasePairs:
         return [b"%b ||| %b" % pair for pair in zip(sources, targets, strict=True)]
 
 
-def count_phrase_pairs(instances: Instances, corpus: AlignedCorpus) -> Iterator[PhrasePairs]:
-    """Yield the distinct pairs among the instances, in blocks of bounded size that never divide a source phrase."""
-    longest = int(max(instances.source_length_I.max(), instances.target_length_I.max()))
-    source_rank_I = phrase_ranks(corpus.source, longest)[instances.source_length_I - 1, instances.source_start_I]
-    target_rank_I = phrase_ranks(corpus.target, longest)[instances.target_length_I - 1, instances.target_start_I]
-    targets, target_counts = np.unique(target_rank_I, return_counts=True)
+def count_phrase_pairs(instances: Instances, ranks: Ranks, target_counts: TargetCounts) -> Iterator[PhrasePairs]:
+    """Yield the distinct pairs among the instances, in blocks of bounded size that never divide a source phrase.
+
+    Args:
+        instances: all of some source phrases.
+        ranks: of the phrases of the text.
+        target_counts: of all target phrases, with whichever source.
+    """
+    if not len(instances):
+        return
+    source_rank_I, target_rank_I = ranks.of_sources(instances), ranks.of_targets(instances)
     starts = np.unique(np.sort(source_rank_I)[::_BLOCK_INSTANCES])
     block_I = (np.searchsorted(starts, source_rank_I, "right") - 1).astype(np.min_scalar_type(len(starts)))
     order_I = np.argsort(block_I, kind="stable")
     for block in np.split(order_I, np.searchsorted(block_I[order_I], np.arange(1, len(starts)))):
         source_rank, target_rank = source_rank_I[block], target_rank_I[block]
         order = np.lexsort((instances.alignment_I[block], target_rank, source_rank))
-        yield _count(instances.take(block[order]), source_rank[order], target_rank[order], targets, target_counts)
+        yield _count(instances.take(block[order]), source_rank[order], target_rank[order], target_counts)
 
 
 def _count(
-    instances: Instances, source_rank_I: Integers, target_rank_I: Integers, targets: Integers, target_counts: Integers
+    instances: Instances, source_rank_I: Integers, target_rank_I: Integers, target_counts: TargetCounts
 ) -> PhrasePairs:
     """Count the pairs among instances sorted by source, target and alignment."""
     begins_source_I = _begins_run(source_rank_I)
@@ -83,7 +119,7 @@ def _count(
         instances.take(run_R[_last_most_frequent(pair_R, run_count_R, transpose_alignments(alignment_R))]),
         count_K,
         np.repeat(source_count, np.diff(source_start, append=len(start_K))),
-        target_counts[np.searchsorted(targets, target_rank_I[start_K])],
+        target_counts.of(target_rank_I[start_K]),
         np.bincount(9 * pair_I + instances.orientation_I, minlength=9 * len(start_K)).reshape(-1, 9),
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.lexical import LexicalModel
+from moses_integration.build.lexical import WordWeights
 from moses_integration.build.pair_alignment import LONGEST_PHRASE, print_alignment
 from moses_integration.build.phrase_pairs import PhrasePairs
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 
-def phrase_table_lines(pairs: PhrasePairs, spellings: list[bytes], model: LexicalModel) -> Iterator[bytes]:
+def phrase_table_lines(pairs: PhrasePairs, spellings: list[bytes], weights: WordWeights) -> Iterator[bytes]:
     """Yield the pairs' lines.
 
     `source ||| target ||| scores ||| alignment ||| counts ||| |||`, where the scores are the probability and the
@@ -35,9 +35,9 @@ def phrase_table_lines(pairs: PhrasePairs, spellings: list[bytes], model: Lexica
     kept, kept_inverse = pairs.kept, pairs.kept_inverse
     columns = (
         count_K / target_count_K,
-        _product(model.source_weight_N, kept_inverse.source_start_I, kept_inverse.source_length_I),
+        _product(weights.source_N, kept_inverse.source_start_I, kept_inverse.source_length_I),
         count_K / source_count_K,
-        _product(model.target_weight_N, kept.target_start_I, kept.target_length_I),
+        _product(weights.target_N, kept.target_start_I, kept.target_length_I),
         kept.alignment_I,
         target_count_K,
         source_count_K,

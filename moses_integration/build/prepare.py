@@ -8,20 +8,19 @@ system. Words are split from punctuation, and joined to it again, by `phrasescor
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from moses_integration.build.truecaser import Truecaser, capitalise
-from moses_integration.processes import available_cores, worker_pool
 from phrasescore.errors import UserError
 from phrasescore.files import write_lines
 from phrasescore.text import Say, chunks, silently, text_lines
 from phrasescore.tokenisation import detokenise, tokenise, with_single_blanks
+from phrasescore.workers import share_work
 
 Casing = Literal["lower", "true", "keep"]
 
@@ -159,18 +158,7 @@ def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
     """Tokenise lines, in several processes when there are many."""
     tasks = chunks(texts, _LINES_A_TASK)
     first = next(tasks, [])
-    cores = available_cores()
-    if len(first) < _LINES_A_TASK or cores == 1:
-        for task in chain([first], tasks):
-            yield from tokenise(task, language)
-        return
-    results: deque[Future[list[str]]] = deque()
     killed = "tokenising: a process was killed, most likely for want of memory; close other programs"
-    with worker_pool(cores, killed) as pool:
-        for task in chain([first], tasks):
-            results.append(pool.submit(tokenise, task, language))
-            # Bounded, for texts longer than the memory.
-            if len(results) > 2 * cores:
-                yield from results.popleft().result()
-        while results:
-            yield from results.popleft().result()
+    with share_work(killed, processes=None if len(first) == _LINES_A_TASK else 1) as workers:
+        for tokenised in workers.in_order(partial(tokenise, language=language), chain([first], tasks)):
+            yield from tokenised

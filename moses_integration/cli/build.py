@@ -7,7 +7,7 @@ import math
 import re
 from pathlib import Path
 
-from moses_integration.cli.options import add_toolkit_option, natural, toolkit_of
+from moses_integration.cli.options import add_toolkit_options, natural, toolkit_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive, refuse_idle
 from phrasescore.errors import UsageError, UserError
@@ -87,7 +87,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="other sentences and their translations: FOLDER/validation/phrase-table.gz gets their phrase pairs, for "
         "`phrasescore train --validation`",
     )
-    add_toolkit_option(parser)
+    add_toolkit_options(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 

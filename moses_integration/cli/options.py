@@ -28,19 +28,20 @@ _WORK_MARK = ".phrasescore-work"
 
 
 def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
-    """Add --toolkit and --processes."""
-    add_toolkit_option(parser)
-    add_processes_option(parser)
-
-
-def add_toolkit_option(parser: argparse.ArgumentParser) -> None:
-    """Add --toolkit."""
+    """Add --toolkit, --processes and --scheduler."""
     parser.add_argument(
         "--toolkit",
         choices=("auto", "moses", "embedded"),
         default="auto",
         help="what does the work: an installed Moses, or the embedded toolkit; auto takes Moses if MOSES_HOME is set "
         "or `moses` is on the PATH (default: %(default)s)",
+    )
+    add_processes_option(parser)
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Dask scheduler whose workers share the work instead, as tcp://node1:8786; they must see the same files "
+        "(docs/cluster.md)",
     )
 
 
@@ -116,7 +117,12 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
     """Return the toolkit asked for, and say which it is when that was left to us."""
     from moses_integration.toolkit import choose_toolkit
 
-    toolkit = choose_toolkit(args.toolkit, getattr(args, "processes", None), getattr(args, "binarise", None))
+    toolkit = choose_toolkit(
+        args.toolkit,
+        getattr(args, "processes", None),
+        getattr(args, "binarise", None),
+        getattr(args, "scheduler", None),
+    )
     if args.toolkit == "auto":
         reporter.say(f"toolkit: {toolkit}")
     return toolkit

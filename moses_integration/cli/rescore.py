@@ -133,7 +133,6 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.cli.provenance import described, versions
     from moses_integration.list_scorers import load_scorers
     from moses_integration.nbest import ListFault, write_nbest
-    from moses_integration.processes import available_cores
     from moses_integration.rescoring import (
         check_dense,
         list_bleu,
@@ -145,6 +144,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.tuned_weights import SCHEMA
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import write_json
+    from phrasescore.workers import available_cores
 
     if args.ini is None and not args.prepared:
         raise UsageError(

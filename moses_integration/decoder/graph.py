@@ -7,9 +7,10 @@ L steps of some derivations one after another.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count, islice
+from dataclasses import dataclass, fields
+from itertools import islice
 
 import numpy as np
 
@@ -45,6 +46,19 @@ class Records:
             self.states_NX[indices],
         )
 
+    def copy_into(self, room: Records, first: int) -> None:
+        """Copy them into others, from an index on."""
+        for column in fields(self):
+            values = getattr(self, column.name)
+            getattr(room, column.name)[first : first + len(values)] = values
+
+    def with_room(self, size: int) -> Records:
+        """Return a copy for so many, of which those that are new are not filled in."""
+        columns = (getattr(self, column.name) for column in fields(self))
+        room = Records(*(np.empty((size, *column.shape[1:]), column.dtype) for column in columns))
+        self.copy_into(room, 0)
+        return room
+
 
 @dataclass(frozen=True)
 class Step:
@@ -77,20 +91,36 @@ class SearchGraph:
 
     def __init__(self, model: LogLinearModel, options: Options, begin: Sequence[int]) -> None:
         self._model, self._options = model, options
-        self.option = np.array([-1])
-        self.back = np.array([-1])
-        self.score = np.zeros(1)
-        self.states = np.array([begin], np.int64).reshape(1, -1)
-        self._context = np.zeros((1, len(model.context_weights)))
+        none, states = np.array([-1]), np.array([begin], np.int64).reshape(1, -1)
+        self._records = Records(none, none, np.zeros(1), np.zeros((1, len(model.context_weights))), states)
+        self._count = 1
         self._lost: list[tuple[Indices, Indices]] = []
         """Hypotheses, and those that have lost to them, best first."""
         self._last: Indices = np.array([self.root])
 
+    @property
+    def option(self) -> Indices:
+        """The option of each hypothesis [N], -1 of the empty one."""
+        return self._records.option_N[: self._count]
+
+    @property
+    def back(self) -> Indices:
+        """The hypothesis before each [N], -1 of the empty one."""
+        return self._records.back_N[: self._count]
+
+    @property
+    def score(self) -> Floats:
+        """The score of each hypothesis [N]."""
+        return self._records.score_N[: self._count]
+
+    @property
+    def states(self) -> Indices:
+        """The states of the context features behind each hypothesis [N, X]."""
+        return self._records.states_NX[: self._count]
+
     def add(self, records: Records) -> Indices:
         """Add the hypotheses of a stack, best first, and return their indices."""
-        first = len(self.option)
-        self._append(records)
-        self._last = np.arange(first, len(self.option))
+        self._last = self._append(records)
         return self._last
 
     def add_arcs(self, candidates: Records, record_H: Indices, winners_H: Indices, winner_N: Indices) -> None:
@@ -99,16 +129,15 @@ class SearchGraph:
         is_loser_N[winners_H] = False
         losers = np.flatnonzero(is_loser_N)
         losers = losers[np.argsort(-candidates.score_N[losers], kind="stable")]
-        first = len(self.option)
-        self._append(candidates.take(losers))
-        self._lost.append((record_H[winner_N[losers]], np.arange(first, len(self.option))))
+        self._lost.append((record_H[winner_N[losers]], self._append(candidates.take(losers))))
 
-    def _append(self, records: Records) -> None:
-        self.option = np.concatenate([self.option, records.option_N])
-        self.back = np.concatenate([self.back, records.back_N])
-        self.score = np.concatenate([self.score, records.score_N])
-        self.states = np.concatenate([self.states, records.states_NX])
-        self._context = np.concatenate([self._context, records.context_NX])
+    def _append(self, records: Records) -> Indices:
+        first, self._count = self._count, self._count + len(records.option_N)
+        if self._count > len(self._records.option_N):
+            # Twice the room, so that each hypothesis is copied once or twice however many follow.
+            self._records = self._records.with_room(2 * self._count)
+        records.copy_into(self._records, first)
+        return np.arange(first, self._count)
 
     # Derivations
 
@@ -153,36 +182,54 @@ class SearchGraph:
         further back than all replaced before, or by taking the next best replacement where the last one was made.
         """
         score, back = self.score.tolist(), self.back.tolist()
-        first, losers = self._losers()
-        serial = count()
-        # A derivation waits as the score and way of the one it is made of, a position there, and who takes that place:
-        # 0 the winner, 1 the best loser, and so on.
-        heap = [(-score[last], next(serial), score[last], [last], 0, 0) for last in self._last.tolist()]
+        first, losers, loss = self._losers()
+        # Derivations that others are made of, each with a heap of the replacements to come, as negative score and
+        # position. These are as many as words, and few are ever needed: only the best one waits with the derivations.
+        origins: list[tuple[float, list[int], list[tuple[float, int]]]]
+        origins = [(score[last], [last], []) for last in self._last.tolist()]
+        # A derivation waits as the origin it is made of, a position there, and who takes that place: 0 the winner, 1
+        # the best loser, and so on. Of equal ones comes first what the earlier origin leads to, then the earlier
+        # position.
+        heap = [(-total, -1, number, number, 0, 0) for number, (total, _, _) in enumerate(origins)]
         while heap:
-            negative, _, total, origin, position, rank = heapq.heappop(heap)
+            negative, _, _, number, position, rank = heapq.heappop(heap)
+            total, origin, to_come = origins[number]
+            if rank == 1 and to_come:
+                replaced, later = heapq.heappop(to_come)
+                heapq.heappush(heap, (replaced, number, 1 + later, number, later, 1))
             winner, way = origin[position], origin[:position]
             hypothesis = losers[first[winner] + rank - 1] if rank else winner
             while hypothesis != self.root:
                 way.append(hypothesis)
                 hypothesis = back[hypothesis]
             yield -negative, way
-            following = first[winner] + rank
+            made, following = len(origins), first[winner] + rank
             if following < first[winner + 1]:
-                replaced = total + score[losers[following]] - score[winner]
-                heapq.heappush(heap, (-replaced, next(serial), total, origin, position, rank + 1))
-            for later in range(position + 1, len(way)):
-                winner = way[later]
-                if first[winner] < first[winner + 1]:
-                    replaced = score[losers[first[winner]]] - negative - score[winner]
-                    heapq.heappush(heap, (-replaced, next(serial), -negative, way, later, 1))
+                replaced = score[winner] - score[losers[following]] - total
+                heapq.heappush(heap, (replaced, made, 0, number, position, rank + 1))
+            to_come = [
+                (negative + loss[hypothesis], later)
+                for later, hypothesis in enumerate(way[position + 1 :], position + 1)
+                if loss[hypothesis] < math.inf
+            ]
+            origins.append((-negative, way, to_come))
+            if to_come:
+                heapq.heapify(to_come)
+                replaced, later = heapq.heappop(to_come)
+                heapq.heappush(heap, (replaced, made, 1 + later, made, later, 1))
 
-    def _losers(self) -> tuple[list[int], list[int]]:
-        """Return where the losers to each hypothesis, and to one behind the last, begin in a list, and that list."""
+    def _losers(self) -> tuple[list[int], list[int], list[float]]:
+        """Return where the losers to each hypothesis, and to one behind the last, begin in a list, that list, and what
+        each hypothesis is better by than the best that had lost to it, infinity where none had."""
         none = np.zeros(0, np.int64)
         winners, losers = (np.concatenate([none, *parts]) for parts in zip(*self._lost, (none, none), strict=True))
         order = np.argsort(winners, kind="stable")
-        first = np.searchsorted(winners[order], np.arange(len(self.option) + 1))
-        return first.tolist(), losers[order].tolist()
+        winners, losers = winners[order], losers[order]
+        first_N = np.searchsorted(winners, np.arange(self._count + 1))
+        loss_N = np.full(self._count, np.inf)
+        has_lost = np.flatnonzero(np.diff(first_N))
+        loss_N[has_lost] = self.score[has_lost] - self.score[losers[first_N[has_lost]]]
+        return first_N.tolist(), losers.tolist(), loss_N.tolist()
 
     def _way_to(self, hypothesis: int) -> list[int]:
         """Return a hypothesis and those before it, without the empty one."""
@@ -220,7 +267,7 @@ class SearchGraph:
         is_first_L = np.diff(derivation_L, prepend=-1) > 0
         previous_L = np.where(is_first_L, -1, np.roll(option_L, 1))
         values_LF = step_values(self._model, self._options, previous_L, option_L)
-        values_LF[:, self._model.context_columns] += self._context[hypothesis_L]
+        values_LF[:, self._model.context_columns] += self._records.context_NX[hypothesis_L]
         return values_LF, derivation_L
 
 

@@ -1,4 +1,4 @@
-"""The translation options of a sentence, and what the uncovered part of it may cost at best.
+"""The translation options of a sentence.
 
 Shapes: O options of a sentence, S spans that have options, n words, F components of all features, R relations.
 """
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moses_integration.decoder.model import LogLinearModel, Translations
 from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words
@@ -58,14 +57,6 @@ class Options:
     def end_O(self) -> Indices:
         """Last source word of each option."""
         return self.span_end_S[self.span_O]
-
-    @cached_property
-    def inside_Sn(self) -> NDArray[np.bool_]:
-        """Which words each span covers."""
-        position_n = np.arange(self.words)
-        start_S1, end_S1 = self.span_start_S[:, None], self.span_end_S[:, None]
-        inside_Sn: NDArray[np.bool_] = (start_S1 <= position_n) & (position_n <= end_S1)
-        return inside_Sn
 
     def start_or_none(self, option_N: Indices) -> Indices:
         """Return the first word of options; -1 for the option -1, which stands for the begin of the sentence."""
@@ -134,24 +125,3 @@ def assemble_options(
         leaving_OR=leaving_OR,
         exit_O=exit_O.ravel(),
     )
-
-
-def best_of_ranges(options: Options) -> Floats:
-    """Return the best score of translating words i to j-1 [n + 1, n + 1], empty ranges 0 (the future cost table).
-
-    The best option of the range, or the best split of it in two (moses/TranslationOptionCollection.cpp); reordering
-    and the end of the sentence have no part in it.
-    """
-    n = options.words
-    best = np.full((n + 1, n + 1), -np.inf)
-    np.fill_diagonal(best, 0.0)
-    heads = options.span_first_S[:-1]
-    if len(heads):
-        best[options.span_start_S, options.span_end_S + 1] = np.maximum.reduceat(options.future_O, heads)
-    for length in range(2, n + 1):
-        for start in range(n - length + 1):
-            end = start + length
-            split = (best[start, start + 1 : end] + best[start + 1 : end, end]).max()
-            if split > best[start, end]:
-                best[start, end] = split
-    return best

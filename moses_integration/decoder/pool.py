@@ -1,29 +1,33 @@
 """Decoding a text in one process or several.
 
 A search graph is too large to send between processes; what is wanted of it, a *task*, goes to where the graph is.
-Processes are spawned, not forked: a forked child may inherit a locked lock from a library's thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import Words
+from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.processes import available_cores, worker_pool
+from phrasescore.files import read_lines, write_lines
+from phrasescore.workers import Workers, available_cores, share_work
 
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
 
+_KILLED = "decoding: a process was killed, most likely for want of memory; use fewer processes"
 _CHUNK = 8
 """Sentences that a process takes at a time: few enough to share the work evenly."""
 
@@ -65,35 +69,53 @@ class DecoderPool:
     """Decodes all sentences of a text, again and again with other weights if wanted. A context manager."""
 
     def __init__(
-        self, ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words], processes: int | None = None
+        self,
+        ini: MosesIni,
+        settings: DecoderSettings,
+        sentences: Sequence[Words],
+        processes: int | None = None,
+        scheduler: str | None = None,
+        folder: Path | None = None,
     ) -> None:
+        """Start nothing yet.
+
+        Args:
+            ini: the system.
+            settings: of the search.
+            sentences: the text.
+            processes: see `share_work`.
+            scheduler: likewise.
+            folder: that the workers of a scheduler see, too; None for that of temporary files.
+        """
         self._count = len(sentences)
-        self._processes = min(processes or available_cores(), -(-self._count // _CHUNK))
-        self._arguments = (ini, settings, sentences)
-        self._here: Decoder | None = None
-        self._executor: ProcessPoolExecutor | None = None
+        self._processes = max(1, min(processes or available_cores(), -(-self._count // _CHUNK)))
+        self._scheduler, self._folder = scheduler, folder
+        self._ini, self._settings, self._sentences = ini, settings, sentences
         self._stack = ExitStack()
 
     def run(self, task: Task[Result], weights: Weights) -> Iterator[Result]:
         """Yield the task's result for each sentence, in order.
 
         Raises:
-            UserError: the model cannot be loaded. That a process was killed is told when the pool is left.
+            UserError: the model cannot be loaded, or processes are killed.
         """
-        chunks = [range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK)]
-        if self._processes <= 1:
-            if self._here is None:
-                self._here = Decoder(*self._arguments)
-            self._here.model.set_weights(weights)
-            for chunk in chunks:
-                yield from (self._here.run(task, number) for number in chunk)
-            return
-        if self._executor is None:
-            killed = "decoding: a process was killed, most likely for want of memory; use fewer processes"
-            self._executor = self._stack.enter_context(worker_pool(self._processes, killed, _start, self._arguments))
-        futures = [self._executor.submit(_decode, task, dict(weights), chunk) for chunk in chunks]
-        for future in futures:
-            yield from future.result()
+        chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
+        for results in self._workers.in_order(_Decoding(self._text, task, dict(weights)), chunks):
+            yield from results
+
+    @cached_property
+    def _workers(self) -> Workers:
+        return self._stack.enter_context(share_work(_KILLED, self._processes, self._scheduler))
+
+    @cached_property
+    def _text(self) -> _Text:
+        """What is decoded by what, with the sentences in a file: all of them are too many to go with each task."""
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        path = Path(self._stack.enter_context(TemporaryDirectory(prefix="decoding.", dir=self._folder)), "sentences")
+        write_lines(path, (b" ".join(sentence) for sentence in self._sentences))
+        self._stack.callback(_decoder.cache_clear)
+        return _Text(path, self._ini, self._settings)
 
     def __enter__(self) -> DecoderPool:
         return self
@@ -104,30 +126,33 @@ class DecoderPool:
         self._stack.__exit__(kind, error, trace)
 
 
-# In the worker processes
-
-_arguments: tuple[MosesIni, DecoderSettings, Sequence[Words]]
-_decoder: Decoder | None = None
+# Where the work is done
 
 
-def _start(*arguments: Any) -> None:
-    """Keep what the decoder is made of. It is made with the first task, which can report a UserError."""
-    global _arguments
-    _arguments = arguments
+@dataclass(frozen=True)
+class _Text:
+    """Sentences, and the system that decodes them."""
+
+    path: Path
+    """Of the sentences: by this name, which no other text has, the decoder that is loaded for them is known."""
+    ini: MosesIni = field(compare=False)
+    settings: DecoderSettings = field(compare=False)
 
 
-def _decode(task: Task[Result], weights: Weights, numbers: range) -> list[Result]:
-    global _decoder
-    if _decoder is None:
-        _compute_on_one_core(_arguments[0])
-        _decoder = Decoder(*_arguments)
-    _decoder.model.set_weights(weights)
-    return [_decoder.run(task, number) for number in numbers]
+@dataclass(frozen=True)
+class _Decoding(Generic[Result]):
+    """Decodes some sentences of a text."""
+
+    text: _Text
+    task: Task[Result]
+    weights: Weights
+
+    def __call__(self, numbers: range) -> list[Result]:
+        decoder = _decoder(self.text)
+        decoder.model.set_weights(self.weights)
+        return [decoder.run(self.task, number) for number in numbers]
 
 
-def _compute_on_one_core(ini: MosesIni) -> None:
-    """Keep PyTorch to one thread, if a neural language model brings it: the processes share the cores already."""
-    if any(line.kind == "CSLM" for line in ini.features()):
-        import torch
-
-        torch.set_num_threads(1)
+@lru_cache(maxsize=1)
+def _decoder(text: _Text) -> Decoder:
+    return Decoder(text.ini, text.settings, [words_of(line) for line in read_lines(text.path)])

@@ -8,22 +8,28 @@ pruning (Chiang 2007, Huang & Chiang 2007; moses/SearchCubePruning.cpp) with the
 by the neighbours popped before. Without a pop limit all are scored, as in Moses' normal search, but that the beam
 prunes stacks that are not full, too.
 
-Shapes: H hypotheses of a stack, S spans, M moves (hypothesis, span), N candidates (move, option), C coverages of a
-stack, R relations, O options of the sentence, n words, X context features.
+Under a distortion limit the hypotheses of a stack differ in few words: those before are covered, those behind are not.
+Only these words, the stack's *window*, and the spans inside it are looked at, so that the time a long sentence takes
+grows in proportion to its words.
+
+Shapes: H hypotheses of a stack, S spans of the sentence, s spans of a window, w words of a window, M moves (hypothesis,
+span), N candidates (move, option), C coverages of a stack, R relations, O options of the sentence, X context features.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.decoder.future import FutureScores
 from moses_integration.decoder.graph import Records, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.options import best_of_ranges, collect_options
+from moses_integration.decoder.options import collect_options
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.reordering import Jumps
 from phrasescore.phrases import ranges
@@ -98,8 +104,10 @@ class Moves:
     future_M: Floats
     """Best score of what is uncovered then."""
     pair_M: Indices
-    """Index in `coverages_Pn` of the coverage then."""
-    coverages_Pn: Coverages
+    """Index in `covered_Pw` of the coverage then."""
+    covered_Pw: Coverages
+    first_word: int
+    """Where the window of the coverages begins: that of the stack they come from."""
 
     def take(self, part: slice) -> Moves:
         """Return some of them."""
@@ -110,8 +118,16 @@ class Moves:
             self.score_M[part],
             self.future_M[part],
             self.pair_M[part],
-            self.coverages_Pn,
+            self.covered_Pw,
+            self.first_word,
         )
+
+    def covered_from(self, first_word: int) -> Coverages:
+        """Return the coverages for a later window of the same width."""
+        passed = first_word - self.first_word
+        covered_Pw = np.zeros_like(self.covered_Pw)
+        covered_Pw[:, : covered_Pw.shape[1] - passed] = self.covered_Pw[:, passed:]
+        return covered_Pw
 
 
 @dataclass(frozen=True)
@@ -120,9 +136,11 @@ class Stack:
 
     record_H: Indices
     coverage_H: Indices
-    """Index in `covered_Cn`."""
-    covered_Cn: Coverages
+    """Index in `covered_Cw`."""
+    covered_Cw: Coverages
     future_C: Floats
+    first_word: int
+    """Where the window begins."""
 
 
 class Search:
@@ -131,8 +149,12 @@ class Search:
     def __init__(self, model: LogLinearModel, settings: SearchSettings, sentence: Words) -> None:
         self._model, self._settings, self._words = model, settings, len(sentence)
         self._options = options = collect_options(model, sentence, settings.longest_phrase)
-        self._best = best_of_ranges(options)
         self._longest = int((options.span_end_S - options.span_start_S + 1).max(initial=1))
+        # A word may be covered only so far behind the first gap, and that is as far behind the number of covered words.
+        self._reach = min(settings.distortion_limit, self._words) if settings.distortion_limit >= 0 else self._words
+        self._width = min(self._words, self._reach + max(self._reach, self._longest))
+        self._future = FutureScores(options, self._reach)
+        self._by_start = np.argsort(options.span_start_S, kind="stable")
         self._distance_weight = sum(
             feature.distance_weight(model.weights_F[model.columns[feature.label]]) for feature in model.jump_features
         )
@@ -141,19 +163,25 @@ class Search:
 
     def run(self, keep_arcs: bool = False) -> SearchGraph:
         """Fill the stacks; `keep_arcs` also keeps recombined hypotheses, from which n-best lists are made."""
-        stack, moves = self._empty_stack(), list[list[Moves]]()
+        # The moves out of the last stacks, those of the very last first.
+        stack, moves = self._empty_stack(), deque[list[Moves]](maxlen=self._longest)
         for k in range(1, self._words + 1):
-            moves.append(self._moves(stack))
-            into = [moves[k - length][length - 1] for length in range(1, min(self._longest, k) + 1)]
-            stack = self._fill(into, is_last=k == self._words, keep_arcs=keep_arcs)
+            moves.appendleft(self._moves(stack))
+            into = [of_length[length] for length, of_length in enumerate(moves)]
+            stack = self._fill(k, into, keep_arcs)
         return self._graph
+
+    def _first_word(self, k: int) -> int:
+        """Return where the window of stack k begins."""
+        return max(0, min(k - self._reach, self._words - self._width))
 
     def _empty_stack(self) -> Stack:
         return Stack(
             record_H=np.array([self._graph.root]),
             coverage_H=np.zeros(1, np.int64),
-            covered_Cn=np.zeros((1, self._words), np.bool_),
-            future_C=np.array([self._best[0, self._words]]),
+            covered_Cw=np.zeros((1, self._width), np.bool_),
+            future_C=self._future(np.zeros(1, np.int64), np.array([self._words])),
+            first_word=0,
         )
 
     # Out of a stack
@@ -161,64 +189,82 @@ class Search:
     def _moves(self, stack: Stack) -> list[Moves]:
         """Return the moves that the hypotheses of a stack may make, by the length of the span."""
         options, graph = self._options, self._graph
-        start_S, end_S = options.span_start_S, options.span_end_S
+        span_s = self._spans_in_window(stack.first_word)
+        start_s, end_s = options.span_start_S[span_s], options.span_end_S[span_s]
         option_H = graph.option[stack.record_H]
         previous_start_H, previous_end_H = options.start_or_none(option_H), options.end_or_none(option_H)
-        allowed_HS = self._allowed_spans(stack.covered_Cn)[stack.coverage_H]
+        allowed_Hs = self._allowed_spans(stack, start_s, end_s)[stack.coverage_H]
         if self._settings.distortion_limit >= 0:
-            allowed_HS &= np.abs(previous_end_H[:, None] + 1 - start_S) <= self._settings.distortion_limit
+            allowed_Hs &= np.abs(previous_end_H[:, None] + 1 - start_s) <= self._settings.distortion_limit
         # Spans come first, for they are ordered by length.
-        span_M, h_M = np.nonzero(allowed_HS.T)
-        jumps = Jumps(previous_start_H[h_M], previous_end_H[h_M], start_S[span_M], end_S[span_M])
+        near_M, h_M = np.nonzero(allowed_Hs.T)
+        jumps = Jumps(previous_start_H[h_M], previous_end_H[h_M], start_s[near_M], end_s[near_M])
         relation_M = jumps.relations()
         leaving_M = options.leaving_or_zero(option_H[h_M], relation_M)
         coverage_M = stack.coverage_H[h_M]
-        pair_P, pair_M = np.unique(coverage_M * len(start_S) + span_M, return_inverse=True)
-        coverage_P, span_P = np.divmod(pair_P, max(len(start_S), 1))
+        pair_P, pair_M = np.unique(coverage_M * len(span_s) + near_M, return_inverse=True)
+        coverage_P, near_P = np.divmod(pair_P, max(len(span_s), 1))
+        start_P, end_P = start_s[near_P] - stack.first_word, end_s[near_P] - stack.first_word
+        position_w = np.arange(self._width)
+        inside_Pw = (start_P[:, None] <= position_w) & (position_w <= end_P[:, None])
         moves = Moves(
             record_M=stack.record_H[h_M],
-            span_M=span_M,
+            span_M=span_s[near_M],
             relation_M=relation_M,
             score_M=graph.score[stack.record_H[h_M]] + self._distance_weight * jumps.distances() + leaving_M,
-            future_M=self._future_after(stack, coverage_P, span_P)[pair_M],
+            future_M=self._future_after(stack, coverage_P, start_P, end_P)[pair_M],
             pair_M=pair_M,
-            coverages_Pn=stack.covered_Cn[coverage_P] | options.inside_Sn[span_P],
+            covered_Pw=stack.covered_Cw[coverage_P] | inside_Pw,
+            first_word=stack.first_word,
         )
-        first_of_length = np.searchsorted(end_S[span_M] - start_S[span_M] + 1, np.arange(1, self._longest + 2))
+        first_of_length = np.searchsorted(end_s[near_M] - start_s[near_M] + 1, np.arange(1, self._longest + 2))
         return [moves.take(slice(*first_of_length[i : i + 2])) for i in range(self._longest)]
 
-    def _allowed_spans(self, covered_Cn: Coverages) -> Coverages:
-        """Return which spans [C, S] are free, and not so far ahead that the first gap could not be filled then."""
-        start_S, end_S, limit = self._options.span_start_S, self._options.span_end_S, self._settings.distortion_limit
-        before_Cm = np.zeros((len(covered_Cn), self._words + 1), np.int64)
-        np.cumsum(covered_Cn, axis=1, out=before_Cm[:, 1:])
-        allowed_CS: Coverages = before_Cm[:, start_S] == before_Cm[:, end_S + 1]
-        if limit >= 0 and self._words:
-            gap_C1 = covered_Cn.argmin(axis=1)[:, None]
-            allowed_CS &= (start_S == gap_C1) | (np.abs(end_S + 1 - gap_C1) <= limit)
-        return allowed_CS
+    def _spans_in_window(self, first_word: int) -> Indices:
+        """Return the spans inside of a window, by their length."""
+        options, end = self._options, first_word + self._width
+        first, last = np.searchsorted(options.span_start_S, (first_word, end), sorter=self._by_start)
+        span_s = np.sort(self._by_start[first:last])
+        return span_s[options.span_end_S[span_s] < end]
 
-    def _future_after(self, stack: Stack, coverage_P: Indices, span_P: Indices) -> Floats:
-        """Return the best score of what is uncovered when a span is covered: its gap shrinks to what is left of it."""
-        start_P, end_P = self._options.span_start_S[span_P], self._options.span_end_S[span_P] + 1
-        position_n = np.arange(self._words)
-        gap_start_Cn = np.maximum.accumulate(np.where(stack.covered_Cn, position_n + 1, 0), axis=1)
-        gap_end_Cn = np.where(stack.covered_Cn, position_n, self._words)[:, ::-1]
-        gap_end_Cn = np.minimum.accumulate(gap_end_Cn, axis=1)[:, ::-1]
-        gap_start_P, gap_end_P = gap_start_Cn[coverage_P, start_P], gap_end_Cn[coverage_P, start_P]
-        future_P: Floats = (
+    def _allowed_spans(self, stack: Stack, start_s: Indices, end_s: Indices) -> Coverages:
+        """Return which spans [C, s] are free, and not so far ahead that the first gap could not be filled then."""
+        limit, first = self._settings.distortion_limit, stack.first_word
+        before_Cw = np.zeros((len(stack.covered_Cw), self._width + 1), np.int64)
+        np.cumsum(stack.covered_Cw, axis=1, out=before_Cw[:, 1:])
+        allowed_Cs: Coverages = before_Cw[:, start_s - first] == before_Cw[:, end_s + 1 - first]
+        if limit >= 0:
+            gap_C1 = first + stack.covered_Cw.argmin(axis=1)[:, None]
+            allowed_Cs &= (start_s == gap_C1) | (np.abs(end_s + 1 - gap_C1) <= limit)
+        return allowed_Cs
+
+    def _future_after(self, stack: Stack, coverage_P: Indices, start_P: Indices, end_P: Indices) -> Floats:
+        """Return the best score of what is uncovered when a span is covered: its gap shrinks to what is left of it.
+
+        Args:
+            stack: the coverages.
+            coverage_P: which of them the span is added to.
+            start_P: first word of the span, counted in the window.
+            end_P: last word, likewise.
+        """
+        first = stack.first_word
+        word_w = first + np.arange(self._width)
+        gap_start_Cw = np.maximum.accumulate(np.where(stack.covered_Cw, word_w + 1, first), axis=1)
+        gap_end_Cw = np.where(stack.covered_Cw, word_w, self._words)[:, ::-1]
+        gap_end_Cw = np.minimum.accumulate(gap_end_Cw, axis=1)[:, ::-1]
+        gap_start_P, gap_end_P = gap_start_Cw[coverage_P, start_P], gap_end_Cw[coverage_P, start_P]
+        return (
             stack.future_C[coverage_P]
-            - self._best[gap_start_P, gap_end_P]
-            + self._best[gap_start_P, start_P]
-            + self._best[end_P, gap_end_P]
+            - self._future(gap_start_P, gap_end_P)
+            + self._future(gap_start_P, first + start_P)
+            + self._future(first + end_P + 1, gap_end_P)
         )
-        return future_P
 
     # Into a stack
 
-    def _fill(self, into: Sequence[Moves], is_last: bool, keep_arcs: bool) -> Stack:
-        """Make a stack of all moves into it."""
-        options = self._options
+    def _fill(self, k: int, into: Sequence[Moves], keep_arcs: bool) -> Stack:
+        """Make stack k of all moves into it."""
+        options, first_word = self._options, self._first_word(k)
         record_M, span_M, relation_M, score_M, future_M = (
             np.concatenate([getattr(moves, name) for moves in into])
             for name in ("record_M", "span_M", "relation_M", "score_M", "future_M")
@@ -232,9 +278,9 @@ class Search:
         popped = _largest(bound_N, self._settings.pop_limit)
         move_N, option_N, entering_N = move_N[popped], option_N[popped], entering_N[popped]
 
-        context_NX, states_NX = self._extend(record_M[move_N], option_N, is_last)
+        context_NX, states_NX = self._extend(record_M[move_N], option_N, is_end=k == self._words)
         score_N = score_M[move_N] + options.score_O[option_N] + entering_N + context_NX @ self._model.context_weights
-        coverage_N, covered_Cn = _number_coverages(into, move_N)
+        coverage_N, covered_Cw = _number_coverages(into, move_N, first_word)
         total_N = score_N + future_M[move_N]
         best_first = np.argsort(-total_N, kind="stable")
         state_N = _numbers([coverage_N, options.exit_O[option_N], *states_NX.T])
@@ -245,9 +291,9 @@ class Search:
         record_H = self._graph.add(candidates.take(winners))
         if keep_arcs:
             self._graph.add_arcs(candidates, record_H, winners, winner_N)
-        future_C = np.zeros(len(covered_Cn))
+        future_C = np.zeros(len(covered_Cw))
         future_C[coverage_N] = future_M[move_N]
-        return Stack(record_H, coverage_N[winners], covered_Cn, future_C)
+        return Stack(record_H, coverage_N[winners], covered_Cw, future_C, first_word)
 
     def _number_kept(self, total_H: Floats) -> int:
         """Return how many of these hypotheses, best first, the stack keeps."""
@@ -275,26 +321,27 @@ def _largest(values_N: Floats, limit: int) -> Indices:
     return np.arange(len(values_N))
 
 
-def _number_coverages(into: Sequence[Moves], move_N: Indices) -> tuple[Indices, Coverages]:
-    """Return the coverage after each candidate, as an index into the distinct ones [C, n]."""
-    offsets = np.cumsum([0, *(len(moves.coverages_Pn) for moves in into)])
+def _number_coverages(into: Sequence[Moves], move_N: Indices, first_word: int) -> tuple[Indices, Coverages]:
+    """Return the coverage after each candidate, as an index into the distinct ones of a window [C, w]."""
+    offsets = np.cumsum([0, *(len(moves.covered_Pw) for moves in into)])
     pair_M = np.concatenate([moves.pair_M + offset for moves, offset in zip(into, offsets, strict=False)])
     used, pair_N = np.unique(pair_M[move_N], return_inverse=True)
-    covered_Cn, coverage_P = _distinct(np.concatenate([moves.coverages_Pn for moves in into])[used])
-    return coverage_P[pair_N], covered_Cn
+    covered_Pw = np.concatenate([moves.covered_from(first_word) for moves in into])
+    covered_Cw, coverage_P = _distinct(covered_Pw[used])
+    return coverage_P[pair_N], covered_Cw
 
 
-def _distinct(covered_Pn: Coverages) -> tuple[Coverages, Indices]:
+def _distinct(covered_Pw: Coverages) -> tuple[Coverages, Indices]:
     """Return the distinct rows and which of them each row is."""
-    pairs, words = covered_Pn.shape
+    pairs, words = covered_Pw.shape
     if words > 64:
-        covered_Cn, coverage_P = np.unique(covered_Pn, axis=0, return_inverse=True)
-        return covered_Cn, coverage_P.ravel()
+        covered_Cw, coverage_P = np.unique(covered_Pw, axis=0, return_inverse=True)
+        return covered_Cw, coverage_P.ravel()
     # As bits of one number, which are compared 15 times as fast.
     bytes_P8 = np.zeros((pairs, 8), np.uint8)
-    bytes_P8[:, : -(-words // 8)] = np.packbits(covered_Pn, axis=1)
+    bytes_P8[:, : -(-words // 8)] = np.packbits(covered_Pw, axis=1)
     _, first_C, coverage_P = np.unique(bytes_P8.view(np.uint64).ravel(), return_index=True, return_inverse=True)
-    return covered_Pn[first_C], coverage_P
+    return covered_Pw[first_C], coverage_P
 
 
 def _numbers(columns: Sequence[Indices]) -> Indices:

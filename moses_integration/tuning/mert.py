@@ -31,10 +31,10 @@ from operator import attrgetter, itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.processes import worker_pool
 from moses_integration.tuning.bleu import Statistics, bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
 from phrasescore.errors import UserError
+from phrasescore.workers import share_work
 
 SMALLEST_GAIN = 1e-4
 """A search ends with the round that gains no more than this."""
@@ -48,6 +48,8 @@ for fresh memory each time."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+_Starts = tuple[Sequence[Floats], Sequence[np.random.SeedSequence]]
+"""Weights to start searches from, and a seed for each."""
 Objective = Callable[[Statistics], Floats]
 """From summed statistics [..., 9] to a value [...] that is not negative."""
 
@@ -329,32 +331,25 @@ def _climb_all(
     candidates: Candidates,
     objective: Objective,
     directions: int,
-    starts: Sequence[Floats],
-    seeds: Sequence[np.random.SeedSequence],
+    starts: _Starts,
 ) -> list[tuple[float, Floats]]:
     """Return what the searches from some starts find."""
     lists = Lists(candidates)
-    pairs = zip(starts, seeds, strict=True)
-    return [_climb(lists, start_F, seed, objective, directions) for start_F, seed in pairs]
+    return [_climb(lists, start_F, seed, objective, directions) for start_F, seed in zip(*starts, strict=True)]
 
 
 def _share(
-    climb: Callable[[Sequence[Floats], Sequence[np.random.SeedSequence]], list[tuple[float, Floats]]],
+    climb: Callable[[_Starts], list[tuple[float, Floats]]],
     starts: Sequence[Floats],
     seeds: Sequence[np.random.SeedSequence],
     processes: int,
 ) -> list[tuple[float, Floats]]:
     """Return what the searches from all starts find, in the order of the starts."""
     processes = min(processes, len(starts))
-    if processes <= 1:
-        return climb(starts, seeds)
-    shares = [slice(first, None, processes) for first in range(processes)]
+    shares = [(starts[first::processes], seeds[first::processes]) for first in range(processes)]
     killed = "searching for weights: a process was killed, most likely for want of memory; use fewer processes"
-    with worker_pool(processes, killed) as pool:
-        # Not `map`, which cancels what is left when it is interrupted: a pool cannot bear a cancelled task when its
-        # processes end (python/cpython issue 107219, mended in 3.12), and says so on standard error.
-        futures = [pool.submit(climb, starts[share], seeds[share]) for share in shares]
-        parts = [future.result() for future in futures]
+    with share_work(killed, processes) as workers:
+        parts = list(workers.in_order(climb, shares))
     return [parts[number % processes][number // processes] for number in range(len(starts))]
 
 

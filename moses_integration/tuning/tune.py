@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean, stdev
 from types import TracebackType
 
@@ -23,11 +24,11 @@ from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.processes import available_cores
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import optimise
 from phrasescore.errors import UserError
+from phrasescore.workers import available_cores
 
 Floats = NDArray[np.float64]
 References = Sequence[tuple[bytes, ...]]
@@ -130,8 +131,12 @@ class Tuner:
         references: References,
         settings: TuningSettings,
         processes: int | None = None,
+        scheduler: str | None = None,
+        folder: Path | None = None,
     ) -> None:
         """Prepare tuning; the dev set is one that `check_dev_set` lets pass.
+
+        `processes`, `scheduler` and `folder` are those of `DecoderPool`. The search for weights stays on this machine.
 
         Raises:
             UserError: the model cannot be used, or has nothing to tune.
@@ -143,7 +148,9 @@ class Tuner:
         start_F = self._model.weights_F[self._model.tuneable_F]
         # mert-moses.pl scales the first weights like all later ones, too. Weights that are not tuned keep their size.
         self._start_F = start_F / (np.abs(start_F).sum() or 1.0)
-        self._pool = DecoderPool(ini, read_settings(ini), [words_of(line) for line in sentences], processes)
+        self._pool = DecoderPool(
+            ini, read_settings(ini), [words_of(line) for line in sentences], processes, scheduler, folder
+        )
 
     def __enter__(self) -> Tuner:
         return self

@@ -109,12 +109,12 @@ def _compressing(raw: io.BufferedWriter, compression: str | None) -> Iterator[Bi
 
 
 @contextmanager
-def open_output(path: str | Path) -> Iterator[BinaryIO]:
+def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[BinaryIO]:
     """Open a file that appears under its name only when it is complete.
 
     The data goes to a hidden file in the same folder (see `make_temporary`), is synced, then renamed over `path`, so a
     reader sees the old file or the new one and never a part. The compression follows the suffix of `path`, also
-    where that is a link to another name.
+    where that is a link to another name; with `is_compressed` the bytes are compressed already.
     Two runs cannot write at once. A device or a named pipe is written to, not replaced. `-` is standard output, plain.
 
     Raises:
@@ -127,7 +127,7 @@ def open_output(path: str | Path) -> Iterator[BinaryIO]:
             yield stdout
         return
     # What the user calls the file, not what a link of that name leads to.
-    compression = _SUFFIXES.get(Path(path).suffix)
+    compression = None if is_compressed else _SUFFIXES.get(Path(path).suffix)
     if is_device_or_pipe(path):
         with (
             _buffered(os.open(path, os.O_WRONLY | os.O_CLOEXEC), str(path)) as special,

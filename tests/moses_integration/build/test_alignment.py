@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -139,9 +140,13 @@ def test_settings_are_checked(settings: dict[str, Any], message: str, corpus: Co
         align(*corpus, tmp_path / "links", **settings)
 
 
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_a_killed_process_is_reported(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the kernel kills one when the memory is full."""
-    monkeypatch.setattr(alignment, "_set_threads", os._exit)
+    monkeypatch.setattr(alignment, "_train", die)
     with pytest.raises(UserError, match="killed, probably for memory"):
         align(*corpus, tmp_path / "links")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import fields
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
@@ -45,7 +46,17 @@ def to_corpus(sentences: list[Sentence]) -> AlignedCorpus:
     )
 
 
-def extracted(instances: Instances) -> Counter[Pair]:
+def extracted(corpus: AlignedCorpus, longest: int = 7) -> Counter[Pair]:
+    """Return the instances of all batches."""
+    found: Counter[Pair] = Counter()
+    for batch in extraction.batches(corpus):
+        found.update(pairs_of(extract_phrase_pairs(corpus, *batch, longest)))
+    return found
+
+
+def pairs_of(instances: Instances) -> Counter[Pair]:
+    again = Instances.from_records(instances.to_records())
+    assert all((getattr(again, one.name) == getattr(instances, one.name)).all() for one in fields(Instances))
     return Counter(
         Pair(
             (source, source + source_length - 1),
@@ -117,11 +128,11 @@ def test_the_pairs_are_those_of_the_definition(sentences: list[Sentence], longes
         target_base += sentence.target_length
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extraction, "_BATCH_CELLS", batch_cells)
-        assert extracted(extract_phrase_pairs(to_corpus(sentences), longest)) == expected
+        assert extracted(to_corpus(sentences), longest) == expected
 
 
 def test_unaligned_words_extend_a_phrase_on_both_sides() -> None:
-    pairs = extracted(extract_phrase_pairs(to_corpus([Sentence(3, 2, frozenset({(1, 0)}))])))
+    pairs = extracted(to_corpus([Sentence(3, 2, frozenset({(1, 0)}))]))
     assert {(pair.source, pair.target) for pair in pairs} == set(
         product([(0, 1), (0, 2), (1, 1), (1, 2)], [(0, 0), (0, 1)])
     )
@@ -129,11 +140,11 @@ def test_unaligned_words_extend_a_phrase_on_both_sides() -> None:
 
 
 def test_a_phrase_has_at_most_seven_words() -> None:
-    pairs = extracted(extract_phrase_pairs(to_corpus([Sentence(9, 9, frozenset({(0, 0)}))])))
+    pairs = extracted(to_corpus([Sentence(9, 9, frozenset({(0, 0)}))]))
     assert len(pairs) == 49
     # Two points seven words apart leave nothing but phrases around either.
     apart = to_corpus([Sentence(8, 1, frozenset({(0, 0), (7, 0)}))])
-    assert not extracted(extract_phrase_pairs(apart))
+    assert not extracted(apart)
 
 
 @pytest.mark.parametrize(
@@ -155,5 +166,5 @@ def test_orientation(
     points: set[tuple[int, int]], source: tuple[int, int], target: tuple[int, int], previous: int, following: int
 ) -> None:
     sentence = Sentence(1 + max(s for s, _ in points), 1 + max(t for _, t in points), frozenset(points))
-    pairs = extracted(extract_phrase_pairs(to_corpus([sentence])))
+    pairs = extracted(to_corpus([sentence]))
     assert [pair[3:] for pair in pairs if pair[:2] == (source, target)] == [(previous, following)]

@@ -9,6 +9,7 @@ import pytest
 from moses_integration.build import prepare
 from moses_integration.build.prepare import Preparation, escape, prepare_file, prepare_training_file, unescape
 from moses_integration.build.truecaser import Truecaser
+from phrasescore import workers
 from tests.conftest import MINI
 
 PLAIN = Preparation("en", tokenise=False, casing="keep", escape=False)
@@ -70,9 +71,9 @@ def test_many_lines_are_shared_among_processes(monkeypatch: pytest.MonkeyPatch) 
     lines = (MINI / "train.en").read_bytes().splitlines()[:70]
     alone = list(Preparation("en").apply(lines))
     monkeypatch.setattr(prepare, "_LINES_A_TASK", 8)
-    monkeypatch.setattr(prepare, "available_cores", lambda: 2)
+    monkeypatch.setattr(workers, "available_cores", lambda: 2)
     assert list(Preparation("en").apply(lines)) == alone
-    monkeypatch.setattr(prepare, "available_cores", lambda: 1)
+    monkeypatch.setattr(workers, "available_cores", lambda: 1)
     assert list(Preparation("en").apply(lines)) == alone
 
 

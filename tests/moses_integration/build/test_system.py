@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -28,6 +27,7 @@ from moses_integration.toolkit import NbestRequest, Toolkit
 from moses_integration.tuning.tune import TuningSettings
 from phrasescore.errors import UserError
 from tests.conftest import MINI
+from tests.moses_integration.build.test_alignment import die
 
 TOKENISED = Settings(TextSettings("en", "fr", tokenise=False, casing="keep", escape=False), order=3)
 TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lex.e2f", "lex.f2e")
@@ -174,7 +174,7 @@ def test_phrase_pairs_of_other_sentences(tmp_path: Path, alignment: Path | None)
 def test_an_alignment_that_is_killed_names_the_text_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: tuple[Path, Path] | None
 ) -> None:
-    monkeypatch.setattr(word_aligner, "_set_threads", os._exit)
+    monkeypatch.setattr(word_aligner, "_train", die)
     texts, tables = (MINI / "train.en", MINI / "train.fr"), EmbeddedToolkit(1).build_tables
     with pytest.raises(UserError, match="killed, probably for memory") as caught:
         build_system(*texts, tmp_path / "system", TOKENISED, tables, validation=others)

@@ -6,12 +6,14 @@ import dataclasses
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from moses_integration.build import extraction, phrase_pairs
+from moses_integration.build import extraction, partitions, phrase_pairs
 from moses_integration.build.extraction import extract_phrase_pairs
 from moses_integration.build.lexical import estimate_lexical_model
-from moses_integration.build.phrase_pairs import count_phrase_pairs
+from moses_integration.build.phrase_order import phrase_ranks
+from moses_integration.build.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE, phrase_table_lines
 from moses_integration.build.reordering import REORDERING_TABLE
 from moses_integration.build.translation_tables import TableCounts, build_tables
@@ -33,10 +35,16 @@ def test_the_mini_tables_are_those_of_moses(tmp_path: Path) -> None:
         assert read_bytes(tmp_path / name).splitlines() == sorted(read_bytes(MINI / name).splitlines())
 
 
-def test_batches_and_blocks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extraction, "_BATCH_CELLS", 1000)
+@pytest.mark.parametrize(("words", "processes"), [(1 << 18, 1), (2000, 1), (2000, 2), (50, 1)])
+def test_where_the_work_is_cut_and_who_does_it_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, processes: int
+) -> None:
+    monkeypatch.setattr(extraction, "_BATCH_CELLS", 10_000)
     monkeypatch.setattr(phrase_pairs, "_BLOCK_INSTANCES", 100)
-    build_tables(MINI / "train.en", MINI / "train.fr", MINI / "train.align", tmp_path)
+    monkeypatch.setattr(partitions, "_WORDS_A_PARTITION", words)
+    texts = MINI / "train.en", MINI / "train.fr", MINI / "train.align"
+    assert build_tables(*texts, tmp_path, processes=processes).extracted == 35407
+    assert {path.name for path in tmp_path.iterdir()} == {PHRASE_TABLE, REORDERING_TABLE, "lex.e2f", "lex.f2e"}
     for name in (PHRASE_TABLE, REORDERING_TABLE):
         assert read_bytes(tmp_path / name) == read_bytes(MINI / name)
 
@@ -106,10 +114,12 @@ def test_a_repeated_point_counts_once(tmp_path: Path) -> None:
 
 def test_large_counts_lose_digits_between_the_steps_as_in_moses() -> None:
     corpus = corpus_of([(b"a", b"x", b"0-0")])
-    (pairs,) = count_phrase_pairs(extract_phrase_pairs(corpus), corpus)
+    instances = extract_phrase_pairs(corpus, 0, 1)
+    ranks = Ranks(phrase_ranks(corpus.source, 7), phrase_ranks(corpus.target, 7))
+    (pairs,) = count_phrase_pairs(instances, ranks, TargetCounts(ranks.of_targets(instances), np.array([1])))
     pairs = dataclasses.replace(pairs, count_K=pairs.count_K * 999_999, source_count_K=pairs.source_count_K * 1_234_567)
     # 999999 / 1234567 = 0.810000 but 999999 / 1234570 = 0.809998
-    assert list(phrase_table_lines(pairs, [b"a ||| x"], estimate_lexical_model(corpus))) == [
+    assert list(phrase_table_lines(pairs, [b"a ||| x"], estimate_lexical_model(corpus).weights)) == [
         b"a ||| x ||| 999999 1 0.809998 1 ||| 0-0 ||| 1 1.23457e+06 999999 ||| |||\n"
     ]
 

@@ -1,0 +1,171 @@
+"""Work is shared by whoever there is, in order; workers leave Ctrl-C to their parent, which ends them at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from distributed import LocalCluster
+
+from phrasescore.errors import UserError
+from phrasescore.workers import Workers, available_cores, share_work
+
+
+@dataclass(frozen=True)
+class Square:
+    """Of a number; it waits the less, the larger the number is, and fails for one."""
+
+    fails_for: int = -1
+
+    def __call__(self, number: int) -> int:
+        time.sleep(0.02 / (1 + number))
+        if number == self.fails_for:
+            raise UserError(f"{number}: is no good")
+        return number * number
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """Kills its process so many times, which files count."""
+
+    folder: Path
+    times: int
+
+    def __call__(self, number: int) -> int:
+        if number == 3:
+            for time_ in range(self.times):
+                try:
+                    (self.folder / str(time_)).touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+
+def check(workers: Workers) -> None:
+    taken = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(30):
+            taken.append(number)
+            yield number
+
+    results = workers.in_order(Square(), numbers())
+    assert next(results) == 0
+    assert len(taken) <= 2 * workers.number
+    assert list(results) == [number * number for number in range(1, 30)]
+    assert list(workers.in_order(Square(), [])) == []
+    with pytest.raises(UserError, match=r"^7: is no good$"):
+        list(workers.in_order(Square(fails_for=7), range(30)))
+    assert list(workers.in_order(Square(), [5])) == [25]
+
+
+def test_there_is_a_core() -> None:
+    assert 1 <= available_cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_processes_give_results_in_order(processes: int) -> None:
+    with share_work("killed", processes) as workers:
+        assert workers.number == processes
+        check(workers)
+
+
+def test_the_workers_of_a_scheduler_give_results_in_order(cluster: LocalCluster) -> None:
+    with share_work("killed", scheduler=cluster.scheduler_address) as workers:
+        assert workers.number == 2
+        check(workers)
+
+
+def test_work_of_a_lost_process_is_done_again(tmp_path: Path) -> None:
+    with share_work("killed", 2) as workers:
+        assert list(workers.in_order(Deadly(tmp_path, times=1), range(20))) == list(range(20))
+        assert len(list(tmp_path.iterdir())) == 1
+        with pytest.raises(UserError, match=r"^killed$"):
+            list(workers.in_order(Deadly(tmp_path, times=9), range(20)))
+
+
+def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluster, tmp_path: Path) -> None:
+    with share_work("killed", scheduler=cluster.scheduler_address) as workers:
+        assert list(workers.in_order(Deadly(tmp_path, times=1), range(20))) == list(range(20))
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phrasescore.workers._SECONDS_TO_CONNECT", 1)
+    with (
+        pytest.raises(UserError, match=r"tcp://127.0.0.1:1: no Dask scheduler answers there"),
+        share_work("killed", scheduler="tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_dask_that_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UserError, match=r"pip install 'phrasescore\[cluster\]'"), share_work("killed", scheduler="x"):
+        pass
+
+
+def sleep(marker: Path) -> None:
+    marker.touch()
+    time.sleep(100)
+
+
+def stop_in_the_middle(folder: Path) -> None:
+    with share_work("killed", 2) as workers:
+        results = workers.in_order(sleep, [folder / "a", folder / "b"])
+        old = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
+        try:
+            next(results)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, old)
+
+
+def interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_those_who_are_stopped_do_not_finish_their_work(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        stop_in_the_middle(tmp_path)
+    assert time.monotonic() - started < 50
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path\nfrom phrasescore.workers import share_work\n"
+        "from tests.test_workers import sleep\n"
+        "if __name__ == '__main__':\n"
+        "    with share_work('killed', 2) as workers:\n"
+        f"        next(workers.in_order(sleep, [Path({str(tmp_path)!r}, name) for name in 'ab']))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.01)
+        parent.kill()
+        started = time.monotonic()
+        # The workers have inherited it: the end comes when the last of them has ended.
+        assert parent.stdout is not None
+        assert parent.stdout.read() == b""
+        assert time.monotonic() - started < 50
+
+
+def process_of(_: object) -> int:
+    return os.getpid()
+
+
+def test_workers_do_not_hear_an_interrupt() -> None:
+    with share_work("killed", 2) as workers:
+        for worker in {*workers.in_order(process_of, range(20))}:
+            os.kill(worker, signal.SIGINT)
+        assert len({*workers.in_order(process_of, range(20))}) <= 2
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
