@@ -28,8 +28,9 @@ OF_OTHER_PROGRAMS = {
     *("--editable", "--index-url"),
     *("--input-pt", "--num-scores", "--output-dir"),
     *("--decoder-flags", "--mertdir", "--no-filter-phrase-table", "--working-dir"),
+    *("--nthreads", "--nworkers", "--memory-limit", "--scheduler-file", "--ntasks", "--cpus-per-task"),
 }
-"""Of pip, of Moses' converters of tables, and of mert-moses.pl."""
+"""Of pip, of Moses' converters of tables, of mert-moses.pl, of Dask and Slurm."""
 
 
 def options_of(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> set[str]:
