@@ -317,7 +317,7 @@ def unreadable(_: Random, path: Path) -> None:
 
 
 def bomb(random: Random, path: Path) -> None:
-    """Put a small file there that is 8 GB when it is decompressed."""
+    """Put a small file there that is 4 GB when it is decompressed."""
     path.write_bytes(_bomb(random.choice(("gz", "zst"))))
 
 
@@ -327,7 +327,7 @@ def _bomb(compression: str) -> bytes:
     with xopen(member, "wb", format=compression, threads=0) as stream:
         stream.write(b" " * (64 << 20))
     # Compressed files one after the other are one.
-    return member.getvalue() * 128
+    return member.getvalue() * 64
 
 
 def compressed(random: Random, path: Path) -> None:
