@@ -233,8 +233,8 @@ class StopRequest:
 
     @property
     def exit_code(self) -> int:
-        """128 + the signal."""
-        return 128 + (self.signal or 0)
+        """128 + the signal; SIGTERM where another process of the same work has got it."""
+        return 128 + (self.signal or signal.SIGTERM)
 
 
 @contextmanager

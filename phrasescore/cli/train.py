@@ -31,6 +31,7 @@ from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.text import Say
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS
+from phrasescore.training.ranks import Ranks, joined
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -93,19 +94,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
-    settings = settings_of(args)
-    reporter = Reporter(quiet=args.quiet)
-    from phrasescore.device import choose_device, keep_freed_memory
+    with joined() as ranks, stop_on_signals() as stop:
+        settings = settings_of(args)
+        reporter = Reporter(quiet=args.quiet or not ranks.is_first)
+        from phrasescore.device import choose_device, keep_freed_memory
 
-    keep_freed_memory()
-    device = choose_device(args.device, args.precision)
-    with stop_on_signals() as stop:
+        keep_freed_memory()
+        device = choose_device(ranks.device_name(args.device), args.precision)
         with reporter.task("reading") as task, stop.urgently():
 
             def on_lines(lines: int, share: float | None) -> None:
                 task.update(share, f"{lines:,} lines")
 
-            trainer, data = _prepare(args, settings, device, on_lines, reporter.say)
+            trainer, data = _prepare(args, settings, device, on_lines, reporter.say, ranks)
         _introduce(reporter, data)
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
 
@@ -172,15 +173,16 @@ def _prepare(
     device: Device,
     on_lines: Callable[[int, float | None], None],
     say: Say,
+    ranks: Ranks,
 ) -> tuple[Trainer[Any], PairData]:
     from phrasescore.training.run import prepare, prepare_sentences
 
     if args.source is None:
-        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines, say)
+        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines, say, ranks)
     text, other = ParallelText(args.source, args.target), None
     if args.validation_source is not None:
         other = ParallelText(args.validation_source, args.validation_target)
-    return prepare_sentences(text, args.output, settings, device, other, args.restart, on_lines, say)
+    return prepare_sentences(text, args.output, settings, device, other, args.restart, on_lines, say, ranks)
 
 
 def _introduce(reporter: Reporter, data: PairData) -> None:
