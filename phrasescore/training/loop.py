@@ -272,7 +272,9 @@ class Trainer(Generic[TaskT]):
                 if self._reason_to_end() is not None:
                     break
                 if self.ranks.largest(self.watcher.should_stop()):
-                    return self._stop()
+                    # The others wait for it: torchrun ends all when the first has gone.
+                    self.progress = self.ranks.of_first(self._stop)
+                    return self.progress
             else:
                 self.progress.epoch += 1
                 self.progress.batch = 0
@@ -291,7 +293,7 @@ class Trainer(Generic[TaskT]):
         """Save the state in the middle of a pass, and weights to look at if there are none yet."""
         self._check_loss()
         self.save_checkpoint()
-        if self.ranks.is_first and self.progress.best_loss is None and not self.folder.replaces_another:
+        if self.progress.best_loss is None and not self.folder.replaces_another:
             save_weights(self.folder.files, self.network)
         return self.progress
 

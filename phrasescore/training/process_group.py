@@ -61,10 +61,12 @@ def _together() -> Iterator[None]:
 class RankGroup(Ranks):
     """Several processes, perhaps on several machines, each of which has the whole network."""
 
-    def __init__(self, local_rank: int) -> None:
-        """Be a rank of the default group of `torch.distributed`, the `local_rank`th of its machine."""
-        self.rank, self.number = dist.get_rank(), dist.get_world_size()
-        self._local_rank = local_rank
+    def __init__(self, rank: int, number: int, local_rank: int) -> None:
+        """Be one of a number of ranks, the default group of `torch.distributed`, and the `local_rank`th of its machine.
+
+        The ranks of a machine follow one another.
+        """
+        self.rank, self.number, self._local_rank = rank, number, local_rank
 
     def device_name(self, name: str) -> str:
         """Return the GPU that has this rank's number on its machine, if a GPU is asked for and there are any.
@@ -203,7 +205,7 @@ def joined_group(address: str = "env://") -> Iterator[RankGroup]:
         raise UserError(
             f"the other processes of this training do not answer ({error}); start them by torchrun"
         ) from error
-    group = RankGroup(int(os.environ.get("LOCAL_RANK", "0")))
+    group = RankGroup(rank, number, int(os.environ.get("LOCAL_RANK", "0")))
     try:
         yield group
     except BaseException as error:
