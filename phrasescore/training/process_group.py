@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.rendezvous import rendezvous
 
 from phrasescore.errors import UsageError, UserError, is_out_of_memory
 from phrasescore.files import full_disk_told
@@ -131,19 +132,18 @@ class RankGroup(Ranks):
     def once_a_machine(self, read: Callable[[], T], folder: Path) -> T:
         """See `Ranks`: the first rank of a machine writes what it reads into a file, which all of them map."""
         if self._local_rank:
-            place = self._gather(None)[self.rank - self._local_rank]
-            found: T = _mapped(place)
-            self._gather(None)
+            found: T = _mapped(*self._gather(None)[self.rank - self._local_rank])
+            self.wait()
             return found
         content = read()
         path, descriptor = make_temporary(folder / f"rank-{self.rank}")
         try:
             with full_disk_told(f"a temporary file in {folder}"), os.fdopen(descriptor, "wb") as file:
-                place = path, _write(content, file)
+                pickled, places = _write(content, file)
                 del content
-                self._gather(place)
-                found = _mapped(place)
-                self._gather(None)
+                self._gather((path, pickled, places))
+                found = _mapped(path, pickled, places)
+                self.wait()
         finally:
             path.unlink(missing_ok=True)
         return found
@@ -167,28 +167,26 @@ class _ArrayPickler(pickle.Pickler):
         return NotImplemented
 
 
-def _write(content: object, file: Any) -> list[tuple[int, int]]:
-    """Write something with its arrays; return where its pickle and each array begin and end in the file."""
+def _write(content: object, file: BinaryIO) -> tuple[bytes, list[tuple[int, int]]]:
+    """Write the arrays of something; return its pickle without them, and where each begins and ends in the file."""
     buffers: list[pickle.PickleBuffer] = []
     pickled = BytesIO()
     _ArrayPickler(pickled, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(content)
     places = []
-    for part in (pickled.getbuffer(), *(buffer.raw() for buffer in buffers)):
+    for buffer in buffers:
         begin = file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
-        file.write(part)
+        file.write(buffer.raw())
         places.append((begin, file.tell()))
     file.flush()
-    return places
+    return pickled.getvalue(), places
 
 
-def _mapped(place: tuple[Path, list[tuple[int, int]]]) -> Any:
-    """Return what `_write` has written, with its arrays in the file, which may lose its name."""
-    path, places = place
+def _mapped(path: Path, pickled: bytes, places: list[tuple[int, int]]) -> Any:
+    """Return what was given to `_write`, with its arrays in the file, which may lose its name."""
     with path.open("rb") as file:
         # Who writes into an array, writes into memory of its own.
         content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-    pickled, *arrays = (content[begin:end] for begin, end in places)
-    return pickle.loads(pickled, buffers=arrays)
+    return pickle.loads(pickled, buffers=[content[begin:end] for begin, end in places])
 
 
 @contextmanager
@@ -199,7 +197,7 @@ def joined_group(address: str = "env://") -> Iterator[RankGroup]:
     # Numbers in memory go by gloo, so that they do not wait for a GPU.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
-        store, rank, number = next(dist.rendezvous(address))
+        store, rank, number = next(rendezvous(address))
         dist.init_process_group(backend, store=store, rank=rank, world_size=number, timeout=_LONGEST_WAIT)
     except (RuntimeError, ValueError) as error:
         raise UserError(
@@ -213,8 +211,11 @@ def joined_group(address: str = "env://") -> Iterator[RankGroup]:
     dist.destroy_process_group()
 
 
-def _fail(error: BaseException, group: RankGroup, store: dist.Store) -> NoReturn:
-    """Raise an error if it is the first of all ranks, which tells of all; else exit."""
+def _fail(error: BaseException, group: RankGroup, store: Any) -> NoReturn:
+    """Raise an error if it is the first of all ranks, which tells of all; else exit.
+
+    The store of the group counts the failures.
+    """
     if isinstance(error, SystemExit):
         raise error
     if isinstance(error, KeyboardInterrupt):

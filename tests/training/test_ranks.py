@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,12 +23,14 @@ from phrasescore.lm.training import LmSettings
 from phrasescore.lm.training import prepare as prepare_lm
 from phrasescore.model_folder import METRICS, TRAINING_STATE, load_model
 from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.pairs import DataConfig, read_table
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.tensor_file import open_tensors
 from phrasescore.training.loop import Trainer, Watcher
-from phrasescore.training.process_group import RankGroup, joined_group
+from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
 from phrasescore.training.ranks import ALONE, Ranks, joined
 from phrasescore.training.run import Settings, prepare, prepare_sentences
+from phrasescore.training.task import BatchLoss, Examples
 from tests.conftest import MINI, TINY
 
 CPU = choose_device("cpu", "fp32")
@@ -225,6 +228,49 @@ def test_torchrun(small_table: Path, tmp_path: Path) -> None:
         f"done after update 19: the budget is spent; the weights of update 19 are in {tmp_path / 'run'}"
     ]
     assert load_model(tmp_path / "run").direction == "target-given-source"
+
+
+def test_a_parameter_that_no_share_needs_has_no_gradient(tmp_path: Path) -> None:
+    """As if there were one process: an optimiser tells that from a gradient of zero."""
+
+    class Line(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.slope, self.unused = (torch.nn.Parameter(torch.tensor([2.0, 3.0])) for _ in range(2))
+
+    def loss(examples: Examples) -> BatchLoss:
+        return BatchLoss((line.slope * torch.from_numpy(examples)[:, None]).sum() / len(examples), len(examples))
+
+    with joined_group(f"file://{tmp_path}/meeting?rank=0&world_size=1") as group:
+        for ranks in (ALONE, group):
+            line = Line()
+            found = ranks.backward(line, loss, np.array([1, 2, 6]))
+            assert (found.mean.item(), found.terms) == (15.0, 3)
+            assert line.slope.grad is not None
+            assert line.slope.grad.tolist() == [3.0, 3.0]
+            assert line.unused.grad is None
+
+
+def test_arrays_are_handed_on_in_a_file(small_table: Path, tmp_path: Path) -> None:
+    """Those in files and in memory, a weight for all lines as one number, and what is none."""
+    data = read_table(small_table, tmp_path, DataConfig(weight_by_count=False))
+    assert isinstance(data.pairs.source.ids, np.memmap)
+    with (tmp_path / "arrays").open("wb") as file:
+        pickled, places = _write(data, file)
+    found = _mapped(tmp_path / "arrays", pickled, places)
+    (tmp_path / "arrays").unlink()
+    assert len(pickled) < (tmp_path / "small.gz").stat().st_size
+    arrays = data.pairs.source.ids, data.pairs.target.ids, data.pairs.source.offsets, data.pairs.target.offsets
+    weight = data.pairs.weight[:1]
+    assert sorted(end - begin for begin, end in places) == sorted(
+        array.nbytes for array in (*arrays, weight, data.distinct)
+    )
+    assert found.pairs.weight.strides == (0,)
+    assert found.source_vocabulary.digest() == data.source_vocabulary.digest()
+    for found_side, side in ((found.pairs.source, data.pairs.source), (found.pairs.target, data.pairs.target)):
+        np.testing.assert_array_equal(found_side.ids, side.ids)
+        np.testing.assert_array_equal(found_side.offsets, side.offsets)
+    np.testing.assert_array_equal(found.distinct, data.distinct)
 
 
 def test_a_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
