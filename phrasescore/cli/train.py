@@ -52,9 +52,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "train",
         help="learn an encoder-decoder from a phrase table or from sentences",
         description="Learn an encoder-decoder from the phrase pairs of a Moses phrase table, or from parallel text. "
-        "The same command given again resumes a run that was stopped. Settings come from the preset, then the TOML "
-        "file (sections [model], [data], [sentences], [training], the keys are the option names with underscores), "
-        "then the command line.",
+        "The same command given again resumes a run that was stopped. Several processes that torchrun starts with it "
+        "train one network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections "
+        "[model], [data], [sentences], [training], the keys are the option names with underscores), then the command "
+        "line.",
     )
     parser.add_argument(
         "table", type=path_or_standard_stream, nargs="?", help="phrase table, - for standard input; or --source"
@@ -94,7 +95,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
-    with joined() as ranks, stop_on_signals() as stop:
+    with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
         settings = settings_of(args)
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
         from phrasescore.device import choose_device, keep_freed_memory

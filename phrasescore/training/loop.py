@@ -172,20 +172,23 @@ class Trainer(Generic[TaskT]):
         self._loss_sum.fill_(self.progress.loss_sum)
         return True
 
-    def follow_first(self) -> None:
-        """Take the state of the first rank, which has begun the run or resumed it.
+    def check_ranks(self) -> None:
+        """Check that all ranks were started with the same settings and data.
 
         Raises:
-            UserError: this rank was started with other settings or data.
+            UserError: this one was not.
         """
-        if self.ranks.number == 1:
-            return
-        run = self.ranks.of_first(lambda: self.run)
-        if difference := self._difference(run):
+        if difference := self._difference(self.ranks.of_first(lambda: self.run)):
             raise UserError(
                 f"{self.folder.path}: process {self.ranks.rank} of this training has {difference}; start all with the "
                 "same command and the same files"
             )
+        self.ranks.wait()
+
+    def follow_first(self) -> None:
+        """Take the state of the first rank, which has begun the run or resumed it."""
+        if self.ranks.number == 1:
+            return
         self.progress, content = self.ranks.of_first(lambda: (self.progress, self._tensors()))
         network, optimiser = torch.load(BytesIO(content), "cpu", weights_only=True)
         self.network.load_state_dict(network)

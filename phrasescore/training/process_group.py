@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
 from phrasescore.errors import UsageError, UserError, is_out_of_memory
@@ -37,10 +37,6 @@ _FAILURES = "phrasescore/failures"
 _ALIGNMENT = 64
 
 
-class _LostRankError(UserError):
-    """A rank has ended, so that the others cannot go on."""
-
-
 @contextmanager
 def _together() -> Iterator[None]:
     """Tell what goes wrong where ranks exchange something.
@@ -53,7 +49,7 @@ def _together() -> Iterator[None]:
     except RuntimeError as error:
         if is_out_of_memory(error):
             raise
-        raise _LostRankError(
+        raise UserError(
             "another process of this training has ended, and with it the training; the same command resumes it from "
             "the last saved state"
         ) from error
@@ -101,26 +97,19 @@ class RankGroup(Ranks):
         own = BatchLoss(torch.zeros((), device=parameters[0].device), 0)
         if len(share):
             own = super().backward(network, loss, share)
-        with _together():
-            counts = torch.tensor([own.terms, *(parameter.grad is not None for parameter in parameters)])
-            dist.all_reduce(counts)
-            terms, *shares_with_gradient = counts.tolist()
-            learnt = [p for p, shares in zip(parameters, shares_with_gradient, strict=True) if shares]
-            gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learnt]
-            own_G = torch.cat([*(gradient.flatten() for gradient in gradients), own.mean.reshape(1)])
-            sum_G = own_G * (own.terms / terms)
-            dist.all_reduce(sum_G)
-        *parts, mean = sum_G.split([*(p.numel() for p in learnt), 1])
+        counts = self._sum(torch.tensor([own.terms, *(parameter.grad is not None for parameter in parameters)]))
+        terms, *shares_with_gradient = counts.tolist()
+        learnt = [p for p, shares in zip(parameters, shares_with_gradient, strict=True) if shares]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learnt]
+        own_G = torch.cat([*(gradient.flatten() for gradient in gradients), own.mean.reshape(1)])
+        *parts, mean = self._sum(own_G * (own.terms / terms)).split([*(p.numel() for p in learnt), 1])
         for parameter, part in zip(learnt, parts, strict=True):
             parameter.grad = part.view_as(parameter).to(parameter.dtype)
         return BatchLoss(mean.squeeze(), terms)
 
     def largest(self, number: float) -> float:
         """Return the largest of the numbers that the ranks give."""
-        found = torch.tensor(number, dtype=torch.float64)
-        with _together():
-            dist.all_reduce(found, dist.ReduceOp.MAX)
-        return found.item()
+        return self._sum(torch.tensor(number, dtype=torch.float64), dist.ReduceOp.MAX).item()
 
     def of_first(self, make: Callable[[], T]) -> T:
         """Let the first rank do something, and return on every rank what it returns, which is pickled for that."""
@@ -147,6 +136,12 @@ class RankGroup(Ranks):
         finally:
             path.unlink(missing_ok=True)
         return found
+
+    def _sum(self, numbers: Tensor, operation: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Tensor:
+        """Return the sums of the numbers of all ranks, or what another operation makes of them, in their place."""
+        with _together():
+            dist.all_reduce(numbers, operation)
+        return numbers
 
     def _gather(self, value: Any) -> list[Any]:
         """Return what each rank gives."""

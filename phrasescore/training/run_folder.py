@@ -168,8 +168,9 @@ def begin(trainer: Trainer[Any], describe: Callable[[Path], None], restart: bool
         restart: start over even if the folder holds a run.
 
     Raises:
-        UserError: the folder holds a run with other settings or data, or a damaged one.
+        UserError: the folder holds a run with other settings or data, or a damaged one, or the ranks differ in them.
     """
+    trainer.check_ranks()
     if trainer.ranks.is_first:
         is_resumed = not restart and trainer.resume()
         if not is_resumed:
