@@ -25,7 +25,7 @@ from torch.distributed.rendezvous import rendezvous
 from phrasescore.errors import UsageError, UserError, is_out_of_memory
 from phrasescore.files import full_disk_told
 from phrasescore.files.temporary import make_temporary
-from phrasescore.training.ranks import Ranks
+from phrasescore.training.ranks import HANDED_ON, Ranks
 from phrasescore.training.task import BatchLoss, Examples
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class RankGroup(Ranks):
             self.wait()
             return found
         content = read()
-        path, descriptor = make_temporary(folder / f"rank-{self.rank}")
+        path, descriptor = make_temporary(folder / f"{HANDED_ON}{self.rank}")
         try:
             with full_disk_told(f"a temporary file in {folder}"), os.fdopen(descriptor, "wb") as file:
                 pickled, places = _write(content, file)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+HANDED_ON = "read-by-rank-"
+"""How the names of files begin in which one rank hands on to others what it has read."""
+
 
 class Ranks:
     """One process alone: the first and last rank, whose share is everything."""

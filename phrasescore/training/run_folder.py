@@ -18,7 +18,7 @@ from phrasescore.model_folder import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHT
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT
 from phrasescore.training.config import BUDGET
-from phrasescore.training.ranks import ALONE, Ranks
+from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Trainer
@@ -70,7 +70,9 @@ class RunFolder:
         return self.files / TRAINING_STATE / CHECKPOINT
 
     def take_up(self) -> None:
-        """Finish what a kill has interrupted: a replacement that was decided, or the beginning of another run."""
+        """Finish what a kill has interrupted: a replacement that was decided, the beginning of another run, reading."""
+        for file in (self.path / TRAINING_STATE).glob(f".{HANDED_ON}*.tmp"):
+            file.unlink(missing_ok=True)
         self._move()
         if self.replaces_another and not self.checkpoint.exists():
             shutil.rmtree(self._restarted)

@@ -18,6 +18,7 @@ import torch
 from phrasescore.cli.console import run_command
 from phrasescore.device import choose_device
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files.temporary import make_temporary
 from phrasescore.lm.config import TextConfig
 from phrasescore.lm.training import LmSettings
 from phrasescore.lm.training import prepare as prepare_lm
@@ -28,7 +29,7 @@ from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.tensor_file import open_tensors
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
-from phrasescore.training.ranks import ALONE, Ranks, joined
+from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks, joined
 from phrasescore.training.run import Settings, prepare, prepare_sentences
 from phrasescore.training.task import BatchLoss, Examples
 from tests.conftest import MINI, TINY
@@ -271,6 +272,15 @@ def test_arrays_are_handed_on_in_a_file(small_table: Path, tmp_path: Path) -> No
         np.testing.assert_array_equal(found_side.ids, side.ids)
         np.testing.assert_array_equal(found_side.offsets, side.offsets)
     np.testing.assert_array_equal(found.distinct, data.distinct)
+
+
+def test_what_a_killed_rank_handed_on_is_removed(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    state = tmp_path / "run" / TRAINING_STATE
+    state.mkdir(parents=True)
+    left, descriptor = make_temporary(state / f"{HANDED_ON}4")
+    os.close(descriptor)
+    prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    assert not left.exists()
 
 
 def test_a_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
