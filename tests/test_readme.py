@@ -28,9 +28,12 @@ OF_OTHER_PROGRAMS = {
     *("--editable", "--index-url"),
     *("--input-pt", "--num-scores", "--output-dir"),
     *("--decoder-flags", "--mertdir", "--no-filter-phrase-table", "--working-dir"),
-    *("--nthreads", "--nworkers", "--memory-limit", "--scheduler-file", "--ntasks", "--cpus-per-task"),
+    *("--memory-limit", "--nthreads", "--nworkers", "--scheduler-file"),
+    *("--cpus-per-task", "--gpus-per-node", "--nodes", "--ntasks", "--ntasks-per-node"),
+    *("--master-port", "--max-restarts", "--nnodes", "--nproc-per-node", "--standalone"),
+    *("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id"),
 }
-"""Of pip, of Moses' converters of tables, of mert-moses.pl, of Dask and Slurm."""
+"""Of pip, of Moses' converters of tables, of mert-moses.pl, of Dask, of Slurm, and of torchrun."""
 
 
 def options_of(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> set[str]:

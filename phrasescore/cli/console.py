@@ -211,7 +211,7 @@ class Task:
 
 
 class StopRequest:
-    """Set by the first SIGINT or SIGTERM; the second one ends the process at once."""
+    """Set by the first SIGINT or SIGTERM; the second one, if it means more, ends the process at once."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -233,20 +233,26 @@ class StopRequest:
 
     @property
     def exit_code(self) -> int:
-        """128 + the signal."""
-        return 128 + (self.signal or 0)
+        """128 + the signal; SIGTERM where another process of the same work has got it."""
+        return 128 + (self.signal or signal.SIGTERM)
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn SIGINT, SIGTERM and SIGHUP into a request that the work asks for between its steps."""
+def stop_on_signals(*, may_repeat: bool = False) -> Iterator[StopRequest]:
+    """Turn SIGINT, SIGTERM and SIGHUP into a request that the work asks for between its steps.
+
+    Args:
+        may_repeat: whether a second one says no more than the first: `torchrun` passes on what its processes, on a
+            cluster, get as well, and kills those that do not end.
+    """
     request = StopRequest()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         if request.is_urgent:
             _unwind(number)
         request.signal = number
-        signal.signal(number, signal.SIG_DFL)
+        if not may_repeat:
+            signal.signal(number, signal.SIG_DFL)
 
     with _handled((signal.SIGINT, *_endings()), on_signal):
         yield request

@@ -31,6 +31,7 @@ from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.text import Say
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS
+from phrasescore.training.ranks import Ranks, joined
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -51,9 +52,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "train",
         help="learn an encoder-decoder from a phrase table or from sentences",
         description="Learn an encoder-decoder from the phrase pairs of a Moses phrase table, or from parallel text. "
-        "The same command given again resumes a run that was stopped. Settings come from the preset, then the TOML "
-        "file (sections [model], [data], [sentences], [training], the keys are the option names with underscores), "
-        "then the command line.",
+        "The same command given again resumes a run that was stopped. Several processes that torchrun starts with it "
+        "train one network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections "
+        "[model], [data], [sentences], [training], the keys are the option names with underscores), then the command "
+        "line.",
     )
     parser.add_argument(
         "table", type=path_or_standard_stream, nargs="?", help="phrase table, - for standard input; or --source"
@@ -93,19 +95,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
-    settings = settings_of(args)
-    reporter = Reporter(quiet=args.quiet)
-    from phrasescore.device import choose_device, keep_freed_memory
+    with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
+        settings = settings_of(args)
+        reporter = Reporter(quiet=args.quiet or not ranks.is_first)
+        from phrasescore.device import choose_device, keep_freed_memory
 
-    keep_freed_memory()
-    device = choose_device(args.device, args.precision)
-    with stop_on_signals() as stop:
+        keep_freed_memory()
+        device = choose_device(ranks.device_name(args.device), args.precision)
         with reporter.task("reading") as task, stop.urgently():
 
             def on_lines(lines: int, share: float | None) -> None:
                 task.update(share, f"{lines:,} lines")
 
-            trainer, data = _prepare(args, settings, device, on_lines, reporter.say)
+            trainer, data = _prepare(args, settings, device, on_lines, reporter.say, ranks)
         _introduce(reporter, data)
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
 
@@ -172,15 +174,16 @@ def _prepare(
     device: Device,
     on_lines: Callable[[int, float | None], None],
     say: Say,
+    ranks: Ranks,
 ) -> tuple[Trainer[Any], PairData]:
     from phrasescore.training.run import prepare, prepare_sentences
 
     if args.source is None:
-        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines, say)
+        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines, say, ranks)
     text, other = ParallelText(args.source, args.target), None
     if args.validation_source is not None:
         other = ParallelText(args.validation_source, args.validation_target)
-    return prepare_sentences(text, args.output, settings, device, other, args.restart, on_lines, say)
+    return prepare_sentences(text, args.output, settings, device, other, args.restart, on_lines, say, ranks)
 
 
 def _introduce(reporter: Reporter, data: PairData) -> None:

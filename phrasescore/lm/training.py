@@ -23,7 +23,8 @@ from phrasescore.files import display_name
 from phrasescore.lm.config import TextConfig
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
-from phrasescore.lm.text import read_text
+from phrasescore.lm.text import NumberedText, read_text
+from phrasescore.model_folder import TRAINING_STATE
 from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.size import check_size
@@ -33,6 +34,7 @@ from phrasescore.text import Say, silently, text_lines, utf8_lines
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
+from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import begin, fixed_values, places, run_folder
 from phrasescore.training.task import BatchLoss, Examples
 from phrasescore.vocabulary import Vocabulary
@@ -145,6 +147,7 @@ def prepare(
     validation: Path | None = None,
     restart: bool = False,
     say: Say = silently,
+    ranks: Ranks = ALONE,
 ) -> tuple[Trainer[TextTask], dict[str, Any]]:
     """Read the text and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -156,6 +159,7 @@ def prepare(
         validation: a text to measure the loss on; without it some sentences are kept from training for that.
         restart: start over even if the folder holds a run.
         say: told of lines of the text that are not UTF-8; the one to measure on may have none.
+        ranks: the processes that train together.
 
     Returns:
         the trainer, and facts about the text: lines, words, share of the words that the shortlist covers.
@@ -169,8 +173,13 @@ def prepare(
         raise UsageError(
             "--teacher-forcing: is for encoder-decoders; leave it out, for a language model reads its text only"
         )
-    with run_folder(folder, restart, KIND) as home:
+
+    def read() -> tuple[NumberedText, NumberedText | None]:
         numbered = read_text(text, partial(text_lines, say=say))
+        return numbered, None if validation is None else read_text(validation, utf8_lines)
+
+    with run_folder(folder, restart, KIND, ranks) as home:
+        numbered, to_validate = ranks.once_a_machine(read, folder / TRAINING_STATE)
         counts = numbered.counts()
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
         order, seed = settings.model.order, settings.training.seed
@@ -187,7 +196,7 @@ def prepare(
                 "--self-normalise: ln Z, of which the scores are to be free, is measured on held-out text; give "
                 "--validation, or hold out more of the text"
             )
-        others = None if validation is None else read_text(validation, utf8_lines).encode(vocabulary)
+        others = None if to_validate is None else to_validate.encode(vocabulary)
         other = None if others is None else Ngrams(others, order)
         check_size(lambda: NeuralLanguageModel(settings.model, len(vocabulary)))
         torch.manual_seed(seed)
@@ -200,7 +209,7 @@ def prepare(
             "shortlist": vocabulary.digest(),
             **digests,
         }
-        trainer = Trainer(home, task, settings.training, device, run)
+        trainer = Trainer(home, task, settings.training, device, run, ranks)
         facts = {"lines": len(sentences), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
 
         def describe(place: Path) -> None:

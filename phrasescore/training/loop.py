@@ -7,11 +7,13 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
+from torch import nn
 
 from phrasescore.device import Device
 from phrasescore.documents import LARGEST_JSON_LINES, read_json_lines
@@ -21,6 +23,7 @@ from phrasescore.model_folder import METRICS, save_weights
 from phrasescore.training.checkpoint import Checkpoint, Progress, Records, open_checkpoint, write_checkpoint
 from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.optimisers import make_optimiser, rate_factor
+from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder
 from phrasescore.training.task import Examples, Loss, Task
 
@@ -40,6 +43,8 @@ _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
 _SAVE_SECONDS = 600.0
 """Seconds after which the state is saved without an evaluation: what a kill can cost."""
+_SEEDS_A_RANK = 1 << 24
+"""Updates until the dropout of a rank draws what that of the next one has drawn before."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,9 @@ class Trainer(Generic[TaskT]):
 
     On a CPU the weights after a stop and a resumption are bit for bit those of a run never stopped, if the
     budget is given in updates or passes: the schedule of a budget in minutes depends on the clock.
+
+    Several ranks have a trainer each, and do the same updates. The first measures, saves and tells; its state is that
+    of a process alone, so that a run resumes on any number of ranks.
     """
 
     def __init__(
@@ -101,6 +109,7 @@ class Trainer(Generic[TaskT]):
         config: TrainingConfig,
         device: Device,
         run: dict[str, Any],
+        ranks: Ranks = ALONE,
     ) -> None:
         """Prepare a run, which `watcher` may be set to watch.
 
@@ -110,6 +119,7 @@ class Trainer(Generic[TaskT]):
             config: optimiser, schedule, budget.
             device: where and how precisely to compute.
             run: what must be the same for a run to be resumed, as JSON values.
+            ranks: the processes that share each batch.
 
         Raises:
             UsageError: nothing would end the run.
@@ -120,10 +130,13 @@ class Trainer(Generic[TaskT]):
                 "tell when to stop; or give other data by --validation, or hold out more"
             )
         self.folder, self.task, self.network = folder, task, task.network
-        self.config, self.device, self.run = config, device, run
+        self.config, self.device, self.run, self.ranks = config, device, run, ranks
         self.watcher = Watcher()
         self.optimiser = make_optimiser(self.network, config)
         self.progress = Progress()
+        # All ranks see the same draws where there is no dropout: which steps go on from the words of the target.
+        has_dropout = any(module.p for module in self.network.modules() if isinstance(module, nn.Dropout))
+        self._first_seed = ranks.rank * _SEEDS_A_RANK if has_dropout else 0
         self._saved_at = time.monotonic()
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device.torch_device)
 
@@ -159,6 +172,35 @@ class Trainer(Generic[TaskT]):
         self._loss_sum.fill_(self.progress.loss_sum)
         return True
 
+    def check_ranks(self) -> None:
+        """Check that all ranks were started with the same settings and data.
+
+        Raises:
+            UserError: this one was not.
+        """
+        if difference := self._difference(self.ranks.of_first(lambda: self.run)):
+            raise UserError(
+                f"{self.folder.path}: process {self.ranks.rank} of this training has {difference}; start all with the "
+                "same command and the same files"
+            )
+        self.ranks.wait()
+
+    def follow_first(self) -> None:
+        """Take the state of the first rank, which has begun the run or resumed it."""
+        if self.ranks.number == 1:
+            return
+        self.progress, content = self.ranks.of_first(lambda: (self.progress, self._tensors()))
+        network, optimiser = torch.load(BytesIO(content), "cpu", weights_only=True)
+        self.network.load_state_dict(network)
+        self.optimiser.load_state_dict(optimiser)
+        self._loss_sum.fill_(self.progress.loss_sum)
+
+    def _tensors(self) -> bytes:
+        """Return the states of network and optimiser as a file has them."""
+        content = BytesIO()
+        torch.save((self.network.state_dict(), self.optimiser.state_dict()), content)
+        return content.getvalue()
+
     def catch_up(self) -> None:
         """Write what a kill may have kept an earlier run from writing behind its last state: the weights in it."""
         if self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
@@ -170,13 +212,18 @@ class Trainer(Generic[TaskT]):
         Raises:
             UserError: it was not.
         """
-        for key in (*self.run, *before):
-            if before.get(key) != self.run.get(key):
-                what = _DATA.get(key, f"another {key} ({before.get(key)}, now {self.run.get(key)})")
-                raise UserError(
-                    f"{self.folder.path}: holds a run with {what}; give the same to resume it, another folder, or "
-                    "--restart to start over"
-                )
+        if difference := self._difference(before):
+            raise UserError(
+                f"{self.folder.path}: holds a run with {difference}; give the same to resume it, another folder, or "
+                "--restart to start over"
+            )
+
+    def _difference(self, other: dict[str, Any]) -> str | None:
+        """Return in words what another run was started with that this one was not, None if there is nothing."""
+        for key in (*self.run, *other):
+            if other.get(key) != self.run.get(key):
+                return _DATA.get(key, f"another {key} ({other.get(key)}, now {self.run.get(key)})")
+        return None
 
     def _records_of(self, checkpoint: Checkpoint) -> bytes:
         """Return the records of the evaluations before a checkpoint, without those that a killed run made after it.
@@ -227,8 +274,10 @@ class Trainer(Generic[TaskT]):
                     self.save_checkpoint()
                 if self._reason_to_end() is not None:
                     break
-                if self.watcher.should_stop():
-                    return self._stop()
+                if self.ranks.largest(self.watcher.should_stop()):
+                    # The others wait for it: torchrun ends all when the first has gone.
+                    self.progress = self.ranks.of_first(self._stop)
+                    return self.progress
             else:
                 self.progress.epoch += 1
                 self.progress.batch = 0
@@ -282,7 +331,7 @@ class Trainer(Generic[TaskT]):
         if progress.update % _LOOK_EVERY == 0:
             self._check_loss()
             self.watcher.on_update(self._status(spent))
-        seconds = time.monotonic() - started
+        seconds = self.ranks.largest(time.monotonic() - started)
         progress.seconds += seconds
         progress.second_sum += seconds
 
@@ -297,16 +346,15 @@ class Trainer(Generic[TaskT]):
         rate = self.config.learning_rate * rate_factor(self.config, self.progress.update, spent)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        # The masks of dropout depend on the update alone, so that a resumed run draws the same ones.
-        torch.manual_seed((self.config.seed << 32) + self.progress.update)
+        # The masks of dropout depend on the update and the rank alone, so that a resumed run draws the same ones.
+        torch.manual_seed((self.config.seed << 32) + self._first_seed + self.progress.update)
         self.optimiser.zero_grad(set_to_none=True)
         with self.device.products():
-            loss = self.task.loss(examples)
-            loss.mean.backward()
+            loss = self.ranks.backward(self.network, self.task.loss, examples)
             if self.config.clip:
                 torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip, foreach=True)
             self.optimiser.step()
-        self._loss_sum += loss.mean.detach().double() * loss.terms
+        self._loss_sum += loss.mean.double() * loss.terms
         self.progress.loss_terms += loss.terms
         return spent
 
@@ -324,6 +372,11 @@ class Trainer(Generic[TaskT]):
             )
 
     def _evaluate_and_save(self) -> None:
+        self.progress = self.ranks.of_first(self._evaluate)
+        self._loss_sum.zero_()
+
+    def _evaluate(self) -> Progress:
+        """Measure the loss, record it, save the state, and the weights if they are the best; return the progress."""
         started = time.monotonic()
         self._check_loss()
         progress = self.progress
@@ -349,7 +402,6 @@ class Trainer(Generic[TaskT]):
             best=best,
         )
         progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
-        self._loss_sum.zero_()
         with full_disk_told(str(self._metrics)), self._metrics.open("ab") as stream:
             stream.write(_line(evaluation.record(self.task.unit)))
         progress.seconds += time.monotonic() - started
@@ -358,10 +410,13 @@ class Trainer(Generic[TaskT]):
         if best:
             self._save_weights()
         self.watcher.on_evaluation(evaluation)
+        return progress
 
     def save_checkpoint(self) -> None:
         """Write the state of the run."""
         self._saved_at = time.monotonic()
+        if not self.ranks.is_first:
+            return
         records = Records.of(self._read_metrics())
         write_checkpoint(self.folder.checkpoint, self.network, self.optimiser, self.progress, self.run, records)
 

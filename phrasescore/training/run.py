@@ -27,6 +27,7 @@ from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder, begin, fixed_values, places, run_folder
 from phrasescore.training.sentences import SentenceTask
 
@@ -74,6 +75,7 @@ def prepare(
     restart: bool = False,
     progress: ReadingProgress = lambda lines, share: None,
     say: Say = silently,
+    ranks: Ranks = ALONE,
 ) -> tuple[Trainer[PhrasePairTask], PairData]:
     """Read a phrase table and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -86,6 +88,7 @@ def prepare(
         restart: start over even if the folder holds a run.
         progress: called with the lines and the share of the table read so far.
         say: told of lines of the texts for vocabularies that are not UTF-8.
+        ranks: the processes that train together.
 
     Raises:
         UsageError: there is a table to validate with, of which no pairs may be taken.
@@ -97,23 +100,28 @@ def prepare(
             "--held-out-limit: is the most pairs of --validation, too, and 0 leaves none to measure; give more, or "
             "--held-out 0 if no others are to be held out"
         )
-    with run_folder(folder, restart, KIND) as home:
-        data = read_table(table, folder / TRAINING_STATE, settings.data, progress=progress, say=say)
+    state = folder / TRAINING_STATE
+
+    def read() -> tuple[PairData, PairData | None]:
+        data = read_table(table, state, settings.data, progress=progress, say=say)
+        if validation is None:
+            return data, None
+        vocabularies = data.source_vocabulary, data.target_vocabulary
+        # A loss counts each pair once, so that the table need not have counts.
+        unweighted = replace(settings.data, weight_by_count=False)
+        return data, read_table(validation, state, unweighted, vocabularies, progress)
+
+    with run_folder(folder, restart, KIND, ranks) as home:
+        data, others = ranks.once_a_machine(read, state)
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
         if not len(lines):
             raise UserError(f"{display_name(table)}: leaves no pairs to train on; hold out less or give a larger table")
-        other, validation_digest = None, None
-        if validation is not None:
-            vocabularies = data.source_vocabulary, data.target_vocabulary
-            # A loss counts each pair once, so that the table need not have counts.
-            unweighted = replace(settings.data, weight_by_count=False)
-            read = read_table(validation, folder / TRAINING_STATE, unweighted, vocabularies, progress)
-            other, validation_digest = _some_pairs(read, settings), read.digest
+        other = None if others is None else _some_pairs(others, settings)
         network = _new_network(settings, data, device)
         task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
-        digests = {"table": data.digest, "validation": validation_digest}
+        digests = {"table": data.digest, "validation": None if others is None else others.digest}
         files = {"table": table, "validation": validation}
-        return _set_up(task, home, settings, data, files, digests, restart), data
+        return _set_up(task, home, settings, data, files, digests, restart, ranks), data
 
 
 def prepare_sentences(
@@ -125,6 +133,7 @@ def prepare_sentences(
     restart: bool = False,
     progress: ReadingProgress = lambda lines, share: None,
     say: Say = silently,
+    ranks: Ranks = ALONE,
 ) -> tuple[Trainer[SentenceTask], PairData]:
     """Read parallel text and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -137,6 +146,7 @@ def prepare_sentences(
         restart: start over even if the folder holds a run.
         progress: called with the lines and the share of the text read so far.
         say: told of lines that are not UTF-8; sentences to validate with may have none.
+        ranks: the processes that train together.
 
     Raises:
         UsageError: settings do not go together.
@@ -152,22 +162,27 @@ def prepare_sentences(
         load_corpus_bleu()
     if settings.data.weight_by_count:
         raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
-    with run_folder(folder, restart, KIND) as home:
-        state = folder / TRAINING_STATE
+    state = folder / TRAINING_STATE
+
+    def read() -> tuple[PairData, PairData | None, BleuSample | None]:
         data = read_sentences(text, state, settings.data, config, progress=progress, say=say)
+        if validation is None:
+            return data, None, None
+        vocabularies = data.source_vocabulary, data.target_vocabulary
+        others = read_sentences(validation, state, settings.data, config, vocabularies, progress)
+        if not config.bleu_sentences:
+            return data, others, None
+        sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
+        return data, others, BleuSample(data.source_vocabulary.encode(sources), references, data.target_vocabulary)
+
+    with run_folder(folder, restart, KIND, ranks) as home:
+        data, others, bleu = ranks.once_a_machine(read, state)
         lines, held_out = data.distinct, data.distinct[:0]
         if validation is None:
             lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
         if not len(lines):
             raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
-        other, bleu, validation_digest = None, None, None
-        if validation is not None:
-            vocabularies = data.source_vocabulary, data.target_vocabulary
-            read = read_sentences(validation, state, settings.data, config, vocabularies, progress)
-            other, validation_digest = read.pairs, read.digest
-            if config.bleu_sentences:
-                sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
-                bleu = BleuSample(data.source_vocabulary.encode(sources), references, data.target_vocabulary)
+        other = None if others is None else others.pairs
         network = _new_network(settings, data, device)
         kept = data.pairs.take(held_out)
         task = SentenceTask(
@@ -176,8 +191,8 @@ def prepare_sentences(
         files = {"source": text.source, "target": text.target}
         if validation is not None:
             files |= {"validation_source": validation.source, "validation_target": validation.target}
-        digests = {"sentences": data.digest, "validation": validation_digest}
-        return _set_up(task, home, settings, data, files, digests, restart), data
+        digests = {"sentences": data.digest, "validation": None if others is None else others.digest}
+        return _set_up(task, home, settings, data, files, digests, restart, ranks), data
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
@@ -205,6 +220,7 @@ def _set_up(
     files: Mapping[str, str | Path | None],
     digests: dict[str, str | None],
     restart: bool,
+    ranks: Ranks,
 ) -> Trainer[AnyPairTask]:
     """Return a trainer at its start or where an earlier run stopped.
 
@@ -216,10 +232,11 @@ def _set_up(
         files: where it was read, by what it is.
         digests: of the data, which must be the same when the run is resumed.
         restart: start over even if the folder holds a run.
+        ranks: the processes that train together.
     """
     vocabularies = data.source_vocabulary, data.target_vocabulary
     run = {**settings.fixed(), **digests, "vocabularies": [words.digest() for words in vocabularies]}
-    trainer = Trainer(home, task, settings.training, task.device, run)
+    trainer = Trainer(home, task, settings.training, task.device, run, ranks)
 
     def describe(place: Path) -> None:
         training = {**places(files), "digests": digests, **data.summary, **asdict(settings.training)}

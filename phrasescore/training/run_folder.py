@@ -18,6 +18,7 @@ from phrasescore.model_folder import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHT
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT
 from phrasescore.training.config import BUDGET
+from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Trainer
@@ -36,13 +37,16 @@ class RunFolder:
     all, and who reads the network meanwhile, or after a kill, looks there first (`model_folder.network_file`).
     """
 
-    def __init__(self, path: Path) -> None:
-        """Take the folder.
+    def __init__(self, path: Path, *, is_taken: bool = False) -> None:
+        """Take the folder, unless the first rank of the run has taken it.
 
         Raises:
             UserError: another run has it.
         """
         self.path = path
+        self.release: Callable[[], object] = lambda: None
+        if is_taken:
+            return
         refusal = f"{path}: another run is training in this folder; wait for it or give another"
         self.release = weakref.finalize(self, lock_file(path / TRAINING_STATE / LOCK, refusal).close)
 
@@ -66,7 +70,9 @@ class RunFolder:
         return self.files / TRAINING_STATE / CHECKPOINT
 
     def take_up(self) -> None:
-        """Finish what a kill has interrupted: a replacement that was decided, or the beginning of another run."""
+        """Finish what a kill has interrupted: a replacement that was decided, the beginning of another run, reading."""
+        for file in (self.path / TRAINING_STATE).glob(f".{HANDED_ON}*.tmp"):
+            file.unlink(missing_ok=True)
         self._move()
         if self.replaces_another and not self.checkpoint.exists():
             shutil.rmtree(self._restarted)
@@ -92,8 +98,10 @@ class RunFolder:
 
 
 @contextmanager
-def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[RunFolder]:
+def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> Iterator[RunFolder]:
     """Make a model folder for a run, or check that the one there may be used for it, and keep others out.
+
+    The first rank does so, and the others wait for it.
 
     Where the run does not begin, the lock is released and nothing stays of a folder that was not there or was empty;
     else the lock is that of the trainer.
@@ -102,6 +110,10 @@ def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[RunFolder]:
         UserError: it cannot be made, is no model folder, or holds a network of another kind or weights without the
             state of their training, or another run is training in it.
     """
+    if not ranks.is_first:
+        ranks.wait()
+        yield RunFolder(folder, is_taken=True)
+        return
     _check_folder(folder, restart, kind)
     was_there, state = folder.exists(), folder / TRAINING_STATE
     try:
@@ -112,6 +124,7 @@ def run_folder(folder: Path, restart: bool, kind: str) -> Iterator[RunFolder]:
     is_new = [path.name for path in folder.iterdir()] == [TRAINING_STATE] and not (state / CHECKPOINT).exists()
     run.take_up()
     try:
+        ranks.wait()
         yield run
     except BaseException:
         if is_new:
@@ -157,16 +170,19 @@ def begin(trainer: Trainer[Any], describe: Callable[[Path], None], restart: bool
         restart: start over even if the folder holds a run.
 
     Raises:
-        UserError: the folder holds a run with other settings or data, or a damaged one.
+        UserError: the folder holds a run with other settings or data, or a damaged one, or the ranks differ in them.
     """
-    is_resumed = not restart and trainer.resume()
-    if not is_resumed:
-        trainer.start_over()
-    describe(trainer.folder.files)
-    if is_resumed:
-        trainer.catch_up()
-    else:
-        trainer.save_checkpoint()
+    trainer.check_ranks()
+    if trainer.ranks.is_first:
+        is_resumed = not restart and trainer.resume()
+        if not is_resumed:
+            trainer.start_over()
+        describe(trainer.folder.files)
+        if is_resumed:
+            trainer.catch_up()
+        else:
+            trainer.save_checkpoint()
+    trainer.follow_first()
 
 
 def places(files: Mapping[str, str | Path | None]) -> dict[str, str | None]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from phrasescore.cli.console import Reporter, interrupt_on_signals, run_command
+from phrasescore.cli.console import Reporter, interrupt_on_signals, run_command, stop_on_signals
 from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
 from tests.cli.running import ENVIRONMENT
@@ -168,3 +168,15 @@ def test_a_full_standard_output_is_told_of() -> None:
         )
     assert done.returncode == 1
     assert done.stderr.startswith(b"phrasescore: standard output or a temporary file: cannot be written (No space left")
+
+
+def test_signals_that_are_passed_on_may_come_twice() -> None:
+    """As from a cluster and from torchrun, which gets them as well."""
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_on_signals(may_repeat=True) as stop:
+        assert not stop()
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert stop()
+        assert stop.exit_code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -20,6 +20,7 @@ from phrasescore.lm.config import TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.training.config import TrainingConfig
+from phrasescore.training.ranks import joined
 
 if TYPE_CHECKING:
     from phrasescore.lm.training import LmSettings
@@ -35,9 +36,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "train",
         help="learn a language model from a text",
         description="Learn a feed-forward n-gram language model from a tokenised text, one sentence a line. The same "
-        "command given again resumes a run that was stopped. Settings come from the preset, then the TOML file "
-        "(sections [model], [text], [training], the keys are the option names with underscores), then the command "
-        "line.",
+        "command given again resumes a run that was stopped. Several processes that torchrun starts with it train one "
+        "network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections [model], "
+        "[text], [training], the keys are the option names with underscores), then the command line.",
     )
     parser.add_argument("text", type=path_or_standard_stream, help="tokenised text, - for standard input")
     parser.add_argument(
@@ -64,17 +65,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Train; return the exit code."""
-    settings = settings_of(args)
-    reporter = Reporter(quiet=args.quiet)
-    from phrasescore.device import choose_device, keep_freed_memory
-    from phrasescore.lm.training import prepare
+    with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
+        settings = settings_of(args)
+        reporter = Reporter(quiet=args.quiet or not ranks.is_first)
+        from phrasescore.device import choose_device, keep_freed_memory
+        from phrasescore.lm.training import prepare
 
-    keep_freed_memory()
-    device = choose_device(args.device, args.precision)
-    with stop_on_signals() as stop:
+        keep_freed_memory()
+        device = choose_device(ranks.device_name(args.device), args.precision)
         with stop.urgently():
             trainer, facts = prepare(
-                args.text, args.output, settings, device, args.validation, args.restart, reporter.say
+                args.text, args.output, settings, device, args.validation, args.restart, reporter.say, ranks
             )
         penalty = settings.model.self_normalise
         reporter.say(

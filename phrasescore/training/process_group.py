@@ -1,0 +1,224 @@
+"""Ranks of one training that work together: all that knows of `torch.distributed`.
+
+Legend: G numbers of the gradient, and behind them the loss.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeVar, cast
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
+
+from phrasescore.errors import UsageError, UserError, is_out_of_memory
+from phrasescore.files import full_disk_told
+from phrasescore.files.temporary import make_temporary
+from phrasescore.training.ranks import HANDED_ON, Ranks
+from phrasescore.training.task import BatchLoss, Examples
+
+T = TypeVar("T")
+
+_LONGEST_WAIT = timedelta(days=1)
+"""For the others, while one reads a table or measures. That one has died is seen by its connections, not by this."""
+_FAILURES = "phrasescore/failures"
+"""Where the ranks count those of them that have failed."""
+_ALIGNMENT = 64
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    """Tell what goes wrong where ranks exchange something.
+
+    Raises:
+        UserError: one of them has ended.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise
+        raise UserError(
+            "another process of this training has ended, and with it the training; the same command resumes it from "
+            "the last saved state"
+        ) from error
+
+
+class RankGroup(Ranks):
+    """Several processes, perhaps on several machines, each of which has the whole network."""
+
+    def __init__(self, rank: int, number: int, local_rank: int) -> None:
+        """Be one of a number of ranks, the default group of `torch.distributed`, and the `local_rank`th of its machine.
+
+        The ranks of a machine follow one another.
+        """
+        self.rank, self.number, self._local_rank = rank, number, local_rank
+
+    def device_name(self, name: str) -> str:
+        """Return the GPU that has this rank's number on its machine, if a GPU is asked for and there are any.
+
+        Raises:
+            UsageError: one GPU is asked for, for all ranks.
+            UserError: the machine has fewer GPUs than ranks.
+        """
+        if name.startswith("cuda:"):
+            raise UsageError(
+                f"--device: {name} cannot serve {self.number} processes; give cuda, and each takes its own"
+            )
+        found = torch.cuda.device_count()
+        if name not in ("auto", "cuda") or not found:
+            return name
+        if self._local_rank >= found:
+            raise UserError(
+                f"--device: there are {found} GPUs here and more processes; start as many a machine as it has GPUs, or "
+                "give --device cpu"
+            )
+        torch.cuda.set_device(self._local_rank)
+        return f"cuda:{self._local_rank}"
+
+    def backward(self, network: nn.Module, loss: Callable[[Examples], BatchLoss], examples: Examples) -> BatchLoss:
+        """See `Ranks`. Rank r of W learns from `examples[r::W]`; each share weighs as much as it has terms.
+
+        So the gradient is that of the whole batch, not the mean of those of the shares, which differ in size and may
+        be empty. A parameter without a gradient in any share has none, as optimisers tell that from zeros.
+        """
+        share, parameters = examples[self.rank :: self.number], list(network.parameters())
+        own = BatchLoss(torch.zeros((), device=parameters[0].device), 0)
+        if len(share):
+            own = super().backward(network, loss, share)
+        counts = self._sum(torch.tensor([own.terms, *(parameter.grad is not None for parameter in parameters)]))
+        terms, *shares_with_gradient = counts.tolist()
+        learnt = [p for p, shares in zip(parameters, shares_with_gradient, strict=True) if shares]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learnt]
+        own_G = torch.cat([*(gradient.flatten() for gradient in gradients), own.mean.reshape(1)])
+        *parts, mean = self._sum(own_G * (own.terms / terms)).split([*(p.numel() for p in learnt), 1])
+        for parameter, part in zip(learnt, parts, strict=True):
+            parameter.grad = part.view_as(parameter).to(parameter.dtype)
+        return BatchLoss(mean.squeeze(), terms)
+
+    def largest(self, number: float) -> float:
+        """Return the largest of the numbers that the ranks give."""
+        return self._sum(torch.tensor(number, dtype=torch.float64), dist.ReduceOp.MAX).item()
+
+    def of_first(self, make: Callable[[], T]) -> T:
+        """Let the first rank do something, and return on every rank what it returns, which is pickled for that."""
+        made = [make() if self.is_first else None]
+        with _together():
+            dist.broadcast_object_list(made)
+        return cast(T, made[0])
+
+    def once_a_machine(self, read: Callable[[], T], folder: Path) -> T:
+        """See `Ranks`: the first rank of a machine writes what it reads into a file, which all of them map."""
+        if self._local_rank:
+            found: T = _mapped(*self._gather(None)[self.rank - self._local_rank])
+            self.wait()
+            return found
+        content = read()
+        path, descriptor = make_temporary(folder / f"{HANDED_ON}{self.rank}")
+        try:
+            with full_disk_told(f"a temporary file in {folder}"), os.fdopen(descriptor, "wb") as file:
+                pickled, places = _write(content, file)
+                del content
+                self._gather((path, pickled, places))
+                found = _mapped(path, pickled, places)
+                self.wait()
+        finally:
+            path.unlink(missing_ok=True)
+        return found
+
+    def _sum(self, numbers: Tensor, operation: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Tensor:
+        """Return the sums of the numbers of all ranks, or what another operation makes of them, in their place."""
+        with _together():
+            dist.all_reduce(numbers, operation)
+        return numbers
+
+    def _gather(self, value: Any) -> list[Any]:
+        """Return what each rank gives."""
+        found = [None] * self.number
+        with _together():
+            dist.all_gather_object(found, value)
+        return found
+
+
+class _ArrayPickler(pickle.Pickler):
+    """Keeps all arrays out of the pickle, memory-mapped ones, too, and those that repeat one number short."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.strides == (0,):
+            return np.broadcast_to, (value[:1].copy(), value.shape)
+        if isinstance(value, np.memmap):
+            return np.asarray(value).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        return NotImplemented
+
+
+def _write(content: object, file: BinaryIO) -> tuple[bytes, list[tuple[int, int]]]:
+    """Write the arrays of something; return its pickle without them, and where each begins and ends in the file."""
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = BytesIO()
+    _ArrayPickler(pickled, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(content)
+    places = []
+    for buffer in buffers:
+        begin = file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
+        file.write(buffer.raw())
+        places.append((begin, file.tell()))
+    file.flush()
+    return pickled.getvalue(), places
+
+
+def _mapped(path: Path, pickled: bytes, places: list[tuple[int, int]]) -> Any:
+    """Return what was given to `_write`, with its arrays in the file, which may lose its name."""
+    with path.open("rb") as file:
+        # Who writes into an array, writes into memory of its own.
+        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    return pickle.loads(pickled, buffers=[content[begin:end] for begin, end in places])
+
+
+@contextmanager
+def joined_group(address: str = "env://") -> Iterator[RankGroup]:
+    """Join the group that the environment tells of, or a file's address; see `ranks.joined`."""
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+    # Numbers in memory go by gloo, so that they do not wait for a GPU.
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    try:
+        store, rank, number = next(rendezvous(address))
+        dist.init_process_group(backend, store=store, rank=rank, world_size=number, timeout=_LONGEST_WAIT)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"the other processes of this training do not answer ({error}); start them by torchrun"
+        ) from error
+    group = RankGroup(rank, number, int(os.environ.get("LOCAL_RANK", "0")))
+    try:
+        yield group
+    except BaseException as error:
+        _fail(error, group, store)
+    dist.destroy_process_group()
+
+
+def _fail(error: BaseException, group: RankGroup, store: Any) -> NoReturn:
+    """Raise an error if it is the first of all ranks, which tells of all; else exit.
+
+    The store of the group counts the failures.
+    """
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, KeyboardInterrupt):
+        # All of them get it.
+        raise error if group.is_first else SystemExit(128 + signal.SIGINT)
+    try:
+        is_first = store.add(_FAILURES, 1) == 1
+    except RuntimeError:
+        # Who keeps the count is gone.
+        is_first = group.is_first
+    raise error if is_first else SystemExit(1)

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from phrasescore.cli.console import run_command
+from phrasescore.device import choose_device
+from phrasescore.errors import UsageError, UserError
+from phrasescore.files.temporary import make_temporary
+from phrasescore.lm.config import TextConfig
+from phrasescore.lm.training import LmSettings
+from phrasescore.lm.training import prepare as prepare_lm
+from phrasescore.model_folder import METRICS, TRAINING_STATE, load_model
+from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.pairs import DataConfig, read_table
+from phrasescore.sentences import ParallelText, SentenceConfig
+from phrasescore.tensor_file import open_tensors
+from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
+from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks, joined
+from phrasescore.training.run import Settings, prepare, prepare_sentences
+from phrasescore.training.task import BatchLoss, Examples
+from tests.conftest import MINI, TINY
+
+CPU = choose_device("cpu", "fp32")
+
+
+@pytest.fixture
+def double() -> Iterator[None]:
+    """Networks of 64 bit, whose rounding is below what is compared."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training that any number of processes can do."""
+
+    folder: Path
+    settings: Settings | LmSettings
+    table: Path
+    stop_after: int | None = None
+    restart: bool = False
+
+    def __call__(self, ranks: Ranks = ALONE) -> Trainer[Any]:
+        trainer = self._prepare(ranks)
+        trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == self.stop_after)
+        trainer.train()
+        return trainer
+
+    def _prepare(self, ranks: Ranks) -> Trainer[Any]:
+        if isinstance(self.settings, LmSettings):
+            return prepare_lm(MINI / "train.en", self.folder, self.settings, CPU, ranks=ranks)[0]
+        if self.settings.sentences is not None:
+            text = ParallelText(MINI / "train.en", MINI / "train.fr")
+            return prepare_sentences(text, self.folder, self.settings, CPU, ranks=ranks)[0]
+        return prepare(self.table, self.folder, self.settings, CPU, restart=self.restart, ranks=ranks)[0]
+
+
+def start(rank: int, number: int, machines: int, meeting: Path, work: Callable[[Ranks], object]) -> None:
+    """Do some work as one of several processes, which say what goes wrong in files of their own."""
+    os.dup2(os.open(meeting.with_suffix(f".{rank}"), os.O_WRONLY | os.O_CREAT), 2)
+    os.environ["LOCAL_RANK"] = str(rank // machines)
+    torch.set_default_dtype(torch.float64)
+
+    def run() -> int:
+        with joined_group(f"file://{meeting}?rank={rank}&world_size={number}") as group:
+            work(group)
+        return 0
+
+    sys.exit(run_command("train", run))
+
+
+def start_all(
+    meeting: Path, work: Callable[[Ranks], object], number: int = 2, machines: int = 1
+) -> tuple[list[int | None], list[str]]:
+    """Return the exit codes of several processes, and what they said."""
+    context = multiprocessing.get_context("forkserver")
+    # Imports PyTorch once for all of them.
+    context.set_forkserver_preload([__name__])
+    processes = [context.Process(target=start, args=(rank, number, machines, meeting, work)) for rank in range(number)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    said = [meeting.with_suffix(f".{rank}").read_text() for rank in range(number)]
+    return [process.exitcode for process in processes], said
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Several trainings after another."""
+
+    runs: list[Run]
+
+    def __call__(self, ranks: Ranks) -> None:
+        for run in self.runs:
+            network = run(ranks).network
+            if ranks.is_first:
+                torch.save(gradients(network), run.folder / "gradients")
+
+
+def gradients(network: torch.nn.Module) -> dict[str, torch.Tensor | None]:
+    return {name: parameter.grad for name, parameter in network.named_parameters()}
+
+
+def state(folder: Path) -> dict[str, torch.Tensor]:
+    with open_tensors(folder / TRAINING_STATE / "checkpoint.safetensors") as file:
+        return dict(file.read())
+
+
+def losses(folder: Path) -> list[tuple[int, float, dict[str, float]]]:
+    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    return [(record["update"], record["training_loss"], record["held_out"]) for record in records]
+
+
+@pytest.mark.usefixtures("double")
+def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """Gradients, weights, optimiser and losses; with shares that are empty or differ in words; after resumptions."""
+
+    def training(**changes: Any) -> Settings:
+        return replace(tiny_settings, training=replace(tiny_settings.training, **changes))
+
+    some = training(epochs=None, max_updates=5, evaluate_every=3)
+    words = replace(some.training, batch_size=64)
+    kinds: dict[str, Settings | LmSettings] = {
+        "whole": training(batch_size=33),
+        "adadelta": replace(some, training=replace(some.training, optimiser="adadelta", clip=0.0)),
+        "empty": replace(some, training=replace(some.training, batch_size=1)),
+        "forcing": replace(some, training=replace(some.training, teacher_forcing=0.5)),
+        "weights": replace(some, data=replace(some.data, weight_by_count=True)),
+        "attention": replace(some, model=replace(TINY, summary=False, attention="concat"), sentences=SentenceConfig()),
+        "words": LmSettings(NeuralLmConfig(4, 5, 8, 6, self_normalise=0.1), TextConfig(held_out=0.1), words),
+    }
+    resumed = Run(tmp_path / "several/resumed", kinds["whole"], small_table, stop_after=7)
+    resumed()
+    several = [Run(tmp_path / "several" / name, settings, small_table) for name, settings in kinds.items()]
+    codes, said = start_all(tmp_path / "meeting", Runs([*several, replace(resumed, stop_after=25)]))
+    assert (codes, said) == ([0, 0], ["", ""])
+    replace(resumed, stop_after=None)()
+    for name, settings in kinds.items():
+        alone = Run(tmp_path / "alone" / name, settings, small_table)()
+        torch.testing.assert_close(
+            torch.load(tmp_path / "several" / name / "gradients"), gradients(alone.network), rtol=0, atol=1e-9
+        )
+    for one, other in [*((name, name) for name in kinds), ("whole", "resumed")]:
+        folders = tmp_path / "alone" / one, tmp_path / "several" / other
+        torch.testing.assert_close(*map(state, folders), rtol=0, atol=1e-9)
+        for (update, *expected), (at, *found) in zip(*map(losses, folders), strict=True):
+            assert update == at
+            assert found == [pytest.approx(value, abs=1e-9) for value in expected]
+        assert sorted(path.name for path in folders[1].rglob("*") if path.name != "gradients") == sorted(
+            path.name for path in folders[0].rglob("*")
+        )
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A training in which one rank fails, or is killed."""
+
+    run: Run
+    number: int
+    fault: str | None
+
+    def __call__(self, ranks: Ranks) -> None:
+        run = self.run
+        if self.fault == "table" and ranks.rank == self.number:
+            run = replace(run, table=run.table.with_name("other.gz"))
+        trainer = run._prepare(ranks)
+        trainer.watcher = Watcher(should_stop=lambda: ranks.rank == self.number and self._fail(trainer))
+        trainer.train()
+
+    def _fail(self, trainer: Trainer[Any]) -> bool:
+        if trainer.progress.update < 4:
+            return False
+        if self.fault is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise UserError(f"gpu {self.number}: {self.fault}")
+
+
+DIED = (
+    "train: another process of this training has ended, and with it the training; the same command resumes it from "
+    "the last saved state\n"
+)
+
+
+@pytest.mark.parametrize(("number", "fault"), [(0, None), (1, None), (1, "is lost"), (1, "table")])
+def test_one_process_ends_all_with_one_sentence(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, number: int, fault: str | None
+) -> None:
+    (tmp_path / "other.gz").write_bytes((MINI / "phrase-table.gz").read_bytes())
+    run = Run(tmp_path / "run", tiny_settings, small_table)
+    codes, said = start_all(tmp_path / "meeting", Failing(run, number, fault), machines=2)
+    expected = {
+        None: DIED,
+        "is lost": "train: gpu 1: is lost\n",
+        "table": f"train: {run.folder}: process 1 of this training has another table; start all with the same command "
+        "and the same files\n",
+    }
+    assert codes[1 - number] == 1
+    assert codes[number] == (-signal.SIGKILL if fault is None else 1)
+    assert sorted(said) == ["", expected[fault]]
+    assert said[1 - number if fault is None else number]
+
+
+def test_torchrun(small_table: Path, tmp_path: Path) -> None:
+    """Joined by the environment, with one model folder and one voice."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    sizes = ["--hidden", "8", "--embedding", "5", "--maxout", "4", "--output-rank", "3"]
+    options = ["--device", "cpu", "--precision", "fp32", "--batch-size", "32", "--epochs", "1", *sizes]
+    command = ["train", str(small_table), "-o", str(tmp_path / "run"), *options]
+    done = subprocess.run([*launcher, "-m", "phrasescore", *command], capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert [line.split(",")[0] for line in lines if line.startswith("update")] == ["update 19"]
+    assert [line for line in lines if line.startswith("done")] == [
+        f"done after update 19: the budget is spent; the weights of update 19 are in {tmp_path / 'run'}"
+    ]
+    assert load_model(tmp_path / "run").direction == "target-given-source"
+
+
+def test_a_parameter_that_no_share_needs_has_no_gradient(tmp_path: Path) -> None:
+    """As if there were one process: an optimiser tells that from a gradient of zero."""
+
+    class Line(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.slope, self.unused = (torch.nn.Parameter(torch.tensor([2.0, 3.0])) for _ in range(2))
+
+    def loss(examples: Examples) -> BatchLoss:
+        return BatchLoss((line.slope * torch.from_numpy(examples)[:, None]).sum() / len(examples), len(examples))
+
+    with joined_group(f"file://{tmp_path}/meeting?rank=0&world_size=1") as group:
+        for ranks in (ALONE, group):
+            line = Line()
+            found = ranks.backward(line, loss, np.array([1, 2, 6]))
+            assert (found.mean.item(), found.terms) == (15.0, 3)
+            assert line.slope.grad is not None
+            assert line.slope.grad.tolist() == [3.0, 3.0]
+            assert line.unused.grad is None
+
+
+def test_arrays_are_handed_on_in_a_file(small_table: Path, tmp_path: Path) -> None:
+    """Those in files and in memory, a weight for all lines as one number, and what is none."""
+    data = read_table(small_table, tmp_path, DataConfig(weight_by_count=False))
+    assert isinstance(data.pairs.source.ids, np.memmap)
+    with (tmp_path / "arrays").open("wb") as file:
+        pickled, places = _write(data, file)
+    found = _mapped(tmp_path / "arrays", pickled, places)
+    (tmp_path / "arrays").unlink()
+    assert len(pickled) < (tmp_path / "small.gz").stat().st_size
+    arrays = data.pairs.source.ids, data.pairs.target.ids, data.pairs.source.offsets, data.pairs.target.offsets
+    weight = data.pairs.weight[:1]
+    assert sorted(end - begin for begin, end in places) == sorted(
+        array.nbytes for array in (*arrays, weight, data.distinct)
+    )
+    assert found.pairs.weight.strides == (0,)
+    assert found.source_vocabulary.digest() == data.source_vocabulary.digest()
+    for found_side, side in ((found.pairs.source, data.pairs.source), (found.pairs.target, data.pairs.target)):
+        np.testing.assert_array_equal(found_side.ids, side.ids)
+        np.testing.assert_array_equal(found_side.offsets, side.offsets)
+    np.testing.assert_array_equal(found.distinct, data.distinct)
+
+
+def test_what_a_killed_rank_handed_on_is_removed(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    state = tmp_path / "run" / TRAINING_STATE
+    state.mkdir(parents=True)
+    left, descriptor = make_temporary(state / f"{HANDED_ON}4")
+    os.close(descriptor)
+    prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    assert not left.exists()
+
+
+def test_a_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for world_size in (None, "1"):
+        if world_size:
+            monkeypatch.setenv("WORLD_SIZE", world_size)
+        with joined() as ranks:
+            assert ranks is ALONE
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match=r"do not answer .*RANK expected.*; start them by torchrun$"), joined():
+        pass
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_each_rank_drops_other_elements(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, dropout: float
+) -> None:
+    training = replace(tiny_settings.training, learning_rate=0.0)
+    settings = replace(tiny_settings, model=replace(TINY, dropout=dropout), training=training)
+    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
+
+    class Second(Ranks):
+        rank = 1
+
+    losses = []
+    for ranks in (Ranks(), Second(), Second()):
+        one = Trainer(trainer.folder, trainer.task, settings.training, CPU, trainer.run, ranks)
+        one._update(next(trainer.task.batches(0)))
+        losses.append(one._loss_sum.item())
+    assert (losses[0] == losses[1]) == (dropout == 0)
+    assert losses[1] == losses[2]
+
+
+@pytest.mark.parametrize(("name", "found", "expected"), [("auto", 0, "auto"), ("cpu", 4, "cpu"), ("cuda", 4, "cuda:3")])
+def test_each_rank_has_a_gpu(monkeypatch: pytest.MonkeyPatch, name: str, found: int, expected: str) -> None:
+    group, chosen = a_rank(3), list[int]()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: found)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    assert group.device_name(name) == expected
+    assert chosen == ([3] if expected == "cuda:3" else [])
+
+
+def test_a_gpu_for_each_rank_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(UserError, match=r"^--device: there are 2 GPUs here and more processes; start as many"):
+        a_rank(2).device_name("auto")
+    with pytest.raises(UsageError, match=r"^--device: cuda:1 cannot serve 4 processes; give cuda, and each takes"):
+        a_rank(1).device_name("cuda:1")
+
+
+def a_rank(number: int) -> RankGroup:
+    """Return one of four ranks on a machine, in no group."""
+    return RankGroup(number, 4, number)
