@@ -32,7 +32,7 @@ from phrasescore.words import quote
 if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.model_folder import TrainedModel
-    from phrasescore.scoring.annotate import UnknownSide
+    from phrasescore.scoring.columns import UnknownSide
     from phrasescore.scoring.engine import Scorer
     from phrasescore.vocabulary import Vocabulary
 

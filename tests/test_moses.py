@@ -10,9 +10,8 @@ import pytest
 
 from phrasescore.device import choose_device
 from phrasescore.model_folder import load_model
-from phrasescore.scoring.annotate import Columns, annotate
+from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.engine import Scorer
-from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
 
 INI = """\
@@ -47,7 +46,7 @@ def test_moses_sees_our_score(moses: Path, tmp_path: Path) -> None:
     """In every derivation of an n-best list the fifth score is the sum of ln p over its phrase pairs."""
     table, nbest = tmp_path / "phrase-table.gz", tmp_path / "nbest"
     scorer = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
-    annotate(TableReader(MINI / "phrase-table.gz"), table, scorer, Columns())
+    annotate(MINI / "phrase-table.gz", scorer, table)
     (tmp_path / "moses.ini").write_text(INI.format(table=table))
     sentences = (MINI / "test.en").read_bytes().splitlines()[:20]
     command = [str(moses), "-f", str(tmp_path / "moses.ini"), "-n-best-list", str(nbest), "20"]

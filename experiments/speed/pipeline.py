@@ -18,7 +18,7 @@ from phrasescore.files import open_output
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.scoring.annotate import Columns, annotate
+from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.reader import TableReader
 from phrasescore.training.config import TrainingConfig
@@ -31,14 +31,14 @@ class WithoutNetwork(Scorer):
     def score(self, pairs: EncodedPairs) -> Scores:
         """Return the same score for each pair."""
         nothing = np.zeros(len(pairs), np.int64)
-        return Scores(np.full(len(pairs), -10.0), nothing, nothing, nothing)
+        return Scores(np.full(len(pairs), -10.0), nothing, nothing, nothing, self.model.direction)
 
 
 def measure_pipeline(table: Path) -> dict[str, Any]:
     """Annotate a whole table without a network, to a compressed file."""
     with TemporaryDirectory() as folder:
         scorer = WithoutNetwork(_small_model(table, Path(folder)), choose_device("cpu", "fp32"))
-        counts = annotate(TableReader(table), Path(folder) / "out.gz", scorer, Columns())
+        counts = annotate(table, scorer, Path(folder) / "out.gz")
     return {"lines": counts.lines_written, "lines_per_second": counts.lines_written / counts.seconds}
 
 

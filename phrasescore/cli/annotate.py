@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from phrasescore.cli.options import (
     add_direction_option,
     add_model_option,
     add_quiet_option,
+    add_sharing_options,
     load_scorer,
     path_or_standard_stream,
     positive,
@@ -22,20 +24,21 @@ from phrasescore.errors import UsageError
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
+    is_device_or_pipe,
     require_one_standard_input,
     require_writable,
     sha256_of_input,
     write_json,
 )
-from phrasescore.scoring.columns import FLOOR
-from phrasescore.table.reader import TableReader
-from phrasescore.table.sources import phrases_in_texts
+from phrasescore.scoring.columns import COLUMNS, FLOOR, Column
+from phrasescore.table.blocks import Shard
+from phrasescore.table.sources import sources_in_texts
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.engine import Scorer
 
-REPORT_SCHEMA = 3
+REPORT_SCHEMA = 4
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,6 +62,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     columns = parser.add_argument_group("columns")
     add_direction_option(columns)
+    columns.add_argument(
+        "--columns",
+        nargs="+",
+        choices=tuple(COLUMNS),
+        metavar="NAME",
+        help=f"what to append, in this order: {', '.join(COLUMNS)} (default: score); the two options below are short "
+        "for some of them",
+    )
     columns.add_argument(
         "--per-word",
         action="store_true",
@@ -94,42 +105,86 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what to do with a faulty line: stop, or keep it with 1 in each new column, as it is if it has no scores "
         "or a megabyte (default: %(default)s)",
     )
+    lines.add_argument(
+        "--shard",
+        type=_shard,
+        metavar="I/N",
+        help="take only the I-th of N parts of the table, for an array of jobs: the outputs of all, one after another, "
+        "are the output of the whole",
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write counts and provenance as JSON")
     parser.add_argument("--dry-run", action="store_true", help="read and score, but write no table")
     add_device_options(parser)
+    add_sharing_options(parser.add_argument_group("sharing the work"))
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
+def _shard(text: str) -> Shard:
+    """Parse `3/16`."""
+    number, slash, of = text.partition("/")
+    if not slash or not 1 <= positive(number) <= positive(of):
+        raise argparse.ArgumentTypeError(f"{text} is not a part and a number of parts, as 3/16")
+    return Shard(int(number), int(of))
+
+
+def _columns(args: argparse.Namespace) -> list[Column]:
+    """Return the columns asked for.
+
+    Raises:
+        UsageError: they are asked for in two ways, or one is twice.
+    """
+    names = args.columns
+    if names is None:
+        names = ["per-word" if args.per_word else "score"]
+        names += [f"unknown-{args.unknown_words}"] if args.unknown_words else []
+    elif args.per_word or args.unknown_words:
+        raise UsageError("--columns: names all columns; leave out --per-word and --unknown-words")
+    return [COLUMNS[name] for name in names]
+
+
 def run(args: argparse.Namespace) -> int:
     """Annotate; return the exit code."""
-    from phrasescore.scoring.annotate import Columns, annotate
+    from phrasescore.scoring.annotate import annotate
 
     reporter = Reporter(quiet=args.quiet)
     require_writable(None if args.dry_run else args.output, args.report)
     require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
+    if args.shard and (str(args.table) == STANDARD_STREAM or is_device_or_pipe(args.table)):
+        raise UsageError("--shard: reads the table twice; give a file")
     _keep_the_table(args)
-    columns = Columns(args.per_word, args.unknown_words, args.replace_last)
+    columns = _columns(args)
     # Before the output may take the place of the table.
     digest = sha256_of_input(args.table) if args.report else None
     scorer = load_scorer(args, args.direction)
-    sources = phrases_in_texts(args.only_sources_in, say=reporter.say) if args.only_sources_in else None
+    sources = sources_in_texts(args.only_sources_in, reporter.say) if args.only_sources_in else None
     models = ", ".join(map(str, args.models))
     reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
-    reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)
     with reporter.task("annotating") as task:
 
-        def on_chunk(counts: Counts, share: float | None) -> None:
+        def on_block(counts: Counts, share: float | None) -> None:
             rate = counts.lines_written / counts.seconds
             task.update(share, f"{counts.lines_written:,} lines, {rate:,.0f} lines/s")
 
-        output = None if args.dry_run else args.output
-        counts = annotate(reader, output, scorer, columns, sources, on_chunk)
+        counts = annotate(
+            args.table,
+            scorer,
+            None if args.dry_run else args.output,
+            columns=columns,
+            replace_last=args.replace_last,
+            only_sources=sources,
+            limit=args.limit,
+            shard=args.shard,
+            on_error=args.on_error,
+            processes=args.processes,
+            scheduler=args.scheduler,
+            progress=on_block,
+        )
     _summarise(reporter, counts)
     if args.report:
-        write_json(args.report, make_report(args, digest, scorer, counts))
+        write_json(args.report, make_report(args, digest, scorer, columns, counts))
     return 0
 
 
@@ -139,14 +194,17 @@ def _keep_the_table(args: argparse.Namespace) -> None:
     Raises:
         UsageError: it would be.
     """
-    dropping = "--limit" if args.limit else "--only-sources-in" if args.only_sources_in else None
+    given = {"--limit": args.limit, "--only-sources-in": args.only_sources_in, "--shard": args.shard}
+    dropping = next((option for option, value in given.items() if value), None)
     if not dropping or args.dry_run or STANDARD_STREAM in (args.table, args.output):
         return
     if args.output.exists() and args.table.exists() and args.output.samefile(args.table):
         raise UsageError(f"{args.output}: would lose the lines that {dropping} leaves out; give another file by -o")
 
 
-def make_report(args: argparse.Namespace, digest: str | None, scorer: Scorer, counts: Counts) -> dict[str, Any]:
+def make_report(
+    args: argparse.Namespace, digest: str | None, scorer: Scorer, columns: Sequence[Column], counts: Counts
+) -> dict[str, Any]:
     """Return the counts and where the numbers come from; the digest is that of the table."""
     import torch
 
@@ -160,14 +218,14 @@ def make_report(args: argparse.Namespace, digest: str | None, scorer: Scorer, co
             for model in scorer.models
         ],
         "columns": {
-            "per_word": args.per_word,
-            "unknown_words": args.unknown_words,
+            "names": [column.name for column in columns],
             "replace_last": args.replace_last,
             "floor": FLOOR,
         },
         "lines": {
             "only_sources_in": args.only_sources_in and [str(path) for path in args.only_sources_in],
             "limit": args.limit,
+            "shard": args.shard and f"{args.shard.number}/{args.shard.of}",
             "on_error": args.on_error,
         },
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},

@@ -111,7 +111,9 @@ def test_the_report_has_what_chose_the_lines(tmp_path: Path) -> None:
     assert run("annotate", "-", "-m", MODEL, *options, stdin=table.read_bytes()).returncode == 0
     found = json.loads(report.read_bytes())
     assert found["columns"]["replace_last"] == "2.718"
-    assert found["lines"] == {"only_sources_in": [str(MINI / "test.en")], "limit": 1, "on_error": "stop"}
+    assert found["columns"]["names"] == ["score"]
+    chosen = {"only_sources_in": [str(MINI / "test.en")], "limit": 1, "shard": None, "on_error": "stop"}
+    assert found["lines"] == chosen
     assert found["input_sha256"] is None
 
 
