@@ -36,7 +36,7 @@ def make_temporary(path: Path) -> tuple[Path, int]:
         UserError: the folder cannot be written, or another run has such a file: it is writing `path`.
     """
     try:
-        hidden = _hidden_name(path)
+        hidden = hidden_name(path)
         mode = path.stat().st_mode & 0o777 if path.exists() else None
         for _ in range(_ATTEMPTS):
             temporary = path.with_name(hidden + _ending())
@@ -62,8 +62,8 @@ def _discard(temporary: Path, descriptor: int) -> None:
     os.close(descriptor)
 
 
-def _hidden_name(path: Path) -> str:
-    """Return how the names of hidden files for `path` begin."""
+def hidden_name(path: Path) -> str:
+    """Return how the names of hidden files for `path` begin; there is room for 21 more bytes."""
     longest = os.pathconf(path.parent, "PC_NAME_MAX") - len(_ending())
     name = f".{path.name}"
     return name if len(os.fsencode(name)) <= longest else f".{hashlib.sha256(os.fsencode(name)).hexdigest()}"

@@ -151,7 +151,7 @@ def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[Bi
         ):
             yield stream
         return
-    path = _place(path)
+    path = output_place(path)
     temporary, descriptor = make_temporary(path)
     with _buffered(descriptor, str(path)) as raw:
         try:
@@ -169,7 +169,7 @@ def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[Bi
             raise
 
 
-def _place(path: str | Path) -> Path:
+def output_place(path: str | Path) -> Path:
     """Return where a file is to stand; a link stays a link.
 
     Raises:
@@ -206,7 +206,7 @@ def require_writable(*paths: str | Path | None) -> None:
             require_open(STDOUT)
         if is_stdout or is_device_or_pipe(path):
             continue
-        folder = _place(path).parent
+        folder = output_place(path).parent
         if not os.access(folder, os.W_OK):
             reason = "may not be written to" if folder.is_dir() else "is no folder"
             raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")

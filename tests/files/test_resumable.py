@@ -1,0 +1,408 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phrasescore.errors import UserError
+from phrasescore.files import open_output, write_atomically
+from phrasescore.files import resumable as module
+from phrasescore.files.resumable import resumable_output
+from tests.files.test_temporary import hidden_files
+
+IDENTITY = {"table": "8a0c", "columns": 1, "paths": ["caf\udce9", "Été"]}
+PIECES = [random.Random(number).randbytes(50 * number) for number in range(8)]
+WHOLE = b"".join(PIECES)
+
+WRITER = """\
+import random, sys, time
+from phrasescore.files.resumable import resumable_output
+
+pieces, seconds = int(sys.argv[2]), float(sys.argv[3])
+with resumable_output(sys.argv[1], {"pieces": pieces}) as output:
+    print(output.note, flush=True)
+    total = output.pieces[-1]["total"] if output.pieces else 0
+    for number in range(len(output.pieces), pieces):
+        piece = random.Random(number).randbytes(20000 + number)
+        total += len(piece)
+        output.append(piece, {"number": number, "total": total})
+        time.sleep(seconds)
+print(total)
+"""
+
+
+def write(path: Path, *, stop_before: int | None = None, restart: bool = False, identity: Any = IDENTITY) -> list[int]:
+    """Write all pieces, or be stopped before one; return the numbers of those written."""
+    written = []
+    with resumable_output(path, identity, restart=restart) as output:
+        assert [facts["number"] for facts in output.pieces] == [*range(len(output.pieces))]
+        for number in range(len(output.pieces), len(PIECES)):
+            if number == stop_before:
+                raise KeyboardInterrupt
+            output.append(PIECES[number], {"number": number, "share": number / 7})
+            written.append(number)
+    return written
+
+
+def note(path: Path, **settings: Any) -> str | None:
+    """Return what a run says that is stopped at once."""
+    with suppress(KeyboardInterrupt), resumable_output(path, **{"identity": IDENTITY, **settings}) as output:
+        raise KeyboardInterrupt
+    return output.note
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """An output of which four pieces were written when the run was stopped."""
+    path = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        write(path, stop_before=4)
+    return path
+
+
+def unfinished(path: Path) -> Path:
+    return path.with_name(f".{path.name}.unfinished")
+
+
+def journal(path: Path) -> Path:
+    return path.with_name(f".{path.name}.journal")
+
+
+def assert_complete(path: Path) -> None:
+    assert path.read_bytes() == WHOLE
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_run_goes_on_where_one_was_stopped(path: Path) -> None:
+    assert sorted(path.parent.iterdir()) == [journal(path), unfinished(path)]
+    assert note(path) == f"{path}: goes on after the first 4 pieces, of a run that was stopped"
+    assert write(path) == [4, 5, 6, 7]
+    assert_complete(path)
+
+
+def test_a_run_that_nothing_disturbs(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    assert note(path) is None
+    # One that was stopped before it had anything leaves nothing.
+    assert hidden_files(tmp_path) == []
+    assert write(path) == [*range(8)]
+    assert_complete(path)
+    assert note(path) is None
+
+
+def test_the_same_bytes_after_kills(tmp_path: Path) -> None:
+    writer, path = tmp_path / "writer.py", tmp_path / "out"
+    writer.write_text(WRITER)
+    command = [sys.executable, str(writer), str(path), "200"]
+    rng, starts = random.Random(1), []
+    for _ in range(20):
+        with subprocess.Popen([*command, "0.005"], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            starts.append(process.stdout.readline())
+            time.sleep(rng.uniform(0, 0.05))
+            process.kill()
+    assert not path.exists()
+    assert sum("goes on after" in start for start in starts) > 10
+    last = subprocess.run([*command, "0"], capture_output=True, text=True, check=True).stdout
+    expected = b"".join(random.Random(number).randbytes(20000 + number) for number in range(200))
+    assert path.read_bytes() == expected
+    assert last.split("\n")[1] == str(len(expected))
+    assert sorted(tmp_path.iterdir()) == [path, writer]
+
+
+def test_a_kill_at_any_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, after and in the middle of each write, and before and after files are renamed and removed."""
+    made = tmp_path / "made"
+    made.mkdir()
+    left: list[Path] = []
+
+    def keep() -> None:
+        left.append(shutil.copytree(made, tmp_path / f"left{len(left)}"))
+
+    class Slowly(module.FileIO):
+        def write(self, content: Any) -> int:
+            keep()
+            written = super().write(content[: max(len(content) // 2, 1)])
+            keep()
+            return written
+
+    def between(name: str) -> None:
+        original: Callable[..., Any] = getattr(Path, name)
+
+        def kept(*args: Any, **settings: Any) -> Any:
+            keep()
+            result = original(*args, **settings)
+            keep()
+            return result
+
+        monkeypatch.setattr(Path, name, kept)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "FileIO", Slowly)
+        between("replace")
+        between("unlink")
+        write(made / "out")
+    monkeypatch.undo()
+    assert len(left) > 100
+    went_on = 0
+    for folder in left:
+        went_on += len(write(folder / "out")) < len(PIECES)
+        assert_complete(folder / "out")
+    assert went_on > len(left) // 2
+
+
+@pytest.mark.parametrize(
+    ("identity", "names"),
+    [
+        ({**IDENTITY, "table": "ffff"}, "table"),
+        ({**IDENTITY, "columns": 1.5, "direction": "s2t"}, "columns, direction"),
+        ({"table": "8a0c", "columns": 1}, "paths"),
+    ],
+)
+def test_another_identity_starts_over_and_says_why(path: Path, identity: dict[str, Any], names: str) -> None:
+    before = shutil.copytree(path.parent, path.parent / "copy") / "out"
+    assert note(before, identity=identity) == f"{before}: starts over, for a run that was stopped had other {names}"
+    assert write(path, identity=identity) == [*range(8)]
+    assert path.read_bytes() == WHOLE
+
+
+def test_restarting(path: Path) -> None:
+    before = shutil.copytree(path.parent, path.parent / "copy") / "out"
+    assert note(before, restart=True) is None
+    assert hidden_files(before.parent) == []
+    assert write(path, restart=True) == [*range(8)]
+    assert path.read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_a_journal_that_was_cut_short(path: Path, cut: int) -> None:
+    os.truncate(journal(path), journal(path).stat().st_size - cut)
+    assert write(path) == [*range(3 if cut < 100 else 2, 8)]
+    assert_complete(path)
+
+
+@pytest.mark.parametrize("cut", [1, 149, 151])
+def test_pieces_that_a_power_failure_has_cost(path: Path, cut: int) -> None:
+    os.truncate(unfinished(path), len(b"".join(PIECES[:4])) - cut)
+    there = 3 if cut < 150 else 2
+    assert note(path) == (
+        f"{path}: goes on after the first {there} pieces, of a run that was stopped; {4 - there} that are damaged are "
+        "made again"
+    )
+    assert write(path) == [*range(there, 8)]
+    assert_complete(path)
+
+
+def test_any_byte_that_changes_is_noticed(path: Path) -> None:
+    rng = random.Random(3)
+    for file in (unfinished(path), journal(path)):
+        content = bytearray(file.read_bytes())
+        for place in rng.sample(range(len(content)), 60):
+            other = shutil.copytree(path.parent, path.parent.parent / f"{file.name}{place}") / "out"
+            content[place] ^= 1 << rng.randrange(8)
+            (other.parent / file.name).write_bytes(content)
+            content[:] = file.read_bytes()
+            with resumable_output(other, IDENTITY) as output:
+                assert output.pieces == [{"number": n, "share": n / 7} for n in range(len(output.pieces))]
+                # Only the names of the identity's facts may be damaged to something else that is right.
+                assert len(output.pieces) < 4
+                for number in range(len(output.pieces), len(PIECES)):
+                    output.append(PIECES[number], {})
+            assert_complete(other)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"",
+        b"\n\n",
+        b"[]\n",
+        b'{"format": 1, "format": 1}\n',
+        b'{"identity": 7}\n{}\n',
+        b"\xff\0\n" * 9,
+        b"{" * 100_000 + b"\n",
+    ],
+)
+def test_a_journal_that_is_none(path: Path, lines: bytes) -> None:
+    journal(path).write_bytes(lines)
+    assert write(path) == [*range(8)]
+    assert_complete(path)
+
+
+@pytest.mark.parametrize("length", ["-1", "1e9", "true", "null", '"5"', str(1 << 62), str(1 << 80)])
+def test_lengths_that_are_none(path: Path, length: str) -> None:
+    first, second, *_ = journal(path).read_bytes().split(b"\n")
+    entry = json.dumps({**json.loads(second), "length": "LENGTH"}).replace('"LENGTH"', length)
+    journal(path).write_bytes(first + b"\n" + entry.encode() + b"\n")
+    assert write(path) == [*range(8)]
+    assert_complete(path)
+
+
+def test_pieces_of_another_place_are_not_taken(path: Path) -> None:
+    """A digest counts only behind those that it was made behind."""
+    first, *entries = journal(path).read_bytes().split(b"\n")
+    journal(path).write_bytes(b"\n".join([first, entries[0], entries[2], entries[1], b""]))
+    assert write(path) == [*range(1, 8)]
+    assert_complete(path)
+
+
+def test_an_error_leaves_nothing(path: Path) -> None:
+    path.write_text("old")
+
+    def fail(error: Exception) -> None:
+        with resumable_output(path, IDENTITY) as output:
+            output.append(b"piece", {})
+            raise error
+
+    for error in (UserError("line 5: is faulty"), MemoryError(), OSError()):
+        with pytest.raises(type(error)):
+            fail(error)
+        assert path.read_text() == "old"
+        assert hidden_files(path.parent) == []
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_signal_while_pieces_are_looked_at_costs_none(
+    path: Path, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise stop
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "parse_json", interrupted)
+        with pytest.raises(stop):
+            write(path)
+    assert write(path) == [4, 5, 6, 7]
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk(path: Path) -> None:
+    with (
+        largest_file(700),
+        pytest.raises(UserError, match=r"out: cannot be written \(File too large\); free space or write to another"),
+    ):
+        write(path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_two_runs_cannot_write_at_once(path: Path) -> None:
+    with resumable_output(path, IDENTITY) as output:
+        for run in (write, lambda path: write_atomically(path, b"other")):
+            with pytest.raises(UserError, match="out: another run is writing this file; wait for it or"):
+                run(path)
+        for number in range(4, 8):
+            output.append(PIECES[number], {})
+    assert_complete(path)
+    with open_output(path), pytest.raises(UserError, match="out: another run is writing this file"):
+        write(path)
+
+
+@pytest.mark.parametrize("name", [".out.unfinished", ".out.journal"])
+@pytest.mark.parametrize("kind", ["link", "second name", "pipe", "folder", "writable by others"])
+def test_what_others_may_have_put_there_is_not_believed(tmp_path: Path, name: str, kind: str) -> None:
+    victim, hidden, path = tmp_path / "victim", tmp_path / name, tmp_path / "out"
+    victim.write_text("precious")
+    if kind == "link":
+        hidden.symlink_to(victim)
+    elif kind == "second name":
+        os.link(victim, hidden)
+    elif kind == "pipe":
+        os.mkfifo(hidden)
+    elif kind == "folder":
+        hidden.mkdir()
+    else:
+        hidden.touch()
+        hidden.chmod(0o620)
+    with pytest.raises(
+        UserError, match=rf"{name}: is a link, or others may have written to it, and so is not used; rem"
+    ):
+        write(path)
+    assert victim.read_text() == "precious"
+    assert sorted(tmp_path.iterdir()) == [hidden, victim]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_files_of_another_user_are_not_believed(path: Path) -> None:
+    os.chown(journal(path), 12345, 12345)
+    before = hashlib.sha256(journal(path).read_bytes())
+    with pytest.raises(UserError, match=r"\.out\.journal: is a link, or others"):
+        write(path)
+    assert hashlib.sha256(journal(path).read_bytes()).digest() == before.digest()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
+def test_the_permissions_are_those_of_the_old_file(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(mode)
+    for stop_before in (4, None):
+        if stop_before:
+            with pytest.raises(KeyboardInterrupt):
+                write(path, stop_before=stop_before)
+            assert {stat.S_IMODE(file.stat().st_mode) for file in hidden_files(tmp_path)} == {0o600}
+        else:
+            write(path)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert_complete(path)
+
+
+def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        write(tmp_path / "out")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o664
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder" / "out")
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "link", stop_before=4)
+    assert write(tmp_path / "folder" / "out") == [4, 5, 6, 7]
+    assert (tmp_path / "link").is_symlink()
+    assert_complete(tmp_path / "folder" / "out")
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "x" * 240])
+def test_the_longest_names(tmp_path: Path, name: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / name, stop_before=4)
+    assert write(tmp_path / name) == [4, 5, 6, 7]
+    assert_complete(tmp_path / name)
+
+
+def test_pieces_are_synced_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+
+    def sync(file: module.FileIO) -> None:
+        synced.append(Path(f"/proc/self/fd/{file.fileno()}").readlink())
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN_SYNCS", 0.0)
+    path = tmp_path / "out"
+    write(path)
+    assert synced == [unfinished(path), journal(path)] * len(PIECES) + [unfinished(path)]
