@@ -112,6 +112,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="take only the I-th of N parts of the table, for an array of jobs: the outputs of all, one after another, "
         "are the output of the whole",
     )
+    parser.add_argument(
+        "--restart", action="store_true", help="start over where a run was stopped or killed, instead of going on"
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write counts and provenance as JSON")
     parser.add_argument("--dry-run", action="store_true", help="read and score, but write no table")
     add_device_options(parser)
@@ -165,8 +168,7 @@ def run(args: argparse.Namespace) -> int:
     with reporter.task("annotating") as task:
 
         def on_block(counts: Counts, share: float | None) -> None:
-            rate = counts.lines_written / counts.seconds
-            task.update(share, f"{counts.lines_written:,} lines, {rate:,.0f} lines/s")
+            task.update(share, f"{counts.lines_read:,} lines, {_rate(counts):,.0f} lines/s")
 
         counts = annotate(
             args.table,
@@ -180,7 +182,9 @@ def run(args: argparse.Namespace) -> int:
             on_error=args.on_error,
             processes=args.processes,
             scheduler=args.scheduler,
+            restart=args.restart,
             progress=on_block,
+            say=reporter.say,
         )
     _summarise(reporter, counts)
     if args.report:
@@ -234,11 +238,18 @@ def make_report(
     }
 
 
+def _rate(counts: Counts) -> float:
+    """Return lines read a second."""
+    return (counts.lines_read - counts.lines_of_run_before) / max(counts.seconds, 1e-9)
+
+
 def _summarise(reporter: Reporter, counts: Counts) -> None:
     reporter.say(
         f"{counts.lines_read:,} lines read, {counts.lines_written:,} written, {counts.columns_before} columns -> "
-        f"{counts.columns_after}, {counts.lines_written / max(counts.seconds, 1e-9):,.0f} lines/s"
+        f"{counts.columns_after}, {_rate(counts):,.0f} lines/s"
     )
+    if counts.lines_of_run_before:
+        reporter.say(f"{counts.lines_of_run_before:,} of them by a run that was stopped")
     if counts.pairs_clipped:
         reporter.say(f"{counts.pairs_clipped:,} scores below the floor were clipped")
     if counts.faulty_lines:

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import torch
+
+from phrasescore import __version__
 from phrasescore.device import one_thread
 from phrasescore.errors import UserError
-from phrasescore.files import compress, compression_for, display_name, open_output
-from phrasescore.plugins import plugins_blamed
+from phrasescore.files import (
+    STANDARD_STREAM,
+    compress,
+    compression_for,
+    display_name,
+    is_device_or_pipe,
+    open_output,
+    sha256_of_input,
+)
+from phrasescore.files.resumable import resumable_output
+from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.background import read_ahead
 from phrasescore.scoring.columns import COLUMNS, Column
 from phrasescore.scoring.engine import Scorer, Scores
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
+from phrasescore.text import Say, silently
 from phrasescore.words import split_words
 from phrasescore.workers import Shared, share_work
 
@@ -47,6 +61,8 @@ class Counts:
     log_prob_sum: float = 0.0
     columns_before: int | None = None
     columns_after: int | None = None
+    lines_of_run_before: int = 0
+    """How many of those read were done by a run that was stopped, and that this one went on with."""
     seconds: float = 0.0
     first_fault: str | None = None
 
@@ -176,13 +192,17 @@ def annotate(
     on_error: Literal["stop", "keep"] = "stop",
     processes: int | None = None,
     scheduler: str | None = None,
+    restart: bool = False,
     block_lines: int = CHUNK_LINES,
     progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
+    say: Say = silently,
 ) -> Counts:
     """Append columns to every line of a phrase table, in order; every other byte passes through.
 
-    The output does not depend on who shares the work, nor on how many they are. Processes are spawned: a script that
-    calls this needs the usual `if __name__ == "__main__":`.
+    The output does not depend on who shares the work, nor on how many they are. A run that is stopped or killed is gone
+    on with by the next one that makes the same of the same table, if both table and output are files.
+
+    Processes are spawned: a script that calls this needs the usual `if __name__ == "__main__":`.
 
     Args:
         table: its file, `-` for standard input.
@@ -196,8 +216,10 @@ def annotate(
         on_error: stop at a faulty line, or keep it, with 1 in each new column.
         processes: to share the work among; all cores of this machine if it is None, or one if that has a GPU.
         scheduler: address of a Dask scheduler, whose workers share the work instead.
+        restart: start over where a run was stopped, instead of going on.
         block_lines: lines of a block, about.
         progress: called after each block with the counts so far and the share of the table read.
+        say: told whether a run that was stopped is gone on with.
 
     Raises:
         UserError: the table is empty, faulty or cannot be read, the network is damaged, or the output cannot be
@@ -219,38 +241,86 @@ def annotate(
         processes = 1
     counts = Counts()
     reading = _Reading(table, limit, shard, block_lines)
-    with contextlib.ExitStack() as stack:
-        stream = None if output is None else stack.enter_context(open_output(output, is_compressed=True))
-        blocks = stack.enter_context(contextlib.closing(read_ahead(reading.blocks())))
-        results = stack.enter_context(contextlib.closing(_results(task, blocks, processes, scheduler)))
-        for result in results:
-            counts.add(result.counts)
-            if stream is not None:
-                stream.write(result.data)
-            counts.seconds = time.monotonic() - started
-            progress(counts, result.share_read)
+    with _open_pieces(output, table, task, reading, restart=restart, say=say) as (append, done):
+        for facts in done:
+            counts.add(Counts(**facts))
+        counts.lines_of_run_before = counts.lines_read
+        with (
+            contextlib.closing(read_ahead(reading.blocks(len(done)))) as blocks,
+            contextlib.closing(_results(task, blocks, processes, scheduler)) as results,
+        ):
+            for result in results:
+                append(result.data, asdict(result.counts))
+                counts.add(result.counts)
+                counts.seconds = time.monotonic() - started
+                progress(counts, result.share_read)
         reading.raise_error()
         if shard is None:
             _require_lines(table, counts)
-        elif stream is not None and not counts.lines_written:
-            stream.write(compress([], task.compression))
+        elif not counts.lines_written:
+            append(compress([], task.compression), {})
     return counts
+
+
+Append = Callable[[bytes, dict[str, Any]], object]
+
+
+@contextlib.contextmanager
+def _open_pieces(
+    output: str | Path | None, table: str | Path, task: Annotation, reading: _Reading, *, restart: bool, say: Say
+) -> Iterator[tuple[Append, list[dict[str, Any]]]]:
+    """Open the output; yield what appends a piece and what is known of it, and the latter of the pieces that are there.
+
+    They are there if a run before was stopped, where both table and output are files.
+    """
+    if output is None:
+        yield lambda piece, facts: None, []
+    elif STANDARD_STREAM in (str(table), str(output)) or is_device_or_pipe(table) or is_device_or_pipe(output):
+        with open_output(output, is_compressed=True) as stream:
+            yield lambda piece, facts: stream.write(piece), []
+    else:
+        with resumable_output(output, _identity(table, task, reading), restart=restart) as pieces:
+            if pieces.note:
+                say(pieces.note)
+            yield pieces.append, list(pieces.pieces)
+
+
+def _identity(table: str | Path, task: Annotation, reading: _Reading) -> dict[str, Any]:
+    """Return all that decides what the output is; a user is told the names of what has changed."""
+    scorer, sources = task.scorer.get(), task.only_sources
+    return {
+        "table": sha256_of_input(table),
+        "networks": [model.weights_digest for model in scorer.models],
+        "plugins": list(loaded_plugins().values()),
+        "device": scorer.device.torch_device.type,
+        "precision": scorer.device.precision,
+        "columns": [column.name for column in task.columns],
+        "score to replace": None if task.replaced is None else task.replaced.hex(),
+        "texts of --only-sources-in": sources and hashlib.sha256(b"\n".join(sorted(sources.get()))).hexdigest(),
+        "limit": reading.limit,
+        "shard": reading.shard and [reading.shard.number, reading.shard.of],
+        "handling of faulty lines": task.keep_faulty,
+        "blocks": reading.block_lines,
+        "compression": task.compression,
+        "versions": [__version__, torch.__version__],
+    }
 
 
 class _Reading:
     """Reads the blocks that are wanted of a table. An error ends them, to be raised when they are done with."""
 
     def __init__(self, table: str | Path, limit: int | None, shard: Shard | None, block_lines: int) -> None:
-        self._table, self._limit, self._shard, self._block_lines = table, limit, shard, block_lines
+        self._table = table
+        self.limit, self.shard, self.block_lines = limit, shard, block_lines
         self._error: BaseException | None = None
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the blocks; a fault in one comes before an error of the file behind it."""
+    def blocks(self, first: int) -> Iterator[Block]:
+        """Yield the blocks but for the first few; a fault in one comes before an error of the file behind it."""
         try:
-            blocks = read_blocks(self._table, self._limit, self._block_lines)
-            if self._shard is not None:
-                blocks = self._shard.take(blocks, count_blocks(self._table, self._limit, self._block_lines))
-            yield from blocks
+            blocks = read_blocks(self._table, self.limit, self.block_lines)
+            if self.shard is not None:
+                blocks = self.shard.take(blocks, count_blocks(self._table, self.limit, self.block_lines))
+            yield from islice(blocks, first, None)
         except Exception as error:
             self._error = error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from distributed import LocalCluster
 
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
-from phrasescore.scoring.annotate import annotate
+from phrasescore.scoring.annotate import Counts, annotate
 from phrasescore.scoring.columns import COLUMNS
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.blocks import Shard
@@ -114,3 +115,47 @@ def test_a_network_that_changes_meanwhile_is_one_sentence(tmp_path: Path) -> Non
     (folder / "weights.safetensors").unlink()
     with pytest.raises(UserError, match=r"model: has no weights.safetensors yet"):
         annotate(TABLE, scorer, tmp_path / "out", block_lines=BLOCK_LINES, processes=2)
+
+
+def test_a_run_that_was_stopped_is_gone_on_with(expected: bytes, tmp_path: Path) -> None:
+    """At any block, with any number of processes; but not with other columns, or if it is to start over."""
+    output, said = tmp_path / "out.gz", list[str]()
+
+    def stop_after(blocks: int, **options: Any) -> None:
+        seen: list[Counts] = []
+
+        def progress(counts: Counts, share: float | None) -> None:
+            seen.append(counts)
+            if len(seen) == blocks:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            annotated(output, progress=progress, say=said.append, **options)
+        assert not output.exists()
+
+    stop_after(3, processes=1)
+    stop_after(2, processes=2)
+    assert said.pop().endswith("out.gz: goes on after the first 3 pieces, of a run that was stopped")
+    assert annotated(output, processes=1, say=said.append) == expected
+    assert said.pop().endswith("out.gz: goes on after the first 5 pieces, of a run that was stopped")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
+    output.unlink()
+    for options, message in (({"restart": True}, None), ({"limit": 19_000}, "had other limit")):
+        stop_after(2, processes=1)
+        lines = annotated(output, processes=1, say=said.append, **options)
+        assert lines == expected[: len(lines)]
+        assert message is None or message in said.pop()
+        assert not said
+        output.unlink()
+
+
+def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
+    def stop(counts: Counts, share: float | None) -> None:
+        raise KeyboardInterrupt
+
+    outputs = [tmp_path / "whole", tmp_path / "stopped"]
+    with pytest.raises(KeyboardInterrupt):
+        annotate(TABLE, SCORER, outputs[1], processes=1, block_lines=BLOCK_LINES, progress=stop)
+    whole, gone_on = (annotate(TABLE, SCORER, path, processes=1, block_lines=BLOCK_LINES) for path in outputs)
+    assert 2000 <= gone_on.lines_of_run_before < 2100
+    assert replace(gone_on, seconds=whole.seconds, lines_of_run_before=0) == whole
