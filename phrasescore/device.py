@@ -28,7 +28,7 @@ class Device:
     """bfloat16, or None for the type of the weights."""
 
     @property
-    def precision(self) -> str:
+    def precision(self) -> Literal["bf16", "fp32"]:
         """`bf16` or `fp32`, for reports."""
         return "bf16" if self.product_dtype is torch.bfloat16 else "fp32"
 

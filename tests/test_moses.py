@@ -61,6 +61,8 @@ def test_moses_sees_our_score(moses: Path, tmp_path: Path) -> None:
         for segment in segments.split():
             here, there = ([int(end) for end in span.split(b"-")] for span in segment.split(b"="))
             pairs.append((b" ".join(source[here[0] : here[-1] + 1]), b" ".join(words[there[0] : there[-1] + 1])))
-        expected = float(scorer.score(scorer.encode([s for s, _ in pairs], [t for _, t in pairs])).log_prob.sum())
+        expected = float(
+            scorer.score_encoded(scorer.encode([s for s, _ in pairs], [t for _, t in pairs])).log_prob.sum()
+        )
         scores = features.split(b"TranslationModel0= ")[1].split()
         assert np.isclose(float(scores[4]), expected, rtol=1e-5, atol=1e-4)

@@ -28,8 +28,18 @@ OF_OTHER_PROGRAMS = {
     *("--editable", "--index-url"),
     *("--input-pt", "--num-scores", "--output-dir"),
     *("--decoder-flags", "--mertdir", "--no-filter-phrase-table", "--working-dir"),
+    *(
+        "--cpus-per-task",
+        "--memory-limit",
+        "--nthreads",
+        "--nworkers",
+        "--ntasks",
+        "--scheduler-file",
+        "--array",
+        "--wrap",
+    ),
 }
-"""Of pip, of Moses' converters of tables, and of mert-moses.pl."""
+"""Of pip, of Moses' converters of tables, of mert-moses.pl, of Dask and of Slurm."""
 
 
 def options_of(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> set[str]:

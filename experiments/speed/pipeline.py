@@ -27,7 +27,7 @@ from phrasescore.training.run import Settings, prepare
 class WithoutNetwork(Scorer):
     """Reads, encodes and writes, but gives every pair the same score."""
 
-    def score(self, pairs: EncodedPairs) -> Scores:
+    def score_encoded(self, pairs: EncodedPairs) -> Scores:
         """Return the same score for each pair."""
         nothing = np.zeros(len(pairs), np.int64)
         return Scores(np.full(len(pairs), -10.0), nothing, nothing, nothing, self.model.direction)

@@ -19,6 +19,7 @@ from phrasescore.cli.options import (
     load_scorer,
     path_or_standard_stream,
     positive,
+    refuse_idle,
 )
 from phrasescore.errors import UsageError
 from phrasescore.files import (
@@ -37,6 +38,7 @@ from phrasescore.table.sources import sources_in_texts
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.engine import Scorer
+    from phrasescore.scoring.estimate import Estimate
 
 REPORT_SCHEMA = 4
 
@@ -116,7 +118,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--restart", action="store_true", help="start over where a run was stopped or killed, instead of going on"
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write counts and provenance as JSON")
-    parser.add_argument("--dry-run", action="store_true", help="read and score, but write no table")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what it would take: read and score for some seconds, write nothing"
+    )
     add_device_options(parser)
     add_sharing_options(parser.add_argument_group("sharing the work"))
     add_quiet_option(parser)
@@ -149,14 +153,19 @@ def _columns(args: argparse.Namespace) -> list[Column]:
 def run(args: argparse.Namespace) -> int:
     """Annotate; return the exit code."""
     from phrasescore.scoring.annotate import annotate
+    from phrasescore.scoring.estimate import estimate
 
     reporter = Reporter(quiet=args.quiet)
-    require_writable(None if args.dry_run else args.output, args.report)
+    if args.dry_run:
+        refuse_idle(args, ("report", "scheduler"), "with --dry-run")
+        _require_file(args, "--dry-run")
+    else:
+        require_writable(args.output, args.report)
     require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
-    if args.shard and (str(args.table) == STANDARD_STREAM or is_device_or_pipe(args.table)):
-        raise UsageError("--shard: reads the table twice; give a file")
+    if args.shard:
+        _require_file(args, "--shard")
     _keep_the_table(args)
     columns = _columns(args)
     # Before the output may take the place of the table.
@@ -165,6 +174,16 @@ def run(args: argparse.Namespace) -> int:
     sources = sources_in_texts(args.only_sources_in, reporter.say) if args.only_sources_in else None
     models = ", ".join(map(str, args.models))
     reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
+    options: dict[str, Any] = {
+        "columns": columns,
+        "replace_last": args.replace_last,
+        "only_sources": sources,
+        "limit": args.limit,
+        "on_error": args.on_error,
+    }
+    if args.dry_run:
+        _say_estimate(estimate(args.table, scorer, shard=args.shard, processes=args.processes, **options))
+        return 0
     with reporter.task("annotating") as task:
 
         def on_block(counts: Counts, share: float | None) -> None:
@@ -173,23 +192,38 @@ def run(args: argparse.Namespace) -> int:
         counts = annotate(
             args.table,
             scorer,
-            None if args.dry_run else args.output,
-            columns=columns,
-            replace_last=args.replace_last,
-            only_sources=sources,
-            limit=args.limit,
+            args.output,
             shard=args.shard,
-            on_error=args.on_error,
             processes=args.processes,
             scheduler=args.scheduler,
             restart=args.restart,
             progress=on_block,
             say=reporter.say,
+            **options,
         )
     _summarise(reporter, counts)
     if args.report:
         write_json(args.report, make_report(args, digest, scorer, columns, counts))
     return 0
+
+
+def _require_file(args: argparse.Namespace, option: str) -> None:
+    """Check that the table can be read twice.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if str(args.table) == STANDARD_STREAM or is_device_or_pipe(args.table):
+        raise UsageError(f"{option}: reads the table twice; give a file")
+
+
+def _say_estimate(found: Estimate) -> None:
+    about = "" if found.is_exact else "about "
+    hours = f"{found.seconds / 3600:.1f} hours" if found.seconds >= 3600 else f"{found.seconds / 60:.1f} minutes"
+    print(
+        f"{about}{found.lines:,} lines; about {hours} and {found.memory / 1e9:.1f} GB of memory, processes: "
+        f"{found.processes}"
+    )
 
 
 def _keep_the_table(args: argparse.Namespace) -> None:
@@ -216,7 +250,7 @@ def make_report(
         "schema": REPORT_SCHEMA,
         "input": str(args.table),
         "input_sha256": digest,
-        "output": None if args.dry_run else str(args.output),
+        "output": str(args.output),
         "models": [
             {"folder": str(model.folder), "weights_sha256": model.weights_digest, "direction": model.direction}
             for model in scorer.models

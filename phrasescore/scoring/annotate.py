@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -27,16 +27,16 @@ from phrasescore.files import (
     sha256_of_input,
 )
 from phrasescore.files.resumable import resumable_output
+from phrasescore.pairs import orient
 from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.background import read_ahead
 from phrasescore.scoring.columns import COLUMNS, Column
-from phrasescore.scoring.engine import Scorer, Scores
+from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
 from phrasescore.text import Say, silently
-from phrasescore.words import split_words
-from phrasescore.workers import Shared, share_work
+from phrasescore.workers import Shared, available_cores, share_work
 
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
 _ALONE = 2
@@ -137,16 +137,14 @@ class Annotation:
             chunk = replace(chunk, entries=[entry.without_last_score() for entry in chunk.entries])
         with plugins_blamed(), one_thread():
             scorer = self.scorer.get()
-            entries = chunk.entries
-            scores = scorer.score(
-                scorer.encode([entry.source for entry in entries], [entry.target for entry in entries])
-            )
+            pairs = scorer.encode([entry.source for entry in chunk.entries], [entry.target for entry in chunk.entries])
+            scores = scorer.score_encoded(pairs)
         texts = [column.texts(scores) for column in self.columns]
         lines = self._annotated_lines(
             chunk, [b" ".join(line) for line in zip(*(text for text, _ in texts), strict=True)]
         )
         counts.pairs_clipped = sum(clipped for _, clipped in texts)
-        _count(chunk, scores, counts)
+        _count(chunk, pairs, scores, counts)
         counts.columns_before = block.columns
         if block.columns is not None:
             counts.columns_after = block.columns + len(self.columns) - (self.replaced is not None)
@@ -168,12 +166,12 @@ class Annotation:
         return [*lines, chunk.continued]
 
 
-def _count(chunk: Chunk, scores: Scores, counts: Counts) -> None:
+def _count(chunk: Chunk, pairs: EncodedPairs, scores: Scores, counts: Counts) -> None:
     counts.lines_written = len(chunk.entries) + len(chunk.faulty)
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.faulty_lines_kept = len(chunk.faulty)
-    counts.source_words = sum(len(split_words(entry.source)) for entry in chunk.entries)
-    counts.target_words = sum(len(split_words(entry.target)) for entry in chunk.entries)
+    words = pairs.sources.lengths[pairs.source_of_pair].sum(), pairs.targets.lengths.sum()
+    counts.source_words, counts.target_words = map(int, orient(words, scores.direction))
     counts.source_words_unknown = int(scores.unknown("source").sum())
     counts.target_words_unknown = int(scores.unknown("target").sum())
     counts.log_prob_sum = float(scores.log_prob.sum())
@@ -237,8 +235,6 @@ def annotate(
         sources,
         None if output is None else compression_for(output),
     )
-    if processes is None and scorer.device.torch_device.type != "cpu":
-        processes = 1
     counts = Counts()
     reading = _Reading(table, limit, shard, block_lines)
     with _open_pieces(output, table, task, reading, restart=restart, say=say) as (append, done):
@@ -247,7 +243,7 @@ def annotate(
         counts.lines_of_run_before = counts.lines_read
         with (
             contextlib.closing(read_ahead(reading.blocks(len(done)))) as blocks,
-            contextlib.closing(_results(task, blocks, processes, scheduler)) as results,
+            contextlib.closing(_results(task, blocks, default_processes(scorer, processes), scheduler)) as results,
         ):
             for result in results:
                 append(result.data, asdict(result.counts))
@@ -260,6 +256,11 @@ def annotate(
         elif not counts.lines_written:
             append(compress([], task.compression), {})
     return counts
+
+
+def default_processes(scorer: Scorer, processes: int | None) -> int:
+    """Return the number of processes asked for, or if none is, of those that suit the device."""
+    return processes or (available_cores() if scorer.device.torch_device.type == "cpu" else 1)
 
 
 Append = Callable[[bytes, dict[str, Any]], object]
@@ -331,8 +332,8 @@ class _Reading:
 
 
 def _results(
-    task: Annotation, blocks: Iterable[Block | None], processes: int | None, scheduler: str | None
-) -> Iterator[AnnotatedBlock]:
+    task: Annotation, blocks: Iterable[Block | None], processes: int, scheduler: str | None
+) -> Generator[AnnotatedBlock, None, None]:
     """Yield what each block becomes, in order. A small table is done here, as is what comes in slowly at first."""
     waiting: deque[Block] = deque()
     blocks = iter(blocks)

@@ -9,7 +9,7 @@ Legend: P pairs, M networks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -28,12 +28,16 @@ from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import Phrases, offsets_of
 from phrasescore.plugins import load_plugins, loaded_plugins
 from phrasescore.scoring.columns import UnknownSide
+from phrasescore.table.entry import LineFault, check_length
+from phrasescore.text import chunks
 from phrasescore.vocabulary import UNKNOWN
+from phrasescore.words import join_words
 from phrasescore.workers import Shared
 
 T = TypeVar("T", bound=np.generic)
 ScorerT = TypeVar("ScorerT", bound="Scorer")
 
+_PAIRS_AT_ONCE = 8192
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 16384}
 _SYMBOLS_A_PAIR = 12
 """Symbols of a batch for each pair it may have. Phrase pairs have fewer; of longer pairs a batch has fewer."""
@@ -174,6 +178,23 @@ class Scorer:
         """What to call the networks in messages."""
         return ", ".join(str(model.folder) for model in self.models)
 
+    def score(self, pairs: Iterable[tuple[str | bytes, str | bytes]]) -> NDArray[np.float64]:
+        """Return ln p(target | source), end symbol included, of each pair, a source and a target phrase.
+
+        A natural logarithm; [P]. Blanks separate words, as they are in the table that the network was trained on. Of
+        networks for source-given-target it is ln p(source | target).
+
+        Raises:
+            UserError: a phrase is too long, a source has no words, or a network is damaged.
+        """
+        found = [np.zeros(0)]
+        numbered = enumerate(pairs, 1)
+        for some in chunks(numbered, _PAIRS_AT_ONCE):
+            clean = [_require_phrases(number, pair) for number, pair in some]
+            scores = self.score_encoded(self.encode([source for source, _ in clean], [target for _, target in clean]))
+            found.append(scores.log_prob)
+        return np.concatenate(found)
+
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
         """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""
         sources, targets = orient((sources, targets), self.model.direction)
@@ -191,7 +212,7 @@ class Scorer:
             order=order,
         )
 
-    def score(self, pairs: EncodedPairs) -> Scores:
+    def score_encoded(self, pairs: EncodedPairs) -> Scores:
         """Score encoded pairs.
 
         Raises:
@@ -275,6 +296,19 @@ def _require_alike(models: Sequence[TrainedModel], direction: Direction | None) 
                 f"{model.folder}: knows other words than {first.folder}; average networks trained on the same table "
                 "only"
             )
+
+
+def _require_phrases(number: int, pair: tuple[str | bytes, str | bytes]) -> tuple[bytes, bytes]:
+    """Return a pair with one blank between words; check that it is one."""
+    source, target = (join_words(phrase.encode() if isinstance(phrase, str) else phrase) for phrase in pair)
+    if not source:
+        raise UserError(f"pair {number}, source: has no words; give a phrase")
+    try:
+        check_length("source", source)
+        check_length("target", target)
+    except LineFault as fault:
+        raise UserError(f"pair {number}, {fault}") from fault
+    return source, target
 
 
 def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:

@@ -63,7 +63,7 @@ def test_the_column_of_any_member_of_the_family_is_its_score(name: str, small_ta
     annotate(small_table, scorer, tmp_path / "out.gz", block_lines=100)
     lines = [line.split(b" ||| ") for line in lines_of(tmp_path / "out.gz")]
     for fields in lines[::60]:
-        alone = scorer.score(scorer.encode([fields[0]], [fields[1]])).log_prob
+        alone = scorer.score_encoded(scorer.encode([fields[0]], [fields[1]])).log_prob
         assert math.log(float(fields[2].split()[-1])) == pytest.approx(float(alone[0]), abs=1e-4)
     assert len(lines) == 600
 

@@ -66,12 +66,12 @@ def test_shards_joined_are_the_whole(expected: bytes, tmp_path: Path, name: str)
 class Killing(Scorer):
     """Kills the process that scores, once."""
 
-    def score(self, pairs: EncodedPairs) -> Scores:
+    def score_encoded(self, pairs: EncodedPairs) -> Scores:
         marker = Path(os.environ["KILL_ONCE"])
         if not marker.exists():
             marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().score(pairs)
+        return super().score_encoded(pairs)
 
 
 def test_a_worker_that_is_killed_does_not_matter(
