@@ -11,17 +11,18 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import Literal
 
 from moses_integration.build.arpa import write_arpa
-from moses_integration.build.kneser_ney import estimate
+from moses_integration.build.kneser_ney import estimate, memory_needed
 from moses_integration.processes import end_group
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, full_disk_told, open_output
+from phrasescore.memory import available_memory
 from phrasescore.text import chunks, text_lines
 
 Estimator = Literal["auto", "lmplz", "embedded"]
@@ -69,7 +70,7 @@ def build_language_model(
 
     Raises:
         UserError: the order is not 2 to 6, the text has no word or has a word that a language model reserves, lmplz
-            is asked for and missing, or it failed.
+            is asked for and missing, or it failed, or our own estimator would take more memory than there is.
     """
     if order not in ORDERS:
         raise UserError(f"the order of a language model cannot be {order}; give one from {ORDERS[0]} to {ORDERS[-1]}")
@@ -89,7 +90,7 @@ def find_kenlm_program(name: str) -> str | None:
 
 def _estimate_embedded(text: Path, output: Path, order: int) -> LanguageModelReport:
     with open_output(output) as stream:
-        model = estimate(_read_blocks(text), order)
+        model = estimate(_that_fit(_read_blocks(text), text, order), order)
         write_arpa(stream, model.words, model.sections)
     return LanguageModelReport(
         "embedded",
@@ -97,6 +98,29 @@ def _estimate_embedded(text: Path, output: Path, order: int) -> LanguageModelRep
         tuple((float(d[1]), float(d[2]), float(d[3])) for d in model.discounts),
         model.fallback_orders,
     )
+
+
+def _that_fit(blocks: Iterable[bytes], path: Path, order: int) -> Iterator[bytes]:
+    """Yield the blocks of a text as long as memory suffices to estimate a model of them.
+
+    Raises:
+        UserError: it does not for the whole text.
+    """
+    available = available_memory()
+    words = lines = needed = 0
+    for block in blocks:
+        words += len(block.split())
+        lines += block.count(b"\n")
+        # Each line has a token at its beginning and one at its end.
+        needed = memory_needed(words + 2 * lines, order)
+        if needed <= available:
+            yield block
+    if needed > available:
+        raise UserError(
+            f"{display_name(path)}: a language model of order {order} of its {words:,} words takes some "
+            f"{needed / 1e9:.1f} GB of memory, where {available / 1e9:.1f} GB are free; install KenLM's lmplz, which "
+            "sorts on disk, or give less text or a lower order"
+        )
 
 
 def _run_lmplz(

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def test_a_kill_at_any_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def keep() -> None:
         left.append(shutil.copytree(made, tmp_path / f"left{len(left)}"))
 
-    class Slowly(module.FileIO):
+    class Slowly(FileIO):
         def write(self, content: Any) -> int:
             keep()
             written = super().write(content[: max(len(content) // 2, 1)])
@@ -368,6 +369,18 @@ def test_the_permissions_are_those_of_the_old_file(tmp_path: Path, mode: int) ->
     assert_complete(path)
 
 
+def test_a_file_system_without_permissions(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0)
+    try:
+        for hidden in hidden_files(path.parent):
+            hidden.chmod(0o666)
+        monkeypatch.setattr(os, "fchmod", lambda file, mode: None)
+        assert write(path) == [4, 5, 6, 7]
+    finally:
+        os.umask(before)
+    assert_complete(path)
+
+
 def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o002)
     try:
@@ -398,7 +411,7 @@ def test_the_longest_names(tmp_path: Path, name: str) -> None:
 def test_pieces_are_synced_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
-    def sync(file: module.FileIO) -> None:
+    def sync(file: FileIO) -> None:
         synced.append(Path(f"/proc/self/fd/{file.fileno()}").readlink())
 
     monkeypatch.setattr(os, "fsync", sync)

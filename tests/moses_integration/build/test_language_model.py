@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from moses_integration.build import language_model
+from moses_integration.build.kneser_ney import estimate, memory_needed
 from moses_integration.build.language_model import Estimator, build_language_model, find_kenlm_program
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -171,6 +175,42 @@ def test_without_lmplz(text: Path, empty_path: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="lmplz is neither on the PATH nor"):
         build_language_model(text, tmp_path / "lm.arpa", 2, estimator="lmplz")
     assert build_language_model(text, tmp_path / "lm.arpa", 2).estimator == "embedded"
+
+
+@pytest.mark.parametrize(("order", "needed"), [(2, 63_900_000), (5, 126_000_000)])
+def test_a_text_that_does_not_fit_into_memory_is_refused_before_it_does_not(
+    empty_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: int, needed: int
+) -> None:
+    text, output = tmp_path / "text", tmp_path / "lm.arpa"
+    # 700,000 words and 100,000 lines.
+    text.write_bytes(b"a b c d a  b c\n" * 100_000)
+    output.write_bytes(b"old")
+    monkeypatch.setattr(language_model, "available_memory", lambda: needed - 1)
+    tracemalloc.start()
+    with pytest.raises(UserError) as refusal:
+        build_language_model(text, output, order)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert str(refusal.value) == (
+        f"{text}: a language model of order {order} of its 700,000 words takes some 0.1 GB of memory, where 0.1 GB are "
+        "free; install KenLM's lmplz, which sorts on disk, or give less text or a lower order"
+    )
+    assert peak < needed / 2
+    assert output.read_bytes() == b"old"
+    monkeypatch.setattr(language_model, "available_memory", lambda: needed)
+    assert build_language_model(text, output, order).ngram_counts[0] == 7
+
+
+@pytest.mark.parametrize("order", [2, 4, 6])
+def test_the_memory_that_an_estimation_takes(order: int) -> None:
+    words = np.random.default_rng(1).zipf(1.3, 100_000) % 50_000
+    text = b"".join(b" ".join(b"%d" % word for word in line) + b"\n" for line in words.reshape(-1, 20))
+    tracemalloc.start()
+    estimate([text], order)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Of so short a text the words and their n-grams repeat less.
+    assert 0.9 < peak / memory_needed(110_000, order) < 1.6
 
 
 @pytest.mark.moses
