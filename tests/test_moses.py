@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phrasescore.device import choose_device
-from phrasescore.model_folder import load_model
 from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.engine import Scorer
 from tests.conftest import DATA, MINI
@@ -45,8 +43,9 @@ def moses(moses_home: Path) -> Path:
 def test_moses_sees_our_score(moses: Path, tmp_path: Path) -> None:
     """In every derivation of an n-best list the fifth score is the sum of ln p over its phrase pairs."""
     table, nbest = tmp_path / "phrase-table.gz", tmp_path / "nbest"
-    scorer = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
-    annotate(MINI / "phrase-table.gz", scorer, table)
+    scorer = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
+    # Of several gzip members.
+    annotate(MINI / "phrase-table.gz", scorer, table, block_lines=1000)
     (tmp_path / "moses.ini").write_text(INI.format(table=table))
     sentences = (MINI / "test.en").read_bytes().splitlines()[:20]
     command = [str(moses), "-f", str(tmp_path / "moses.ini"), "-n-best-list", str(nbest), "20"]

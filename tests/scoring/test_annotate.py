@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
-from phrasescore.model_folder import load_model
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.columns import COLUMNS, UnknownSide
@@ -24,7 +23,7 @@ from phrasescore.table.check import check_table
 from tests.conftest import DATA
 from tests.nn.family import config_of
 
-SCORER = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
+SCORER = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
 
 
 def lines_of(path: Path) -> list[bytes]:
@@ -41,7 +40,7 @@ def without_column(line: bytes, column: int) -> tuple[bytes, float]:
 
 def test_every_line_gets_one_number_and_nothing_else(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
-    counts = annotate(mini_table, SCORER, output, block_lines=1000)
+    counts = annotate(mini_table, SCORER, output, block_lines=1000, processes=1)
     before, after = lines_of(mini_table), lines_of(output)
     assert len(after) == len(before) == counts.lines_written == 19_385
     stripped = [without_column(line, 4) for line in after]
@@ -60,7 +59,7 @@ def test_the_column_of_any_member_of_the_family_is_its_score(name: str, small_ta
     torch.manual_seed(1)
     network = EncoderDecoder(config_of(name), len(known.source_vocabulary), len(known.target_vocabulary)).eval()
     scorer = Scorer(replace(known, network=network), choose_device("cpu", "fp32"))
-    annotate(small_table, scorer, tmp_path / "out.gz", block_lines=100)
+    annotate(small_table, scorer, tmp_path / "out.gz", block_lines=100, processes=1)
     lines = [line.split(b" ||| ") for line in lines_of(tmp_path / "out.gz")]
     for fields in lines[::60]:
         alone = scorer.score_encoded(scorer.encode([fields[0]], [fields[1]])).log_prob
@@ -90,7 +89,7 @@ def test_chunks_do_not_matter(small_table: Path, tmp_path: Path) -> None:
     numbers = []
     for size in (1, 50, 1000):
         output = tmp_path / f"{size}.gz"
-        annotate(small_table, SCORER, output, block_lines=size)
+        annotate(small_table, SCORER, output, block_lines=size, processes=1)
         numbers.append([without_column(line, 4)[1] for line in lines_of(output)])
     for other in numbers[1:]:
         assert other == pytest.approx(numbers[0], rel=1e-4)
@@ -163,12 +162,12 @@ def test_a_line_too_long_for_memory_is_passed_through_as_it_is(tmp_path: Path) -
     path, output = tmp_path / "table", tmp_path / "out"
     long = b"the ||| le ||| 0.5 ||| " + b"0-0 " * 600_000
     path.write_bytes(b"the ||| le ||| 0.5\n" + long + b"\nthe ||| la ||| 0.5\n")
-    counts = annotate(path, SCORER, output, on_error="keep")
+    counts = annotate(path, SCORER, output, on_error="keep", processes=1)
     first, second, third = output.read_bytes().splitlines()
     assert second == long
     assert [line.count(b" ") for line in (first, third)] == [5, 5]
     assert (counts.lines_read, counts.lines_written, counts.faulty_lines_kept) == (3, 3, 1)
-    counts = annotate(path, SCORER, output, only_sources=frozenset({b"the"}), on_error="keep")
+    counts = annotate(path, SCORER, output, only_sources=frozenset({b"the"}), on_error="keep", processes=1)
     assert output.read_bytes().splitlines() == [first, third]
     assert counts.lines_filtered_out == 1
 
@@ -241,7 +240,7 @@ def test_lines_and_order_are_kept(
     clean = [(s, bytes(set(t) - set(b"\n\r\0|[] ")), e) for s, t, e in rows]
     before = [s + b" ||| " + t + b" ||| 0.5 1" + (b" ||| 0-0\n", b"\n")[e] for s, t, e in clean]
     path.write_bytes(b"".join(before))
-    annotate(path, SCORER, output, block_lines=3)
+    annotate(path, SCORER, output, block_lines=3, processes=1)
     after = [without_column(line.rstrip(b"\n"), 2) for line in output.read_bytes().splitlines(keepends=True)]
     assert [line for line, _ in after] == [line.rstrip(b"\n") for line in before]
     assert all(0 < number <= 1 for _, number in after)
@@ -255,11 +254,11 @@ def test_a_fault_leaves_no_output_and_no_harmed_old_one(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out.gz"
     path.write_bytes(b"the ||| le ||| 0.5\n" * 5000 + b"broken\n")
     with pytest.raises(UserError, match="line 5001"):
-        annotate(path, SCORER, output, block_lines=100)
+        annotate(path, SCORER, output, block_lines=100, processes=1)
     assert only_these_files(tmp_path, "table")
     output.write_bytes(b"old")
     with pytest.raises(UserError, match="line 5001"):
-        annotate(path, SCORER, output, block_lines=100)
+        annotate(path, SCORER, output, block_lines=100, processes=1)
     assert output.read_bytes() == b"old"
     assert only_these_files(tmp_path, "table", "out.gz")
 
@@ -267,7 +266,7 @@ def test_a_fault_leaves_no_output_and_no_harmed_old_one(tmp_path: Path) -> None:
 def test_a_truncated_table_leaves_no_output(mini_table: Path, tmp_path: Path) -> None:
     mini_table.write_bytes(mini_table.read_bytes()[:-1000])
     with pytest.raises(UserError, match="truncated"):
-        annotate(mini_table, SCORER, tmp_path / "out.gz", block_lines=1000)
+        annotate(mini_table, SCORER, tmp_path / "out.gz", block_lines=1000, processes=1)
     assert only_these_files(tmp_path, mini_table.name)
 
 
