@@ -32,7 +32,7 @@ from phrasescore.words import quote
 if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.model_folder import TrainedModel
-    from phrasescore.scoring.annotate import UnknownSide
+    from phrasescore.scoring.columns import UnknownSide
     from phrasescore.scoring.engine import Scorer
     from phrasescore.vocabulary import Vocabulary
 
@@ -88,7 +88,7 @@ class PairScores:
         # Neighbours in a batch share the states of their common beginnings.
         new = sorted(set(pairs) - self._known.keys())
         if new:
-            scores = self.engine.score(self.engine.encode([s for s, _ in new], [t for _, t in new]))
+            scores = self.engine.score_encoded(self.engine.encode([s for s, _ in new], [t for _, t in new]))
             numbers = zip(scores.log_prob.tolist(), scores.symbols.tolist(), strict=True)
             self._known.update(zip(new, numbers, strict=True))
             self._words += int(scores.symbols.sum()) - len(new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
@@ -27,7 +28,7 @@ class Device:
     """bfloat16, or None for the type of the weights."""
 
     @property
-    def precision(self) -> str:
+    def precision(self) -> Literal["bf16", "fp32"]:
         """`bf16` or `fp32`, for reports."""
         return "bf16" if self.product_dtype is torch.bfloat16 else "fp32"
 
@@ -40,6 +41,17 @@ class Device:
         States, losses and the softmax's sums stay 32-bit within it.
         """
         return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.product_dtype is not None)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread: who shares work has one a process, and sums of several may differ in a last digit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def choose_device(name: str, precision: Precision) -> Device:

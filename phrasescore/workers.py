@@ -15,10 +15,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from phrasescore.errors import UserError
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
 _TASKS_AHEAD = 2
 """Tasks that wait for each worker: enough to keep it busy, few enough for memory."""
@@ -42,8 +43,10 @@ class Workers(Protocol):
         """How many there are."""
         ...
 
-    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
         """Yield the task's result for each item, in order; only so many items are taken ahead.
+
+        None is no item: it says that the next one has not come yet, and leaves time to yield a result that is there.
 
         Raises:
             UserError: workers are lost again and again.
@@ -55,6 +58,37 @@ class Workers(Protocol):
 def available_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Shared(Generic[Value]):
+    """A large thing that a task needs: it does not go with the task, but is made again where the task is done.
+
+    There it is kept for other tasks, along with a few of its like.
+    """
+
+    def __init__(self, value: Value, make: Callable[[], Value] | None = None) -> None:
+        """Take the thing, and what makes it elsewhere: hashable, picklable; None if the thing itself is to be sent."""
+        self._value: Value | None = value
+        self._make = make
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ if self._make is None else {"_value": None, "_make": self._make}
+
+    def get(self) -> Value:
+        """Return it.
+
+        Raises:
+            BaseException: what making it fails with.
+        """
+        if self._value is None:
+            assert self._make is not None
+            self._value = _made(self._make)
+        return self._value
+
+
+@lru_cache(maxsize=4)
+def _made(make: Callable[[], Value]) -> Value:
+    return make()
 
 
 @contextmanager
@@ -95,12 +129,15 @@ class _Here:
 
     number = 1
 
-    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        return map(task, items)
+    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
+        return (task(item) for item in items if item is not None)
 
 
 def _in_order(
-    submit: Callable[[Item], Future[Result]], items: Iterable[Item], ahead: Callable[[], int], renew: Callable[[], None]
+    submit: Callable[[Item], Future[Result]],
+    items: Iterable[Item | None],
+    ahead: Callable[[], int],
+    renew: Callable[[], None],
 ) -> Iterator[Result]:
     """Yield the results of some items, submitted a bounded number ahead; `renew` is called when workers are lost."""
     waiting: deque[tuple[Item, Future[Result]]] = deque()
@@ -119,8 +156,9 @@ def _in_order(
                 return result
 
     for item in items:
-        waiting.append((item, submit(item)))
-        while len(waiting) >= ahead():
+        if item is not None:
+            waiting.append((item, submit(item)))
+        while len(waiting) >= ahead() or (waiting and waiting[0][1].done()):
             yield first_result()
     while waiting:
         yield first_result()
@@ -146,7 +184,7 @@ class _Processes:
                 self._pool.submit(int)
         self._workers = [process for process in active_children() if process not in others]
 
-    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
         lost = 0
 
         def renew() -> None:
@@ -229,7 +267,7 @@ class _Dask:
         threads: dict[str, int] = self._client.nthreads()
         return max(1, sum(threads.values()))
 
-    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
         from distributed import KilledWorker
         from distributed.comm.core import CommClosedError
 

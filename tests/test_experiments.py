@@ -16,4 +16,4 @@ def test_the_straightforward_scorer_gives_the_engine_s_scores() -> None:
 
 
 def test_the_pipeline_handles_every_line() -> None:
-    assert pipeline.measure_pipeline(TABLE)["lines"] == 19_385
+    assert pipeline.measure_pipeline(TABLE, 2)["lines"] == 19_385

@@ -8,11 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phrasescore.device import choose_device
-from phrasescore.model_folder import load_model
-from phrasescore.scoring.annotate import Columns, annotate
+from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.engine import Scorer
-from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
 
 INI = """\
@@ -46,8 +43,9 @@ def moses(moses_home: Path) -> Path:
 def test_moses_sees_our_score(moses: Path, tmp_path: Path) -> None:
     """In every derivation of an n-best list the fifth score is the sum of ln p over its phrase pairs."""
     table, nbest = tmp_path / "phrase-table.gz", tmp_path / "nbest"
-    scorer = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
-    annotate(TableReader(MINI / "phrase-table.gz"), table, scorer, Columns())
+    scorer = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
+    # Of several gzip members.
+    annotate(MINI / "phrase-table.gz", scorer, table, block_lines=1000)
     (tmp_path / "moses.ini").write_text(INI.format(table=table))
     sentences = (MINI / "test.en").read_bytes().splitlines()[:20]
     command = [str(moses), "-f", str(tmp_path / "moses.ini"), "-n-best-list", str(nbest), "20"]
@@ -62,6 +60,8 @@ def test_moses_sees_our_score(moses: Path, tmp_path: Path) -> None:
         for segment in segments.split():
             here, there = ([int(end) for end in span.split(b"-")] for span in segment.split(b"="))
             pairs.append((b" ".join(source[here[0] : here[-1] + 1]), b" ".join(words[there[0] : there[-1] + 1])))
-        expected = float(scorer.score(scorer.encode([s for s, _ in pairs], [t for _, t in pairs])).log_prob.sum())
+        expected = float(
+            scorer.score_encoded(scorer.encode([s for s, _ in pairs], [t for _, t in pairs])).log_prob.sum()
+        )
         scores = features.split(b"TranslationModel0= ")[1].split()
         assert np.isclose(float(scores[4]), expected, rtol=1e-5, atol=1e-4)

@@ -29,7 +29,7 @@ OF_OTHER_PROGRAMS = {
     *("--input-pt", "--num-scores", "--output-dir"),
     *("--decoder-flags", "--mertdir", "--no-filter-phrase-table", "--working-dir"),
     *("--memory-limit", "--nthreads", "--nworkers", "--scheduler-file"),
-    *("--cpus-per-task", "--gpus-per-node", "--nodes", "--ntasks", "--ntasks-per-node"),
+    *("--array", "--wrap", "--cpus-per-task", "--gpus-per-node", "--nodes", "--ntasks", "--ntasks-per-node"),
     *("--master-port", "--max-restarts", "--nnodes", "--nproc-per-node", "--standalone"),
     *("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id"),
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ import pytest
 from distributed import LocalCluster
 
 from phrasescore.errors import UserError
-from phrasescore.workers import Workers, available_cores, share_work
+from phrasescore.workers import Shared, Workers, available_cores, share_work
 
 
 @dataclass(frozen=True)
@@ -169,3 +171,33 @@ def test_workers_do_not_hear_an_interrupt() -> None:
             os.kill(worker, signal.SIGINT)
         assert len({*workers.in_order(process_of, range(20))}) <= 2
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_results_do_not_wait_for_items_that_have_not_come() -> None:
+    came = threading.Event()
+
+    def items() -> Iterator[int | None]:
+        yield 1
+        while not came.wait(0.01):
+            yield None
+        yield 2
+
+    with share_work("killed", 2) as workers:
+        results = workers.in_order(abs, items())
+        assert next(results) == 1
+        came.set()
+        assert list(results) == [2]
+    with share_work("killed", 1) as workers:
+        assert list(workers.in_order(abs, [None, 1, None, 2])) == [1, 2]
+
+
+def made() -> list[int]:
+    return [1, 2]
+
+
+def test_what_tasks_share_is_made_once_a_process() -> None:
+    thing = Shared(made(), made)
+    first, second = (pickle.loads(pickle.dumps(thing)).get() for _ in range(2))
+    assert first == thing.get()
+    assert first is second is not thing.get()
+    assert pickle.loads(pickle.dumps(Shared([3]))).get() == [3]

@@ -15,12 +15,13 @@ from experiments.options import share
 from experiments.provenance import describe_file
 from experiments.qualitative.prune import LOG_PROBS, add_judge_options, describe_judge, judge_of, parse_with_judge
 from moses_integration.build.system_text import SystemText
-from moses_integration.cli.options import add_processes_option, add_text_options, finite, prepare_text
+from moses_integration.cli.options import add_text_options, finite, prepare_text
 from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.evaluation import compare
 from moses_integration.ini import MosesIni
 from phrasescore.analysis.pruning import judge_table, prune
 from phrasescore.cli.console import run_command
+from phrasescore.cli.options import add_processes_option
 from phrasescore.files import read_lines, write_atomically, write_json, write_lines
 
 Json = dict[str, Any]

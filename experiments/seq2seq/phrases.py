@@ -155,10 +155,10 @@ class PhraseComparison:
         scorer = Scorer(load_model(self._model(system)), self._device)
         blocks = blocks_of_lines(self._table, self._section.lines)
         encoded = [scorer.encode([one.source for one in block], [one.target for one in block]) for block in blocks]
-        scorer.score(encoded[0])
+        scorer.score_encoded(encoded[0])
         with timed() as timing:
             for pairs in encoded:
-                scorer.score(pairs)
+                scorer.score_encoded(pairs)
         return {"pairs": sum(map(len, encoded)), **asdict(timing), "device": str(self._device), "machine": machine()}
 
     def _best(self, report: Json) -> list[System]:

@@ -88,7 +88,10 @@ def as_table(report: dict[str, Any]) -> str:
         found = report["training"]
         rows.append(f"| training, 512 units, {found['precision']} | {found['pairs_per_second']:,.0f} pairs/s |")
     if "pipeline" in report:
-        rows.append(f"| pipeline without the network | {report['pipeline']['lines_per_second']:,.0f} lines/s |")
+        rows += [
+            f"| pipeline without the network, {number} | {found['lines_per_second']:,.0f} lines/s |"
+            for number, found in report["pipeline"].items()
+        ]
     if "memory" in report:
         found = report["memory"]
         rows.append(f"| peak memory of annotating {found['lines']:,} lines | {found['peak_memory_mb']:,.0f} MB |")
@@ -126,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
     measurements: dict[str, Callable[[], Any]] = {
         "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions),
         "training": lambda: training.measure(args.table, args.device, args.updates),
-        "pipeline": lambda: pipeline.measure_pipeline(args.table),
+        "pipeline": lambda: {f"{number} processes": pipeline.measure_pipeline(args.table, number) for number in (1, 2)},
         "memory": lambda: pipeline.measure_memory(args.table, args.memory_lines),
         "language-model": lambda: language_model.measure(args.device, args.preset, args.repetitions),
         "long-sentences": long_sentences.measure,

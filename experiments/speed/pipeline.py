@@ -15,10 +15,9 @@ import numpy as np
 from experiments.machine import peak_memory_mb
 from phrasescore.device import choose_device
 from phrasescore.files import open_output
-from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.scoring.annotate import Columns, annotate
+from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.reader import TableReader
 from phrasescore.training.config import TrainingConfig
@@ -28,18 +27,23 @@ from phrasescore.training.run import Settings, prepare
 class WithoutNetwork(Scorer):
     """Reads, encodes and writes, but gives every pair the same score."""
 
-    def score(self, pairs: EncodedPairs) -> Scores:
+    def score_encoded(self, pairs: EncodedPairs) -> Scores:
         """Return the same score for each pair."""
         nothing = np.zeros(len(pairs), np.int64)
-        return Scores(np.full(len(pairs), -10.0), nothing, nothing, nothing)
+        return Scores(np.full(len(pairs), -10.0), nothing, nothing, nothing, self.model.direction)
 
 
-def measure_pipeline(table: Path) -> dict[str, Any]:
-    """Annotate a whole table without a network, to a compressed file."""
+def measure_pipeline(table: Path, processes: int) -> dict[str, Any]:
+    """Annotate a whole table without a network, to a compressed file, by so many processes."""
     with TemporaryDirectory() as folder:
-        scorer = WithoutNetwork(_small_model(table, Path(folder)), choose_device("cpu", "fp32"))
-        counts = annotate(TableReader(table), Path(folder) / "out.gz", scorer, Columns())
-    return {"lines": counts.lines_written, "lines_per_second": counts.lines_written / counts.seconds}
+        _small_model(table, Path(folder))
+        scorer = WithoutNetwork.load(Path(folder) / "rnn", device="cpu", precision="fp32")
+        counts = annotate(table, scorer, Path(folder) / "out.gz", processes=processes)
+    return {
+        "processes": processes,
+        "lines": counts.lines_written,
+        "lines_per_second": counts.lines_written / counts.seconds,
+    }
 
 
 def measure_memory(table: Path, lines: int) -> dict[str, Any]:
@@ -69,7 +73,7 @@ def _repeat(table: Path, output: Path, lines: int) -> None:
                 written += chunk.lines_read
 
 
-def _small_model(table: Path, folder: Path) -> TrainedModel:
+def _small_model(table: Path, folder: Path) -> None:
     """Train a network just large enough to be one, in `folder`/rnn."""
     settings = Settings(
         ModelConfig(hidden=16, embedding=8, maxout=8, output_rank=8, biases="all", initialisation="scaled"),
@@ -78,4 +82,3 @@ def _small_model(table: Path, folder: Path) -> TrainedModel:
     )
     trainer, _ = prepare(table, folder / "rnn", settings, choose_device("cpu", "fp32"))
     trainer.train()
-    return load_model(folder / "rnn")

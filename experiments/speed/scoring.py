@@ -110,7 +110,7 @@ def _straightforward(model: TrainedModel, blocks: list[list[Entry]], device: Dev
 def _engine(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
     scorer = Scorer(model, device)
     encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
-    return np.concatenate([scorer.score(pairs).log_prob for pairs in encoded])
+    return np.concatenate([scorer.score_encoded(pairs).log_prob for pairs in encoded])
 
 
 def _all_batches(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> list[PairBatch]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from moses_integration.cli.options import finite, read_ini
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
+from phrasescore.documents import read_json
+from phrasescore.errors import UserError
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,8 +21,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     parser.add_argument("--table", type=Path, required=True, metavar="TABLE", help="the annotated phrase table")
-    parser.add_argument(
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument(
         "--columns", type=positive, default=1, metavar="N", help="how many scores it has more (default: %(default)s)"
+    )
+    number.add_argument(
+        "--report", type=Path, metavar="FILE", help="take that from the report of `phrasescore annotate`"
     )
     parser.add_argument("--feature", metavar="LABEL", help="the phrase table meant, if there are several")
     parser.add_argument(
@@ -35,8 +41,27 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter)
     label = args.feature or ini.phrase_table().label
-    ini.add_columns(label, args.table, args.columns, args.weight)
+    columns = args.columns
+    if args.report:
+        columns, names = _appended(args.report)
+        reporter.say(f"{args.report}: {', '.join(names)}")
+    ini.add_columns(label, args.table, columns, args.weight)
     ini.require_placeable(args.output)
     ini.write(args.output)
     reporter.say(f"{args.output}: written, with {args.table} as {label}; tune its weights with `phrasescore-smt tune`")
     return 0
+
+
+def _appended(report: Path) -> tuple[int, list[str]]:
+    """Return how many scores more a table has by the report of `phrasescore annotate`, and the names of the new ones.
+
+    Raises:
+        UserError: it is no such report.
+    """
+    advice = "give the file that `phrasescore annotate --report` wrote, or --columns"
+    columns = read_json(report, advice).get("columns")
+    names = columns.get("names") if isinstance(columns, dict) else None
+    if not isinstance(columns, dict) or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UserError(f"{report}: does not say which columns were appended; {advice}")
+    # One that took the place of another has its weight already.
+    return len(names) - (columns.get("replace_last") is not None), names

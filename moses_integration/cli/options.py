@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import positive, whole_number
+from phrasescore.cli.options import add_sharing_options, whole_number
 from phrasescore.errors import UserError
 from phrasescore.files import lock_file, write_lines
 from phrasescore.text import Say, silently, text_lines
@@ -36,20 +36,7 @@ def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
         help="what does the work: an installed Moses, or the embedded toolkit; auto takes Moses if MOSES_HOME is set "
         "or `moses` is on the PATH (default: %(default)s)",
     )
-    add_processes_option(parser)
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Dask scheduler whose workers share the work instead, as tcp://node1:8786; they must see the same files "
-        "(docs/cluster.md)",
-    )
-
-
-def add_processes_option(parser: argparse.ArgumentParser) -> None:
-    """Add --processes."""
-    parser.add_argument(
-        "--processes", type=positive, metavar="N", help="processes to share the work among (default: all cores)"
-    )
+    add_sharing_options(parser)
 
 
 def add_text_options(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.options import (
     Distinct,
-    add_processes_option,
     add_text_options,
     natural,
     prepare_text,
@@ -24,6 +23,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
     add_plugin_option,
+    add_processes_option,
     add_quiet_option,
     path_or_standard_stream,
     refuse_idle,

@@ -57,7 +57,7 @@ class JudgedTable:
 def by_network(scorer: Scorer) -> Judge:
     """Judge by ln p(target | source) of a network."""
     return lambda entries: (
-        scorer.score(scorer.encode([e.source for e in entries], [e.target for e in entries])).log_prob
+        scorer.score_encoded(scorer.encode([e.source for e in entries], [e.target for e in entries])).log_prob
     )
 
 

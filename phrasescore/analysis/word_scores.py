@@ -15,7 +15,7 @@ from phrasescore.scoring.engine import Scorer, Scores
 
 def pair_scores(scorer: Scorer, sources: Sequence[bytes], targets: Sequence[bytes]) -> Scores:
     """Return the scores of pairs that are given as the network's (input, output)."""
-    return scorer.score(scorer.encode(*orient((list(sources), list(targets)), scorer.model.direction)))
+    return scorer.score_encoded(scorer.encode(*orient((list(sources), list(targets)), scorer.model.direction)))
 
 
 @torch.inference_mode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,28 +15,32 @@ from phrasescore.cli.options import (
     add_direction_option,
     add_model_option,
     add_quiet_option,
+    add_sharing_options,
     load_scorer,
     path_or_standard_stream,
     positive,
+    refuse_idle,
 )
 from phrasescore.errors import UsageError
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
+    is_device_or_pipe,
     require_one_standard_input,
     require_writable,
     sha256_of_input,
     write_json,
 )
-from phrasescore.scoring.columns import FLOOR
-from phrasescore.table.reader import TableReader
-from phrasescore.table.sources import phrases_in_texts
+from phrasescore.scoring.columns import COLUMNS, FLOOR, Column
+from phrasescore.table.blocks import Shard
+from phrasescore.table.sources import sources_in_texts
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.engine import Scorer
+    from phrasescore.scoring.estimate import Estimate
 
-REPORT_SCHEMA = 3
+REPORT_SCHEMA = 4
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,6 +64,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     columns = parser.add_argument_group("columns")
     add_direction_option(columns)
+    columns.add_argument(
+        "--columns",
+        nargs="+",
+        choices=tuple(COLUMNS),
+        metavar="NAME",
+        help=f"what to append, in this order: {', '.join(COLUMNS)} (default: score); the two options below are short "
+        "for some of them",
+    )
     columns.add_argument(
         "--per-word",
         action="store_true",
@@ -94,43 +107,123 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what to do with a faulty line: stop, or keep it with 1 in each new column, as it is if it has no scores "
         "or a megabyte (default: %(default)s)",
     )
+    lines.add_argument(
+        "--shard",
+        type=_shard,
+        metavar="I/N",
+        help="take only the I-th of N parts of the table, for an array of jobs: the outputs of all, one after another, "
+        "are the output of the whole",
+    )
+    parser.add_argument(
+        "--restart", action="store_true", help="start over where a run was stopped or killed, instead of going on"
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write counts and provenance as JSON")
-    parser.add_argument("--dry-run", action="store_true", help="read and score, but write no table")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what it would take: read and score for some seconds, write nothing"
+    )
     add_device_options(parser)
+    add_sharing_options(parser.add_argument_group("sharing the work"))
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
 
+def _shard(text: str) -> Shard:
+    """Parse `3/16`."""
+    number, slash, of = text.partition("/")
+    if not slash or not 1 <= positive(number) <= positive(of):
+        raise argparse.ArgumentTypeError(f"{text} is not a part and a number of parts, as 3/16")
+    return Shard(int(number), int(of))
+
+
+def _columns(args: argparse.Namespace) -> list[Column]:
+    """Return the columns asked for.
+
+    Raises:
+        UsageError: they are asked for in two ways, or one is twice.
+    """
+    names = args.columns
+    if names is None:
+        names = ["per-word" if args.per_word else "score"]
+        names += [f"unknown-{args.unknown_words}"] if args.unknown_words else []
+    elif args.per_word or args.unknown_words:
+        raise UsageError("--columns: names all columns; leave out --per-word and --unknown-words")
+    return [COLUMNS[name] for name in names]
+
+
 def run(args: argparse.Namespace) -> int:
     """Annotate; return the exit code."""
-    from phrasescore.scoring.annotate import Columns, annotate
+    from phrasescore.scoring.annotate import annotate
+    from phrasescore.scoring.estimate import estimate
 
     reporter = Reporter(quiet=args.quiet)
-    require_writable(None if args.dry_run else args.output, args.report)
+    if args.dry_run:
+        refuse_idle(args, ("report", "scheduler"), "with --dry-run")
+        _require_file(args, "--dry-run")
+    else:
+        require_writable(args.output, args.report)
     require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
+    if args.shard:
+        _require_file(args, "--shard")
     _keep_the_table(args)
-    columns = Columns(args.per_word, args.unknown_words, args.replace_last)
+    columns = _columns(args)
     # Before the output may take the place of the table.
     digest = sha256_of_input(args.table) if args.report else None
     scorer = load_scorer(args, args.direction)
-    sources = phrases_in_texts(args.only_sources_in, say=reporter.say) if args.only_sources_in else None
+    sources = sources_in_texts(args.only_sources_in, reporter.say) if args.only_sources_in else None
     models = ", ".join(map(str, args.models))
     reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
-    reader = TableReader(args.table, keep_faulty=args.on_error == "keep", limit=args.limit)
+    options: dict[str, Any] = {
+        "columns": columns,
+        "replace_last": args.replace_last,
+        "only_sources": sources,
+        "limit": args.limit,
+        "on_error": args.on_error,
+    }
+    if args.dry_run:
+        _say_estimate(estimate(args.table, scorer, shard=args.shard, processes=args.processes, **options))
+        return 0
     with reporter.task("annotating") as task:
 
-        def on_chunk(counts: Counts, share: float | None) -> None:
-            rate = counts.lines_written / counts.seconds
-            task.update(share, f"{counts.lines_written:,} lines, {rate:,.0f} lines/s")
+        def on_block(counts: Counts, share: float | None) -> None:
+            task.update(share, f"{counts.lines_read:,} lines, {_rate(counts):,.0f} lines/s")
 
-        output = None if args.dry_run else args.output
-        counts = annotate(reader, output, scorer, columns, sources, on_chunk)
+        counts = annotate(
+            args.table,
+            scorer,
+            args.output,
+            shard=args.shard,
+            processes=args.processes,
+            scheduler=args.scheduler,
+            restart=args.restart,
+            progress=on_block,
+            say=reporter.say,
+            **options,
+        )
     _summarise(reporter, counts)
     if args.report:
-        write_json(args.report, make_report(args, digest, scorer, counts))
+        write_json(args.report, make_report(args, digest, scorer, columns, counts))
     return 0
+
+
+def _require_file(args: argparse.Namespace, option: str) -> None:
+    """Check that the table can be read twice.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if str(args.table) == STANDARD_STREAM or is_device_or_pipe(args.table):
+        raise UsageError(f"{option}: reads the table twice; give a file")
+
+
+def _say_estimate(found: Estimate) -> None:
+    about = "" if found.is_exact else "about "
+    hours = f"{found.seconds / 3600:.1f} hours" if found.seconds >= 3600 else f"{found.seconds / 60:.1f} minutes"
+    print(
+        f"{about}{found.lines:,} lines; about {hours} and {found.memory / 1e9:.1f} GB of memory, processes: "
+        f"{found.processes}"
+    )
 
 
 def _keep_the_table(args: argparse.Namespace) -> None:
@@ -139,14 +232,17 @@ def _keep_the_table(args: argparse.Namespace) -> None:
     Raises:
         UsageError: it would be.
     """
-    dropping = "--limit" if args.limit else "--only-sources-in" if args.only_sources_in else None
+    given = {"--limit": args.limit, "--only-sources-in": args.only_sources_in, "--shard": args.shard}
+    dropping = next((option for option, value in given.items() if value), None)
     if not dropping or args.dry_run or STANDARD_STREAM in (args.table, args.output):
         return
     if args.output.exists() and args.table.exists() and args.output.samefile(args.table):
         raise UsageError(f"{args.output}: would lose the lines that {dropping} leaves out; give another file by -o")
 
 
-def make_report(args: argparse.Namespace, digest: str | None, scorer: Scorer, counts: Counts) -> dict[str, Any]:
+def make_report(
+    args: argparse.Namespace, digest: str | None, scorer: Scorer, columns: Sequence[Column], counts: Counts
+) -> dict[str, Any]:
     """Return the counts and where the numbers come from; the digest is that of the table."""
     import torch
 
@@ -154,20 +250,20 @@ def make_report(args: argparse.Namespace, digest: str | None, scorer: Scorer, co
         "schema": REPORT_SCHEMA,
         "input": str(args.table),
         "input_sha256": digest,
-        "output": None if args.dry_run else str(args.output),
+        "output": str(args.output),
         "models": [
             {"folder": str(model.folder), "weights_sha256": model.weights_digest, "direction": model.direction}
             for model in scorer.models
         ],
         "columns": {
-            "per_word": args.per_word,
-            "unknown_words": args.unknown_words,
+            "names": [column.name for column in columns],
             "replace_last": args.replace_last,
             "floor": FLOOR,
         },
         "lines": {
             "only_sources_in": args.only_sources_in and [str(path) for path in args.only_sources_in],
             "limit": args.limit,
+            "shard": args.shard and f"{args.shard.number}/{args.shard.of}",
             "on_error": args.on_error,
         },
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
@@ -176,11 +272,18 @@ def make_report(args: argparse.Namespace, digest: str | None, scorer: Scorer, co
     }
 
 
+def _rate(counts: Counts) -> float:
+    """Return lines read a second."""
+    return (counts.lines_read - counts.lines_of_run_before) / max(counts.seconds, 1e-9)
+
+
 def _summarise(reporter: Reporter, counts: Counts) -> None:
     reporter.say(
         f"{counts.lines_read:,} lines read, {counts.lines_written:,} written, {counts.columns_before} columns -> "
-        f"{counts.columns_after}, {counts.lines_written / max(counts.seconds, 1e-9):,.0f} lines/s"
+        f"{counts.columns_after}, {_rate(counts):,.0f} lines/s"
     )
+    if counts.lines_of_run_before:
+        reporter.say(f"{counts.lines_of_run_before:,} of them by a run that was stopped")
     if counts.pairs_clipped:
         reporter.say(f"{counts.pairs_clipped:,} scores below the floor were clipped")
     if counts.faulty_lines:

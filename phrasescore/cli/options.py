@@ -63,6 +63,24 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_sharing_options(parser: argparse._ActionsContainer) -> None:
+    """Add --processes and --scheduler."""
+    add_processes_option(parser)
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Dask scheduler whose workers share the work instead, as tcp://node1:8786; they must see the same files "
+        "(docs/cluster.md)",
+    )
+
+
+def add_processes_option(parser: argparse._ActionsContainer) -> None:
+    """Add --processes."""
+    parser.add_argument(
+        "--processes", type=positive, metavar="N", help="processes to share the work among (default: all cores)"
+    )
+
+
 def add_quiet_option(parser: argparse.ArgumentParser, text: str = "print nothing but errors") -> None:
     """Add --quiet."""
     parser.add_argument("-q", "--quiet", action="store_true", help=text)
@@ -203,27 +221,8 @@ def load_scorer(args: argparse.Namespace, direction: Direction | None = None) ->
     Raises:
         UserError: one is of another direction, or knows other words than the first.
     """
-    from phrasescore.device import choose_device, keep_freed_memory
-    from phrasescore.model_folder import load_model
+    from phrasescore.device import keep_freed_memory
     from phrasescore.scoring.engine import Scorer
 
     keep_freed_memory()
-    device = choose_device(args.device, args.precision)
-    first, *others = models = [load_model(folder) for folder in args.models]
-    for model in models:
-        if direction is not None and direction != model.direction:
-            raise UserError(
-                f"{model.folder}: was trained for {model.direction}; give --direction {model.direction}, or a network "
-                f"trained for {direction}"
-            )
-        if model.direction != first.direction:
-            raise UserError(
-                f"{model.folder}: was trained for {model.direction}, {first.folder} for {first.direction}; average "
-                "networks of one direction only"
-            )
-        if model.vocabulary_digests != first.vocabulary_digests:
-            raise UserError(
-                f"{model.folder}: knows other words than {first.folder}; average networks trained on the same table "
-                "only"
-            )
-    return Scorer(first, device, others)
+    return Scorer.load(*args.models, device=args.device, precision=args.precision, direction=direction)

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     scorer = load_scorer(args, args.direction)
     for pairs in _chunks(args.pairs, Reporter(quiet=False).say):
-        scores = scorer.score(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
+        scores = scorer.score_encoded(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
         sys.stdout.writelines(f"{value:.9g}\n" for value in scores.values(per_word=args.per_word).tolist())
         sys.stdout.flush()
     return 0

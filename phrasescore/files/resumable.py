@@ -21,7 +21,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _FORMAT = 1
 _BYTES_AT_ONCE = 1 << 20
 _SECONDS_BETWEEN_SYNCS = 5.0
+_PRIVATE = 0o600
 
 
 class ResumableOutput:
@@ -160,10 +161,14 @@ def resumable_output(
     with ExitStack() as stack:
         stack.callback(os.close, descriptor)
         stack.callback(mark.unlink, missing_ok=True)
-        status = os.fstat(descriptor)
-        pieces = stack.enter_context(_open_own(unfinished, status.st_uid))
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        # Some file systems know no owners or permissions, and say the same of every file.
+        with suppress(OSError):
+            os.fchmod(descriptor, _PRIVATE)
+        like = os.fstat(descriptor)
+        pieces = stack.enter_context(_open_own(unfinished, like))
         try:
-            output = ResumableOutput(str(path), pieces, stack.enter_context(_open_own(journal, status.st_uid)))
+            output = ResumableOutput(str(path), pieces, stack.enter_context(_open_own(journal, like)))
         except BaseException:
             _remove_empty(unfinished)
             raise
@@ -171,7 +176,7 @@ def resumable_output(
             output.begin(identity, restart=restart)
             yield output
             output.sync()
-            os.fchmod(pieces.fileno(), stat.S_IMODE(status.st_mode))
+            os.fchmod(pieces.fileno(), mode)
             unfinished.replace(place)
         except Exception:
             _remove(journal, unfinished)
@@ -185,8 +190,10 @@ def resumable_output(
         _remove(journal)
 
 
-def _open_own(path: Path, owner: int) -> FileIO:
+def _open_own(path: Path, like: os.stat_result) -> FileIO:
     """Open a hidden file that a run of this user has left, or make it, for nobody else to read or write.
+
+    `like` is what the system says of such a file.
 
     Raises:
         UserError: others may have put it there or have written to it, or the disk is full.
@@ -194,12 +201,12 @@ def _open_own(path: Path, owner: int) -> FileIO:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
         with full_disk_told(str(path)):
-            file = FileIO(path, "r+", opener=lambda path, _: os.open(path, flags, 0o600))
+            file = FileIO(path, "r+", opener=lambda path, _: os.open(path, flags, _PRIVATE))
     except OSError as error:
         raise _not_ours(path) from error
     status = os.fstat(file.fileno())
-    is_private = status.st_nlink == 1 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if stat.S_ISREG(status.st_mode) and status.st_uid == owner and is_private:
+    is_private = status.st_nlink == 1 and not status.st_mode & ~like.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if stat.S_ISREG(status.st_mode) and status.st_uid == like.st_uid and is_private:
         return file
     file.close()
     raise _not_ours(path)

@@ -98,7 +98,7 @@ def _abandoned_on_signals(buffered: io.BufferedWriter) -> Iterator[None]:
 
 
 @contextmanager
-def _compressing(raw: io.BufferedWriter, compression: str | None) -> Iterator[BinaryIO]:
+def _compressing(raw: BinaryIO, compression: str | None) -> Iterator[BinaryIO]:
     """Open what compresses into a file in some format, or for None the file itself."""
     if compression is None:
         yield raw
@@ -106,6 +106,22 @@ def _compressing(raw: io.BufferedWriter, compression: str | None) -> Iterator[Bi
         level = _LEVELS.get(compression)
         with xopen(raw, "wb", threads=0, format=compression, compresslevel=level) as stream:
             yield stream
+
+
+def compression_for(path: str | Path) -> str | None:
+    """Return the compression that the name of an output asks for, None for plain data."""
+    # What the user calls the file, not what a link of that name leads to.
+    return None if str(path) == STANDARD_STREAM else _SUFFIXES.get(Path(path).suffix)
+
+
+def compress(lines: Iterable[bytes], compression: str | None) -> bytes:
+    """Return lines in some format: one after another, such pieces are a file in it."""
+    if compression is None:
+        return b"".join(lines)
+    piece = io.BytesIO()
+    with _compressing(piece, compression) as stream:
+        stream.write(b"".join(lines))
+    return piece.getvalue()
 
 
 @contextmanager
@@ -126,8 +142,7 @@ def open_output(path: str | Path, *, is_compressed: bool = False) -> Iterator[Bi
         with _buffered(os.dup(sys.stdout.fileno()), "standard output") as stdout, _abandoned_on_signals(stdout):
             yield stdout
         return
-    # What the user calls the file, not what a link of that name leads to.
-    compression = None if is_compressed else _SUFFIXES.get(Path(path).suffix)
+    compression = None if is_compressed else compression_for(path)
     if is_device_or_pipe(path):
         with (
             _buffered(os.open(path, os.O_WRONLY | os.O_CLOEXEC), str(path)) as special,

@@ -1,47 +1,46 @@
-"""Stream a phrase table and append the network's scores to each line."""
+"""Append the network's scores to each line of a phrase table, block by block, by as many processes as there are."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
 
+from phrasescore import __version__
+from phrasescore.device import one_thread
 from phrasescore.errors import UserError
-from phrasescore.files import display_name, open_output
+from phrasescore.files import (
+    STANDARD_STREAM,
+    compress,
+    compression_for,
+    display_name,
+    is_device_or_pipe,
+    open_output,
+    sha256_of_input,
+)
+from phrasescore.files.resumable import resumable_output
 from phrasescore.pairs import orient
-from phrasescore.scoring.background import read_ahead, write_behind
-from phrasescore.scoring.columns import count_column, score_column
+from phrasescore.plugins import loaded_plugins, plugins_blamed
+from phrasescore.scoring.background import read_ahead
+from phrasescore.scoring.columns import COLUMNS, Column
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
-from phrasescore.table.entry import Entry, LineFault, cut_line
-from phrasescore.table.reader import Chunk, TableReader
-from phrasescore.words import quote, split_words
+from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
+from phrasescore.table.entry import LineFault, cut_line
+from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
+from phrasescore.text import Say, silently
+from phrasescore.workers import Shared, available_cores, share_work
 
-UnknownSide = Literal["target", "source", "both"]
-NEUTRAL = b"1"
-"""What a faulty line gets in each new column when it is kept: ln 1 = 0 adds nothing to a translation's score."""
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns to append."""
-
-    per_word: bool = False
-    """Divide the score by the number of predicted symbols."""
-    unknown_words: UnknownSide | None = None
-    """Also append exp(number of words the network does not know) of this side of the table."""
-    replaced: str | None = None
-    """The last score of every line, which makes room for the new ones."""
-
-    @property
-    def number(self) -> int:
-        """How many columns are appended."""
-        return 1 if self.unknown_words is None else 2
+_KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
+_ALONE = 2
+"""Blocks that are done before other processes would have begun."""
 
 
 @dataclass
@@ -62,147 +61,307 @@ class Counts:
     log_prob_sum: float = 0.0
     columns_before: int | None = None
     columns_after: int | None = None
+    lines_of_run_before: int = 0
+    """How many of those read were done by a run that was stopped, and that this one went on with."""
     seconds: float = 0.0
     first_fault: str | None = None
 
+    def add(self, later: Counts) -> None:
+        """Add those of lines that follow."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(later, name))
+        for name in ("columns_before", "columns_after", "first_fault"):
+            if getattr(self, name) is None:
+                setattr(self, name, getattr(later, name))
+
+
+_SUMS = (
+    "lines_read",
+    "lines_written",
+    "lines_filtered_out",
+    "faulty_lines",
+    "faulty_lines_kept",
+    "pairs_clipped",
+    "source_words",
+    "source_words_unknown",
+    "target_words",
+    "target_words_unknown",
+    "log_prob_sum",
+)
+
+
+@dataclass(frozen=True)
+class AnnotatedBlock:
+    """What a block of a table has become."""
+
+    data: bytes
+    """The lines with their new columns; compressed, if the output is to be."""
+    counts: Counts
+    share_read: float | None
+    """The share of the table that the block ends at, None for a pipe."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """The task of annotating a block."""
+
+    table: str | Path
+    """What to call it in messages."""
+    scorer: Shared[Scorer]
+    columns: tuple[Column, ...]
+    """Which to append."""
+    replaced: bytes | None = None
+    """The last score of every line, which makes room for the new ones."""
+    keep_faulty: bool = False
+    only_sources: Shared[frozenset[bytes]] | None = None
+    """Keep only lines with these source phrases."""
+    compression: str | None = None
+
+    def __call__(self, block: Block) -> AnnotatedBlock:
+        """Return what the block becomes.
+
+        Raises:
+            UserError: a line is faulty, or a network is damaged or not to be seen from here.
+        """
+        checker = LineChecker(self.table, keep_faulty=self.keep_faulty, columns=block.columns, last_score=self.replaced)
+        chunk = block.check(checker)
+        counts = Counts(lines_read=chunk.lines_read, faulty_lines=len(chunk.faulty))
+        for faulty in chunk.faulty.values():
+            error = checker.error(faulty.number, faulty.fault)
+            if faulty.fault.is_about_the_table:
+                raise error
+            counts.first_fault = counts.first_fault or str(error)
+        if self.only_sources is not None:
+            chunk = chunk.keep_sources(self.only_sources.get())
+        if self.replaced is not None:
+            chunk = replace(chunk, entries=[entry.without_last_score() for entry in chunk.entries])
+        with plugins_blamed(), one_thread():
+            scorer = self.scorer.get()
+            pairs = scorer.encode([entry.source for entry in chunk.entries], [entry.target for entry in chunk.entries])
+            scores = scorer.score_encoded(pairs)
+        texts = [column.texts(scores) for column in self.columns]
+        lines = self._annotated_lines(
+            chunk, [b" ".join(line) for line in zip(*(text for text, _ in texts), strict=True)]
+        )
+        counts.pairs_clipped = sum(clipped for _, clipped in texts)
+        _count(chunk, pairs, scores, counts)
+        counts.columns_before = block.columns
+        if block.columns is not None:
+            counts.columns_after = block.columns + len(self.columns) - (self.replaced is not None)
+        return AnnotatedBlock(compress(lines, self.compression) if any(lines) else b"", counts, block.share_read)
+
+    def _annotated_lines(self, chunk: Chunk, texts: Iterable[bytes]) -> list[bytes]:
+        """Return the lines of a chunk with the new columns.
+
+        A faulty line gets neutral columns if it has a score field, and is passed on as it is if not, or if it is too
+        long.
+        """
+        lines = [entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True)]
+        neutral = b" ".join(column.neutral for column in self.columns)
+        for index in sorted(chunk.faulty):
+            line = chunk.faulty[index].line
+            with contextlib.suppress(LineFault):
+                line = cut_line(line).with_columns(neutral)
+            lines.insert(index, line)
+        return [*lines, chunk.continued]
+
+
+def _count(chunk: Chunk, pairs: EncodedPairs, scores: Scores, counts: Counts) -> None:
+    counts.lines_written = len(chunk.entries) + len(chunk.faulty)
+    counts.lines_filtered_out = counts.lines_read - counts.lines_written
+    counts.faulty_lines_kept = len(chunk.faulty)
+    words = pairs.sources.lengths[pairs.source_of_pair].sum(), pairs.targets.lengths.sum()
+    counts.source_words, counts.target_words = map(int, orient(words, scores.direction))
+    counts.source_words_unknown = int(scores.unknown("source").sum())
+    counts.target_words_unknown = int(scores.unknown("target").sum())
+    counts.log_prob_sum = float(scores.log_prob.sum())
+
 
 def annotate(
-    reader: TableReader,
+    table: str | Path,
+    model: Scorer | str | Path,
     output: str | Path | None,
-    scorer: Scorer,
-    columns: Columns,
-    only_sources: frozenset[bytes] | None = None,
+    *,
+    columns: Sequence[Column] = (COLUMNS["score"],),
+    replace_last: str | None = None,
+    only_sources: Shared[frozenset[bytes]] | frozenset[bytes] | None = None,
+    limit: int | None = None,
+    shard: Shard | None = None,
+    on_error: Literal["stop", "keep"] = "stop",
+    processes: int | None = None,
+    scheduler: str | None = None,
+    restart: bool = False,
+    block_lines: int = CHUNK_LINES,
     progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
+    say: Say = silently,
 ) -> Counts:
-    """Append columns to every line of a table, in order; every other byte passes through.
+    """Append columns to every line of a phrase table, in order; every other byte passes through.
 
-    Reading and writing run in threads of their own.
+    The output does not depend on who shares the work, nor on how many they are. A run that is stopped or killed is gone
+    on with by the next one that makes the same of the same table, if both table and output are files.
+
+    Processes are spawned: a script that calls this needs the usual `if __name__ == "__main__":`.
 
     Args:
-        reader: the table.
-        output: where to write, `-` for standard output; None scores without writing.
-        scorer: the scoring engine.
+        table: its file, `-` for standard input.
+        model: what scores, or a model folder.
+        output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
         columns: which columns to append.
-        only_sources: keep only lines with these source phrases.
-        progress: called after each chunk with the counts so far and the share of the input read.
+        replace_last: the last score of every line, which makes room for the new ones.
+        only_sources: keep only lines with these source phrases, words with one blank between them.
+        limit: stop after so many lines.
+        shard: take only a part of the table.
+        on_error: stop at a faulty line, or keep it, with 1 in each new column.
+        processes: to share the work among; all cores of this machine if it is None, or one if that has a GPU.
+        scheduler: address of a Dask scheduler, whose workers share the work instead.
+        restart: start over where a run was stopped, instead of going on.
+        block_lines: lines of a block, about.
+        progress: called after each block with the counts so far and the share of the table read.
+        say: told whether a run that was stopped is gone on with.
 
     Raises:
         UserError: the table is empty, faulty or cannot be read, the network is damaged, or the output cannot be
             written; then there is no output, and an old one is as it was.
     """
-    if output is None:
-        return _run(reader, lambda lines: None, scorer, columns, only_sources, progress)
-    with open_output(output) as stream:
-        return _run(reader, stream.writelines, scorer, columns, only_sources, progress)
-
-
-def _run(
-    reader: TableReader,
-    write: Callable[[list[bytes]], object],
-    scorer: Scorer,
-    columns: Columns,
-    only_sources: frozenset[bytes] | None,
-    progress: Callable[[Counts, float | None], None],
-) -> Counts:
     started = time.monotonic()
+    scorer = model if isinstance(model, Scorer) else Scorer.load(model)
+    sources = Shared(only_sources) if isinstance(only_sources, frozenset) else only_sources
+    task = Annotation(
+        table,
+        scorer.shared(),
+        tuple(columns),
+        None if replace_last is None else replace_last.encode(),
+        on_error == "keep",
+        sources,
+        None if output is None else compression_for(output),
+    )
     counts = Counts()
-
-    def encoded() -> Iterator[tuple[Chunk, EncodedPairs]]:
-        for chunk in reader:
-            counts.lines_read += chunk.lines_read
-            counts.faulty_lines += len(chunk.faulty)
-            for faulty in chunk.faulty.values():
-                if faulty.fault.is_about_the_table:
-                    raise reader.error(faulty.number, faulty.fault)
-                counts.first_fault = counts.first_fault or str(reader.error(faulty.number, faulty.fault))
-            if columns.replaced is not None:
-                numbered = enumerate(chunk.entries, counts.lines_read - chunk.lines_read + 1)
-                entries = [_without(entry, columns.replaced, reader, number) for number, entry in numbered]
-                chunk = replace(chunk, entries=entries)
-            if only_sources is not None:
-                chunk = chunk.keep_sources(only_sources)
-            entries = chunk.entries
-            yield chunk, scorer.encode([entry.source for entry in entries], [entry.target for entry in entries])
-
-    def write_chunk(scored: tuple[Chunk, Scores]) -> None:
-        chunk, scores = scored
-        texts, clipped = _new_columns(scores, columns, scorer)
-        write(_annotated_lines(chunk, texts, columns))
-        counts.pairs_clipped += clipped
-        _count(chunk, scores, scorer, counts)
-        counts.seconds = time.monotonic() - started
-        progress(counts, chunk.share_read)
-
-    with (
-        write_behind(write_chunk) as hand_over,
-        contextlib.closing(read_ahead(encoded(), while_waiting=hand_over.check)) as chunks,
-    ):
-        for chunk, pairs in chunks:
-            hand_over((chunk, scorer.score(pairs)))
-    if not counts.lines_read:
-        # As the output of a command that failed is: it is not to take the place of a good table.
-        raise UserError(f"{display_name(reader.path)}: has no line; check that it is the table meant")
-    if not counts.lines_written:
-        raise UserError(
-            f"{display_name(reader.path)}: has no line with a source that occurs in the texts of --only-sources-in; "
-            "check that they are tokenised as the table is"
-        )
-    counts.lines_filtered_out = counts.lines_read - counts.lines_written
-    counts.columns_before = reader.columns
-    if reader.columns is not None:
-        counts.columns_after = reader.columns + columns.number - (columns.replaced is not None)
+    reading = _Reading(table, limit, shard, block_lines)
+    with _open_pieces(output, table, task, reading, restart=restart, say=say) as (append, done):
+        for facts in done:
+            counts.add(Counts(**facts))
+        counts.lines_of_run_before = counts.lines_read
+        with (
+            contextlib.closing(read_ahead(reading.blocks(len(done)))) as blocks,
+            contextlib.closing(_results(task, blocks, default_processes(scorer, processes), scheduler)) as results,
+        ):
+            for result in results:
+                append(result.data, asdict(result.counts))
+                counts.add(result.counts)
+                counts.seconds = time.monotonic() - started
+                progress(counts, result.share_read)
+        reading.raise_error()
+        if shard is None:
+            _require_lines(table, counts)
+        elif not counts.lines_written:
+            append(compress([], task.compression), {})
     return counts
 
 
-def _without(entry: Entry, last: str, reader: TableReader, number: int) -> Entry:
-    """Return the entry of a line without its last score, which must be the one expected."""
-    score = entry.scores.rpartition(b" ")[2]
-    if score != last.encode():
-        fault = LineFault(
-            "field 3 (scores)",
-            f"ends in {quote(score)} where {last} is to be replaced",
-            "give --replace-last what ends every line: 2.718 if the table was made with Moses' --PhraseCount",
-        )
-        raise reader.error(number, fault)
-    return entry.without_last_score()
+def default_processes(scorer: Scorer, processes: int | None) -> int:
+    """Return the number of processes asked for, or if none is, of those that suit the device."""
+    return processes or (available_cores() if scorer.device.torch_device.type == "cpu" else 1)
 
 
-def _new_columns(scores: Scores, columns: Columns, scorer: Scorer) -> tuple[list[bytes], int]:
-    """Return the text to append to each line, its columns separated by blanks, and how many scores were clipped."""
-    texts, clipped = score_column(scores.values(per_word=columns.per_word))
-    if columns.unknown_words is not None:
-        unknown = count_column(_unknown_words(scores, columns.unknown_words, scorer))
-        texts = [b"%b %b" % both for both in zip(texts, unknown, strict=True)]
-    return texts, clipped
+Append = Callable[[bytes, dict[str, Any]], object]
 
 
-def _unknown_words(scores: Scores, side: UnknownSide, scorer: Scorer) -> NDArray[np.int64]:
-    """Return the number of unknown words of each pair on a side of the table."""
-    both = (scores.unknown_source, scores.unknown_target)
-    source, target = orient(both, scorer.model.direction)
-    return {"source": source, "target": target, "both": source + target}[side]
+@contextlib.contextmanager
+def _open_pieces(
+    output: str | Path | None, table: str | Path, task: Annotation, reading: _Reading, *, restart: bool, say: Say
+) -> Iterator[tuple[Append, list[dict[str, Any]]]]:
+    """Open the output; yield what appends a piece and what is known of it, and the latter of the pieces that are there.
 
-
-def _annotated_lines(chunk: Chunk, texts: list[bytes], columns: Columns) -> list[bytes]:
-    """Return the lines of a chunk with the new columns.
-
-    A faulty line gets neutral columns if it has a score field, and is passed on as it is if not, or if it is too long.
+    They are there if a run before was stopped, where both table and output are files.
     """
-    lines = [entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True)]
-    neutral = b" ".join([NEUTRAL] * columns.number)
-    for index in sorted(chunk.faulty):
-        line = chunk.faulty[index].line
-        with contextlib.suppress(LineFault):
-            line = cut_line(line).with_columns(neutral)
-        lines.insert(index, line)
-    return [*lines, chunk.continued]
+    if output is None:
+        yield lambda piece, facts: None, []
+    elif STANDARD_STREAM in (str(table), str(output)) or is_device_or_pipe(table) or is_device_or_pipe(output):
+        with open_output(output, is_compressed=True) as stream:
+            yield lambda piece, facts: stream.write(piece), []
+    else:
+        with resumable_output(output, _identity(table, task, reading), restart=restart) as pieces:
+            if pieces.note:
+                say(pieces.note)
+            yield pieces.append, list(pieces.pieces)
 
 
-def _count(chunk: Chunk, scores: Scores, scorer: Scorer, counts: Counts) -> None:
-    counts.lines_written += len(chunk.entries) + len(chunk.faulty)
-    counts.faulty_lines_kept += len(chunk.faulty)
-    counts.source_words += sum(len(split_words(entry.source)) for entry in chunk.entries)
-    counts.target_words += sum(len(split_words(entry.target)) for entry in chunk.entries)
-    counts.source_words_unknown += int(_unknown_words(scores, "source", scorer).sum())
-    counts.target_words_unknown += int(_unknown_words(scores, "target", scorer).sum())
-    counts.log_prob_sum += float(scores.log_prob.sum())
+def _identity(table: str | Path, task: Annotation, reading: _Reading) -> dict[str, Any]:
+    """Return all that decides what the output is; a user is told the names of what has changed."""
+    scorer, sources = task.scorer.get(), task.only_sources
+    return {
+        "table": sha256_of_input(table),
+        "networks": [model.weights_digest for model in scorer.models],
+        "plugins": list(loaded_plugins().values()),
+        "device": scorer.device.torch_device.type,
+        "precision": scorer.device.precision,
+        "columns": [column.name for column in task.columns],
+        "score to replace": None if task.replaced is None else task.replaced.hex(),
+        "texts of --only-sources-in": sources and hashlib.sha256(b"\n".join(sorted(sources.get()))).hexdigest(),
+        "limit": reading.limit,
+        "shard": reading.shard and [reading.shard.number, reading.shard.of],
+        "handling of faulty lines": task.keep_faulty,
+        "blocks": reading.block_lines,
+        "compression": task.compression,
+        "versions": [__version__, torch.__version__],
+    }
+
+
+class _Reading:
+    """Reads the blocks that are wanted of a table. An error ends them, to be raised when they are done with."""
+
+    def __init__(self, table: str | Path, limit: int | None, shard: Shard | None, block_lines: int) -> None:
+        self._table = table
+        self.limit, self.shard, self.block_lines = limit, shard, block_lines
+        self._error: BaseException | None = None
+
+    def blocks(self, first: int) -> Iterator[Block]:
+        """Yield the blocks but for the first few; a fault in one comes before an error of the file behind it."""
+        try:
+            blocks = read_blocks(self._table, self.limit, self.block_lines)
+            if self.shard is not None:
+                blocks = self.shard.take(blocks, count_blocks(self._table, self.limit, self.block_lines))
+            yield from islice(blocks, first, None)
+        except Exception as error:
+            self._error = error
+
+    def raise_error(self) -> None:
+        """Raise what ended the blocks, if it was not the end of the table."""
+        if self._error is not None:
+            raise self._error
+
+
+def _results(
+    task: Annotation, blocks: Iterable[Block | None], processes: int, scheduler: str | None
+) -> Generator[AnnotatedBlock, None, None]:
+    """Yield what each block becomes, in order. A small table is done here, as is what comes in slowly at first."""
+    waiting: deque[Block] = deque()
+    blocks = iter(blocks)
+    if scheduler is None:
+        for block in blocks:
+            if block is not None:
+                waiting.append(block)
+            elif waiting:
+                yield task(waiting.popleft())
+            if len(waiting) > _ALONE:
+                break
+        else:
+            yield from map(task, waiting)
+            return
+    with share_work(_KILLED, processes, scheduler) as workers:
+        yield from workers.in_order(task, chain(waiting, blocks))
+
+
+def _require_lines(table: str | Path, counts: Counts) -> None:
+    """Check that there is something in a table: as the output of a command that failed it is not to replace a good one.
+
+    Raises:
+        UserError: there is not.
+    """
+    if not counts.lines_read:
+        raise UserError(f"{display_name(table)}: has no line; check that it is the table meant")
+    if not counts.lines_written:
+        raise UserError(
+            f"{display_name(table)}: has no line with a source that occurs in the texts of --only-sources-in; "
+            "check that they are tokenised as the table is"
+        )

@@ -3,14 +3,24 @@
 Moses takes the natural logarithm of every column and floors it at -100 (moses/Util.h, `TransformScore` and
 `FloorScore`). So a log-probability is written as a probability and a count k as exp(k); what Moses then sees
 is the log-probability and the count.
+
+What a column is, is said here and nowhere else: a new one is a class, and an instance of it in `COLUMNS`.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from phrasescore.scoring.engine import Scores
+
+UnknownSide = Literal["target", "source", "both"]
 
 FLOOR = -99.0
 """Lower scores are written as exp(FLOOR): above Moses' own floor, where 32-bit floats still tell them apart."""
@@ -36,3 +46,63 @@ def count_column(counts: NDArray[np.integer]) -> list[bytes]:
     """Return exp(count) of each count, at most `LARGEST_COUNT`, with 9 significant digits."""
     texts = [b"%.9g" % math.exp(count) for count in range(LARGEST_COUNT + 1)]
     return [texts[min(count, LARGEST_COUNT)] for count in counts.tolist()]
+
+
+class Column(ABC):
+    """A column to append to a phrase table."""
+
+    neutral = b"1"
+    """What a faulty line gets when it is kept: ln 1 = 0 adds nothing to a translation's score."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What to call it, in reports and on the command line."""
+
+    @abstractmethod
+    def texts(self, scores: Scores) -> tuple[list[bytes], int]:
+        """Return its text for each pair, and how many pairs had a score below `FLOOR`."""
+
+
+@dataclass(frozen=True)
+class Score(Column):
+    """The probability of the target given the source."""
+
+    name = "score"
+
+    def texts(self, scores: Scores) -> tuple[list[bytes], int]:
+        """Return exp(ln p)."""
+        return score_column(scores.values(per_word=False))
+
+
+@dataclass(frozen=True)
+class PerWordScore(Column):
+    """Its geometric mean over the predicted symbols."""
+
+    name = "per-word"
+
+    def texts(self, scores: Scores) -> tuple[list[bytes], int]:
+        """Return exp(ln p / symbols)."""
+        return score_column(scores.values(per_word=True))
+
+
+@dataclass(frozen=True)
+class UnknownWords(Column):
+    """The number of words that the network does not know."""
+
+    side: UnknownSide
+    """Of the table, not of the network."""
+
+    @property
+    def name(self) -> str:
+        """Return one for each side."""
+        return f"unknown-{self.side}"
+
+    def texts(self, scores: Scores) -> tuple[list[bytes], int]:
+        """Return exp(count)."""
+        return count_column(scores.unknown(self.side)), 0
+
+
+COLUMNS: dict[str, Column] = {
+    column.name: column for column in (Score(), PerWordScore(), *map(UnknownWords, get_args(UnknownSide)))
+}

@@ -9,25 +9,35 @@ Legend: P pairs, M networks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TypeVar
+from pathlib import Path
+from typing import Generic, Literal, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.device import Device
+from phrasescore.device import Device, Precision, choose_device, keep_freed_memory
+from phrasescore.errors import UserError
 from phrasescore.log_probs import require_log_probs
-from phrasescore.model_folder import TrainedModel
+from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
-from phrasescore.pairs import orient
+from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.plugins import load_plugins, loaded_plugins
+from phrasescore.scoring.columns import UnknownSide
+from phrasescore.table.entry import LineFault, check_length
+from phrasescore.text import chunks
 from phrasescore.vocabulary import UNKNOWN
+from phrasescore.words import join_words
+from phrasescore.workers import Shared
 
 T = TypeVar("T", bound=np.generic)
+ScorerT = TypeVar("ScorerT", bound="Scorer")
 
+_PAIRS_AT_ONCE = 8192
 _BATCH_PAIRS = {"cpu": 4096, "cuda": 16384}
 _SYMBOLS_A_PAIR = 12
 """Symbols of a batch for each pair it may have. Phrase pairs have fewer; of longer pairs a batch has fewer."""
@@ -61,10 +71,44 @@ class Scores:
     unknown_source: NDArray[np.int64]
     """Source words the network does not know; source and target as the network sees them."""
     unknown_target: NDArray[np.int64]
+    direction: Direction
+
+    def unknown(self, side: UnknownSide) -> NDArray[np.int64]:
+        """Return the number of unknown words of each pair on a side of the table."""
+        source, target = orient((self.unknown_source, self.unknown_target), self.direction)
+        return {"source": source, "target": target, "both": source + target}[side]
 
     def values(self, *, per_word: bool) -> NDArray[np.float64]:
         """Return ln p of each pair, or with `per_word` its mean over the predicted symbols."""
         return self.log_prob / self.symbols if per_word else self.log_prob
+
+
+@dataclass(frozen=True)
+class Loading(Generic[ScorerT]):
+    """How to load a scorer where another process is."""
+
+    kind: type[ScorerT]
+    networks: tuple[tuple[Path, Path, str], ...]
+    """What each folder is called, where it lies, and the SHA-256 of its weights."""
+    device: str
+    precision: Literal["fp32", "bf16"]
+    plugins: tuple[Path, ...]
+
+    def __call__(self) -> ScorerT:
+        """Load it.
+
+        Raises:
+            UserError: a network is not to be seen from there, or is another one now.
+        """
+        keep_freed_memory()
+        load_plugins(self.plugins)
+        models = []
+        for name, place, digest in self.networks:
+            model = load_model(place)
+            if model.weights_digest != digest:
+                raise UserError(f"{name}: has other weights now than a moment ago; start again when it is trained")
+            models.append(replace(model, folder=name))
+        return self.kind(models[0], choose_device(self.device, self.precision), models[1:])
 
 
 class Scorer:
@@ -78,6 +122,7 @@ class Scorer:
             device: where and how precisely to compute.
             others: networks with the same vocabularies and direction, to take the mean ln p of all.
         """
+        self._loading: Loading[Self] | None = None
         self.model = model
         self.models = (model, *others)
         self.device = device
@@ -88,10 +133,67 @@ class Scorer:
         widest = max(network.config.hidden for network in self.networks)
         self._most_symbols = _SYMBOL_UNITS[device.torch_device.type] // widest
 
+    @classmethod
+    def load(
+        cls,
+        *folders: str | Path,
+        device: str = "auto",
+        precision: Precision = "auto",
+        direction: Direction | None = None,
+    ) -> Self:
+        """Load a trained network, or several: then a score is the mean of theirs.
+
+        Args:
+            folders: that `train` wrote.
+            device: `auto`, `cpu`, `cuda` or `cuda:N`.
+            precision: of matrix products.
+            direction: that the networks must have been trained for; None for any.
+
+        Raises:
+            UserError: a folder holds no network that can be used, one is of another direction or knows other words
+                than the first, or the device does not exist.
+        """
+        chosen = choose_device(device, precision)
+        models = [load_model(Path(folder)) for folder in folders]
+        _require_alike(models, direction)
+        scorer = cls(models[0], chosen, models[1:])
+        scorer._loading = Loading(
+            cls,
+            tuple((model.folder, model.folder.resolve(), model.weights_digest) for model in models),
+            str(chosen.torch_device),
+            chosen.precision,
+            tuple(Path(path) for path in loaded_plugins()),
+        )
+        return scorer
+
+    def shared(self) -> Shared[Self]:
+        """Return what a task takes of it: networks are loaded again where the task is done.
+
+        That holds for one that was loaded from folders. Another one is sent as it is.
+        """
+        return Shared(self, self._loading)
+
     @property
     def origin(self) -> str:
         """What to call the networks in messages."""
         return ", ".join(str(model.folder) for model in self.models)
+
+    def score(self, pairs: Iterable[tuple[str | bytes, str | bytes]]) -> NDArray[np.float64]:
+        """Return ln p(target | source), end symbol included, of each pair, a source and a target phrase.
+
+        A natural logarithm; [P]. Blanks separate words, as they are in the table that the network was trained on. Of
+        networks for source-given-target it is ln p(source | target).
+
+        Raises:
+            UserError: a phrase is too long, a source has no words, or a network is damaged.
+        """
+        found = [np.zeros(0)]
+        numbered = enumerate(pairs, 1)
+        for some in chunks(numbered, _PAIRS_AT_ONCE):
+            clean = [_require_phrases(number, pair) for number, pair in some]
+            scores = self.score_encoded(self.encode([source for source, _ in clean], [target for _, target in clean]))
+            found.append(scores.log_prob)
+        return np.concatenate(found)
 
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
         """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""
@@ -110,7 +212,7 @@ class Scorer:
             order=order,
         )
 
-    def score(self, pairs: EncodedPairs) -> Scores:
+    def score_encoded(self, pairs: EncodedPairs) -> Scores:
         """Score encoded pairs.
 
         Raises:
@@ -122,6 +224,7 @@ class Scorer:
             symbols=_put_back(pairs.targets.lengths + 1, pairs.order),
             unknown_source=_put_back(_count_unknown(pairs.sources)[pairs.source_of_pair], pairs.order),
             unknown_target=_put_back(_count_unknown(pairs.targets), pairs.order),
+            direction=self.model.direction,
         )
 
     def _score_all(self, pairs: EncodedPairs) -> NDArray[np.float64]:
@@ -172,6 +275,40 @@ class Scorer:
             require_log_probs(scores_P, model.folder, symbols_P)
         scores: NDArray[np.float64] = scores_MP.mean(dim=0).numpy()
         return scores
+
+
+def _require_alike(models: Sequence[TrainedModel], direction: Direction | None) -> None:
+    """Check that networks are of a direction, or all of the same, and know the same words."""
+    first = models[0]
+    for model in models:
+        if direction is not None and direction != model.direction:
+            raise UserError(
+                f"{model.folder}: was trained for {model.direction}; give --direction {model.direction}, or a network "
+                f"trained for {direction}"
+            )
+        if model.direction != first.direction:
+            raise UserError(
+                f"{model.folder}: was trained for {model.direction}, {first.folder} for {first.direction}; average "
+                "networks of one direction only"
+            )
+        if model.vocabulary_digests != first.vocabulary_digests:
+            raise UserError(
+                f"{model.folder}: knows other words than {first.folder}; average networks trained on the same table "
+                "only"
+            )
+
+
+def _require_phrases(number: int, pair: tuple[str | bytes, str | bytes]) -> tuple[bytes, bytes]:
+    """Return a pair with one blank between words; check that it is one."""
+    source, target = (join_words(phrase.encode() if isinstance(phrase, str) else phrase) for phrase in pair)
+    if not source:
+        raise UserError(f"pair {number}, source: has no words; give a phrase")
+    try:
+        check_length("source", source)
+        check_length("target", target)
+    except LineFault as fault:
+        raise UserError(f"pair {number}, {fault}") from fault
+    return source, target
 
 
 def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -10,25 +10,34 @@ from typing import BinaryIO, NamedTuple
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE, display_name, open_input
 from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
+from phrasescore.words import quote
 
 CHUNK_LINES = 32_768
 CHUNK_BYTES = 1 << 23
 """A chunk ends with the line in which it reaches so many: of ordinary lines the other limit is met first."""
 
 
-def next_lines(stream: BinaryIO, most: int) -> list[bytes]:
+def next_lines(stream: BinaryIO, most: int, read_before: bytes = b"") -> list[bytes]:
     """Return the next lines of a file with their ends, `most` or fewer, some CHUNK_BYTES in all.
 
-    Of a line too long for memory they have only the beginning, as the last.
+    Of a line too long for memory they have only the beginning, as the last. The first may have been read before.
     """
     lines: list[bytes] = []
     size = 0
-    while len(lines) < most and size < CHUNK_BYTES and (line := stream.readline(LONGEST_LINE)):
+    while len(lines) < most and size < CHUNK_BYTES and (line := read_before or stream.readline(LONGEST_LINE)):
+        read_before = b""
         lines.append(line)
         size += len(line)
         if is_cut(line):
             break
     return lines
+
+
+def rest_of_line(stream: BinaryIO, piece: bytes) -> Iterator[bytes]:
+    """Yield what follows in a file of a line of which a piece was read, in pieces, nothing if that was all."""
+    while is_cut(piece):
+        piece = stream.readline(LONGEST_LINE)
+        yield piece
 
 
 def is_cut(line: bytes) -> bool:
@@ -78,11 +87,10 @@ class Chunk:
         return replace(self, entries=entries, faulty=faulty, continued=b"")
 
 
-class TableReader:
-    """Reads chunks of a phrase table and checks each line.
+class LineChecker:
+    """Checks the lines of a phrase table.
 
-    The first good line fixes the number of score columns. A faulty line stops the reading, or with
-    `keep_faulty` is passed on in `Chunk.faulty`.
+    A faulty line is an error, or with `keep_faulty` passed on in `Chunk.faulty`.
     """
 
     def __init__(
@@ -90,45 +98,37 @@ class TableReader:
         path: str | Path,
         *,
         keep_faulty: bool = False,
-        limit: int | None = None,
-        chunk_lines: int = CHUNK_LINES,
+        columns: int | None = None,
+        last_score: bytes | None = None,
     ) -> None:
+        """Check nothing yet.
+
+        Args:
+            path: what to call the table in messages.
+            keep_faulty: whether faulty lines are passed on.
+            columns: scores that each line has; as many as the first good one if it is None.
+            last_score: what the last of them is in each line, if that matters.
+        """
         self.path = path
         self.keep_faulty = keep_faulty
-        self.limit = limit
-        self.chunk_lines = chunk_lines
-        self.columns: int | None = None
+        self.columns = columns
         """Scores a line, known after the first good one."""
+        self._last_score = last_score
 
-    def __iter__(self) -> Iterator[Chunk]:
-        """Yield the chunks.
+    def check(self, lines: Iterable[bytes], first_line: int, share_read: float | None) -> Chunk:
+        """Return consecutive lines, of which the first has the number `first_line`, with what is wrong with them.
 
         Raises:
-            UserError: the file cannot be read or is corrupt, or (without `keep_faulty`) a line is faulty.
+            UserError: (without `keep_faulty`) one is faulty.
         """
-        with open_input(self.path) as source:
-            first_line = 1
-            while lines := self._next_lines(source.stream, first_line):
-                yield self._parse(lines, first_line, source.share_read())
-                first_line += len(lines)
-                piece = lines[-1]
-                while is_cut(piece):
-                    piece = source.stream.readline(LONGEST_LINE)
-                    yield Chunk([], {}, 0, source.share_read(), continued=piece)
-
-    def _next_lines(self, stream: BinaryIO, first_line: int) -> list[bytes]:
-        wanted = self.chunk_lines
-        if self.limit is not None:
-            wanted = min(wanted, self.limit - first_line + 1)
-        return next_lines(stream, wanted)
-
-    def _parse(self, lines: list[bytes], first_line: int, share_read: float | None) -> Chunk:
         entries: list[Entry] = []
         faulty: dict[int, FaultyLine] = {}
         for index, line in enumerate(lines):
             try:
                 entry = parse_line(line)
                 self._check_columns(entry.score_count())
+                if self._last_score is not None:
+                    self._check_last_score(entry)
                 entries.append(entry)
             except LineFault as fault:
                 number = first_line + index
@@ -136,7 +136,7 @@ class TableReader:
                     raise self.error(number, fault) from None
                 # Its traceback would hold this frame, and so all lines, in a circle that is not freed at once.
                 faulty[index] = FaultyLine(line, number, fault.with_traceback(None))
-        return Chunk(entries, faulty, len(lines), share_read)
+        return Chunk(entries, faulty, len(entries) + len(faulty), share_read)
 
     def error(self, number: int, fault: LineFault) -> UserError:
         """Return the sentence about the fault of the line with a number."""
@@ -153,3 +153,48 @@ class TableReader:
                 f"has {found} scores where the lines before have {self.columns}",
                 "the table was cut or mixed with another; rebuild it",
             )
+
+    def _check_last_score(self, entry: Entry) -> None:
+        score = entry.scores.rpartition(b" ")[2]
+        if score != self._last_score:
+            raise LineFault(
+                "field 3 (scores)",
+                f"ends in {quote(score)} where {quote(self._last_score or b'')} is to be replaced",
+                "give --replace-last what ends every line: 2.718 if the table was made with Moses' --PhraseCount",
+            )
+
+
+class TableReader(LineChecker):
+    """Reads chunks of a phrase table and checks each line. The first good line fixes the number of score columns."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        keep_faulty: bool = False,
+        limit: int | None = None,
+        chunk_lines: int = CHUNK_LINES,
+    ) -> None:
+        super().__init__(path, keep_faulty=keep_faulty)
+        self.limit = limit
+        self.chunk_lines = chunk_lines
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Yield the chunks.
+
+        Raises:
+            UserError: the file cannot be read or is corrupt, or (without `keep_faulty`) a line is faulty.
+        """
+        with open_input(self.path) as source:
+            first_line = 1
+            while lines := self._next_lines(source.stream, first_line):
+                yield self.check(lines, first_line, source.share_read())
+                first_line += len(lines)
+                for piece in rest_of_line(source.stream, lines[-1]):
+                    yield Chunk([], {}, 0, source.share_read(), continued=piece)
+
+    def _next_lines(self, stream: BinaryIO, first_line: int) -> list[bytes]:
+        wanted = self.chunk_lines
+        if self.limit is not None:
+            wanted = min(wanted, self.limit - first_line + 1)
+        return next_lines(stream, wanted)

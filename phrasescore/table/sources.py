@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from phrasescore.errors import UserError
+from phrasescore.files import sha256_of_input
 from phrasescore.text import Say, silently, text_lines
 from phrasescore.words import split_words
+from phrasescore.workers import Shared
 
 # Moses looks up spans of at most this many words by default (max-phrase-length).
 LONGEST_PHRASE = 20
@@ -31,3 +35,31 @@ def phrases_in_texts(
                 for end in range(start + 1, min(start + longest, len(words)) + 1):
                     phrases.add(b" ".join(words[start:end]))
     return frozenset(phrases)
+
+
+@dataclass(frozen=True)
+class SourcesInTexts:
+    """How to find the phrases of some texts where another process is."""
+
+    texts: tuple[tuple[str | Path, Path, str], ...]
+    """What each is called, where it lies, and its SHA-256."""
+
+    def __call__(self) -> frozenset[bytes]:
+        """Return the phrases.
+
+        Raises:
+            UserError: a text is not to be seen from there, or is another one now.
+        """
+        for name, place, digest in self.texts:
+            if sha256_of_input(place) != digest:
+                raise UserError(f"{name}: has changed a moment ago; start again when it is written")
+        return phrases_in_texts(place for _, place, _ in self.texts)
+
+
+def sources_in_texts(paths: Sequence[str | Path], say: Say = silently) -> Shared[frozenset[bytes]]:
+    """Return what `phrases_in_texts` does as what a task takes, which reads the texts again if they are files."""
+    digests = [sha256_of_input(path) for path in paths]
+    texts = tuple(
+        (path, Path(path).resolve(), digest) for path, digest in zip(paths, digests, strict=True) if digest is not None
+    )
+    return Shared(phrases_in_texts(paths, say=say), SourcesInTexts(texts) if len(texts) == len(paths) else None)

@@ -111,15 +111,19 @@ def test_the_report_has_what_chose_the_lines(tmp_path: Path) -> None:
     assert run("annotate", "-", "-m", MODEL, *options, stdin=table.read_bytes()).returncode == 0
     found = json.loads(report.read_bytes())
     assert found["columns"]["replace_last"] == "2.718"
-    assert found["lines"] == {"only_sources_in": [str(MINI / "test.en")], "limit": 1, "on_error": "stop"}
+    assert found["columns"]["names"] == ["score"]
+    chosen = {"only_sources_in": [str(MINI / "test.en")], "limit": 1, "shard": None, "on_error": "stop"}
+    assert found["lines"] == chosen
     assert found["input_sha256"] is None
 
 
 def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run")
     assert done.returncode == 0
-    assert b"600 lines read" in done.stderr
-    assert not (tmp_path / "out.gz").exists()
+    assert re.fullmatch(rb"600 lines; about 0.0 minutes and \d\.\d GB of memory, processes: \d+\n", done.stdout)
+    assert [path.name for path in tmp_path.iterdir()] == ["small.gz"]
+    refused = run("annotate", "-", "-m", MODEL, "--dry-run", stdin=b"")
+    assert b"--dry-run: reads the table twice; give a file" in refused.stderr
 
 
 def test_a_table_without_a_line_does_not_replace_a_good_one(tmp_path: Path) -> None:
@@ -502,7 +506,7 @@ def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: 
     [
         ("train", "--source", "-", "--target", "-", "-o", "rnn"),
         ("train", "TABLE", "--source-corpus", "-", "--target-corpus", "-", "-o", "rnn"),
-        ("annotate", "-", "-m", MODEL, "--only-sources-in", "-", "--dry-run"),
+        ("annotate", "-", "-m", MODEL, "--only-sources-in", "-"),
         ("inspect", "a", "-m", MODEL, "--table", "-", "--phrases", "-"),
         ("lm", "train", "-", "--validation", "-", "-o", "lm"),
         ("lm", "score", "-", "-m", "lm", "--backoff", "lm", "--interpolate", "auto", "--weight-text", "-"),

@@ -119,7 +119,7 @@ def scorer() -> Scorer:
 
 def scores_of(log_prob: list[float]) -> Scores:
     nothing = np.zeros(len(log_prob), np.int64)
-    return Scores(np.array(log_prob), nothing + 1, nothing, nothing)
+    return Scores(np.array(log_prob), nothing + 1, nothing, nothing, "target-given-source")
 
 
 def test_the_best_targets_are_shown_and_not_others(

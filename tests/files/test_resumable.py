@@ -369,6 +369,18 @@ def test_the_permissions_are_those_of_the_old_file(tmp_path: Path, mode: int) ->
     assert_complete(path)
 
 
+def test_a_file_system_without_permissions(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0)
+    try:
+        for hidden in hidden_files(path.parent):
+            hidden.chmod(0o666)
+        monkeypatch.setattr(os, "fchmod", lambda file, mode: None)
+        assert write(path) == [4, 5, 6, 7]
+    finally:
+        os.umask(before)
+    assert_complete(path)
+
+
 def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o002)
     try:

@@ -73,9 +73,9 @@ class CountingScorer(Scorer):
 
     asked = 0
 
-    def score(self, pairs: EncodedPairs) -> Scores:
+    def score_encoded(self, pairs: EncodedPairs) -> Scores:
         self.asked += len(pairs)
-        return super().score(pairs)
+        return super().score_encoded(pairs)
 
 
 def engine(direction: str = "target-given-source") -> CountingScorer:
@@ -90,7 +90,7 @@ def column(scorer: ListScorer, entries: Sequence[NbestEntry] = LIST, source: Seq
 
 def log_probs(pairs: list[tuple[bytes, bytes]], direction: str = "target-given-source") -> list[float]:
     alone = engine(direction)
-    return [float(alone.score(alone.encode([source], [target])).log_prob[0]) for source, target in pairs]
+    return [float(alone.score_encoded(alone.encode([source], [target])).log_prob[0]) for source, target in pairs]
 
 
 # Scorers

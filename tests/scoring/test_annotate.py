@@ -15,17 +15,15 @@ from hypothesis import strategies as st
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
-from phrasescore.model_folder import load_model
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.scoring.annotate import Columns, UnknownSide, annotate
+from phrasescore.scoring.annotate import annotate
+from phrasescore.scoring.columns import COLUMNS, UnknownSide
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.check import check_table
-from phrasescore.table.reader import TableReader
 from tests.conftest import DATA
 from tests.nn.family import config_of
 
-SCORER = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
-PLAIN = Columns()
+SCORER = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
 
 
 def lines_of(path: Path) -> list[bytes]:
@@ -42,7 +40,7 @@ def without_column(line: bytes, column: int) -> tuple[bytes, float]:
 
 def test_every_line_gets_one_number_and_nothing_else(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
-    counts = annotate(TableReader(mini_table, chunk_lines=1000), output, SCORER, PLAIN)
+    counts = annotate(mini_table, SCORER, output, block_lines=1000, processes=1)
     before, after = lines_of(mini_table), lines_of(output)
     assert len(after) == len(before) == counts.lines_written == 19_385
     stripped = [without_column(line, 4) for line in after]
@@ -61,10 +59,10 @@ def test_the_column_of_any_member_of_the_family_is_its_score(name: str, small_ta
     torch.manual_seed(1)
     network = EncoderDecoder(config_of(name), len(known.source_vocabulary), len(known.target_vocabulary)).eval()
     scorer = Scorer(replace(known, network=network), choose_device("cpu", "fp32"))
-    annotate(TableReader(small_table, chunk_lines=100), tmp_path / "out.gz", scorer, PLAIN)
+    annotate(small_table, scorer, tmp_path / "out.gz", block_lines=100, processes=1)
     lines = [line.split(b" ||| ") for line in lines_of(tmp_path / "out.gz")]
     for fields in lines[::60]:
-        alone = scorer.score(scorer.encode([fields[0]], [fields[1]])).log_prob
+        alone = scorer.score_encoded(scorer.encode([fields[0]], [fields[1]])).log_prob
         assert math.log(float(fields[2].split()[-1])) == pytest.approx(float(alone[0]), abs=1e-4)
     assert len(lines) == 600
 
@@ -72,7 +70,7 @@ def test_the_column_of_any_member_of_the_family_is_its_score(name: str, small_ta
 def test_clipped_scores_are_counted(tmp_path: Path) -> None:
     table = tmp_path / "table"
     table.write_bytes(b"the ||| " + b"zz " * 40 + b"||| 1\nthe ||| le ||| 1\n")
-    assert annotate(TableReader(table), tmp_path / "out", SCORER, PLAIN).pairs_clipped == 1
+    assert annotate(table, SCORER, tmp_path / "out").pairs_clipped == 1
 
 
 @pytest.mark.parametrize(("side", "unknown"), [("source", 1), ("target", 0), ("both", 1)])
@@ -81,7 +79,7 @@ def test_unknown_words_are_counted_on_the_sides_of_the_table(tmp_path: Path, sid
     table, output = tmp_path / "table", tmp_path / "out.gz"
     table.write_bytes(b"le zebre ||| the dog ||| 1\n")
     scorer = Scorer(replace(SCORER.model, direction="source-given-target"), SCORER.device)
-    counts = annotate(TableReader(table), output, scorer, Columns(unknown_words=side))
+    counts = annotate(table, scorer, output, columns=[COLUMNS["score"], COLUMNS[f"unknown-{side}"]])
     assert (counts.source_words_unknown, counts.target_words_unknown) == (1, 0)
     [line] = lines_of(output)
     assert math.log(float(line.split()[-1])) == pytest.approx(unknown, abs=1e-6)
@@ -91,7 +89,7 @@ def test_chunks_do_not_matter(small_table: Path, tmp_path: Path) -> None:
     numbers = []
     for size in (1, 50, 1000):
         output = tmp_path / f"{size}.gz"
-        annotate(TableReader(small_table, chunk_lines=size), output, SCORER, PLAIN)
+        annotate(small_table, SCORER, output, block_lines=size, processes=1)
         numbers.append([without_column(line, 4)[1] for line in lines_of(output)])
     for other in numbers[1:]:
         assert other == pytest.approx(numbers[0], rel=1e-4)
@@ -101,12 +99,12 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the dog ||| le zebre zebre ||| 0.5\nzebra ||| le ||| 0.5\nthe ||| le ||| 0.5\n")
     for side, expected in {"target": [2, 0, 0], "source": [0, 1, 0], "both": [2, 1, 0]}.items():
-        annotate(TableReader(path), output, SCORER, Columns(unknown_words=side))  # type: ignore[arg-type]
+        annotate(path, SCORER, output, columns=[COLUMNS["score"], COLUMNS[f"unknown-{side}"]])
         texts = [line.split(b" ||| ")[2].split(b" ")[2] for line in output.read_bytes().splitlines()]
         assert texts == [b"%.9g" % 2.718281828459045**count for count in expected]
-    annotate(TableReader(path), output, SCORER, PLAIN)
+    annotate(path, SCORER, output)
     whole = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
-    annotate(TableReader(path), output, SCORER, Columns(per_word=True))
+    annotate(path, SCORER, output, columns=[COLUMNS["per-word"]])
     per_word = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
     assert per_word == pytest.approx([whole[0] ** (1 / 4), whole[1] ** (1 / 2), whole[2] ** (1 / 2)], rel=1e-5)
 
@@ -114,22 +112,22 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
 def test_the_only_score_can_be_replaced(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the dog ||| le chien ||| 1 ||| 0-0 1-1\nthe ||| le ||| 1\n")
-    counts = annotate(TableReader(path), output, SCORER, Columns(unknown_words="target", replaced="1"))
+    counts = annotate(path, SCORER, output, columns=[COLUMNS["score"], COLUMNS["unknown-target"]], replace_last="1")
     assert (counts.columns_before, counts.columns_after) == (1, 2)
-    annotate(TableReader(path), tmp_path / "more", SCORER, Columns(unknown_words="target"))
+    annotate(path, SCORER, tmp_path / "more", columns=[COLUMNS["score"], COLUMNS["unknown-target"]])
     assert output.read_bytes() == (tmp_path / "more").read_bytes().replace(b"||| 1 ", b"||| ")
 
 
 def test_doubled_blanks_make_no_words(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(b"the  zebra ||| le  ||| 0.5\n")
-    counts = annotate(TableReader(tmp_path / "table"), None, SCORER, PLAIN)
+    counts = annotate(tmp_path / "table", SCORER, None)
     assert (counts.source_words, counts.source_words_unknown, counts.target_words) == (2, 1, 1)
 
 
 def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
     sources = frozenset({b"the black dogs", b"the dog", b"nowhere to be found"})
-    counts = annotate(TableReader(mini_table), output, SCORER, PLAIN, sources)
+    counts = annotate(mini_table, SCORER, output, only_sources=sources)
     expected = [line for line in lines_of(mini_table) if line.split(b" ||| ")[0] in sources]
     assert [without_column(line, 4)[0] for line in lines_of(output)] == expected
     assert counts.lines_written == len(expected) > 0
@@ -139,7 +137,7 @@ def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
 def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the ||| le ||| 0.5\nbroken\n ||| le ||| 0.5\na ||| c ||| 0.1 1 ||| 0-0\nthe ||| la ||| 0.5\n")
-    counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, Columns(unknown_words="target"))
+    counts = annotate(path, SCORER, output, columns=[COLUMNS["score"], COLUMNS["unknown-target"]], on_error="keep")
     lines = output.read_bytes().splitlines()
     assert lines[1:4] == [b"broken", b" ||| le ||| 0.5 1 1", b"a ||| c ||| 0.1 1 1 1 ||| 0-0"]
     assert len(lines) == 5
@@ -153,8 +151,7 @@ def test_faulty_lines_are_filtered_by_their_source_too(tmp_path: Path) -> None:
     path.write_bytes(
         b"dog ||| chien ||| 0.5\nthe ||| x ||| one\nthe ||| le ||| 0.5\nbroken\ndog ||| y ||| one\nthe ||| z ||| 1 2\n"
     )
-    reader = TableReader(path, keep_faulty=True)
-    counts = annotate(reader, output, SCORER, PLAIN, frozenset({b"the"}))
+    counts = annotate(path, SCORER, output, only_sources=frozenset({b"the"}), on_error="keep")
     lines = output.read_bytes().splitlines()
     assert [line.split(b" ||| ")[1] for line in lines] == [b"x", b"le", b"z"]
     assert (lines[0], lines[2]) == (b"the ||| x ||| one 1", b"the ||| z ||| 1 2 1")
@@ -165,12 +162,12 @@ def test_a_line_too_long_for_memory_is_passed_through_as_it_is(tmp_path: Path) -
     path, output = tmp_path / "table", tmp_path / "out"
     long = b"the ||| le ||| 0.5 ||| " + b"0-0 " * 600_000
     path.write_bytes(b"the ||| le ||| 0.5\n" + long + b"\nthe ||| la ||| 0.5\n")
-    counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, PLAIN)
+    counts = annotate(path, SCORER, output, on_error="keep", processes=1)
     first, second, third = output.read_bytes().splitlines()
     assert second == long
     assert [line.count(b" ") for line in (first, third)] == [5, 5]
     assert (counts.lines_read, counts.lines_written, counts.faulty_lines_kept) == (3, 3, 1)
-    counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, PLAIN, frozenset({b"the"}))
+    counts = annotate(path, SCORER, output, only_sources=frozenset({b"the"}), on_error="keep", processes=1)
     assert output.read_bytes().splitlines() == [first, third]
     assert counts.lines_filtered_out == 1
 
@@ -180,8 +177,8 @@ def test_a_phrase_too_long_to_be_one_gets_neutral_columns(tmp_path: Path) -> Non
     long = b"the ||| %b||| 0.5" % (1001 * b"le ")
     path.write_bytes(long + b"\nthe ||| la ||| 0.5\n")
     with pytest.raises(UserError, match=r"line 1, field 2 \(target\): has more than 1,000 words or 10,000 bytes"):
-        annotate(TableReader(path), output, SCORER, PLAIN)
-    counts = annotate(TableReader(path, keep_faulty=True), output, SCORER, PLAIN)
+        annotate(path, SCORER, output)
+    counts = annotate(path, SCORER, output, on_error="keep")
     assert output.read_bytes().splitlines()[0] == long + b" 1"
     assert counts.faulty_lines_kept == 1
 
@@ -191,7 +188,7 @@ def test_tables_of_another_kind_are_refused_even_so(tmp_path: Path, line: bytes)
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the ||| le ||| 0.5\n" + line + b"\n")
     with pytest.raises(UserError, match="cannot be scored"):
-        annotate(TableReader(path, keep_faulty=True), output, SCORER, PLAIN)
+        annotate(path, SCORER, output, on_error="keep")
     assert not output.exists()
 
 
@@ -200,17 +197,17 @@ def test_links_stay_links_and_devices_are_not_replaced(small_table: Path, tmp_pa
     real.write_bytes(b"old")
     real.chmod(0o640)
     link.symlink_to(real)
-    annotate(TableReader(small_table), link, SCORER, PLAIN)
+    annotate(small_table, SCORER, link)
     assert link.is_symlink()
     assert len(lines_of(real)) == 600
     assert real.stat().st_mode & 0o777 == 0o640
-    annotate(TableReader(small_table), Path("/dev/null"), SCORER, PLAIN)
+    annotate(small_table, SCORER, Path("/dev/null"))
     assert Path("/dev/null").is_char_device()
     os.mkfifo(pipe)
     received: list[bytes] = []
     reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
     reader.start()
-    annotate(TableReader(small_table), pipe, SCORER, PLAIN)
+    annotate(small_table, SCORER, pipe)
     reader.join()
     assert len(received[0].splitlines()) == 600
     assert pipe.is_fifo()
@@ -219,11 +216,11 @@ def test_links_stay_links_and_devices_are_not_replaced(small_table: Path, tmp_pa
 def test_tables_of_no_line_and_of_one(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the ||| le ||| 1")
-    counts = annotate(TableReader(path), output, SCORER, PLAIN)
+    counts = annotate(path, SCORER, output)
     assert counts.lines_written == len(output.read_bytes().splitlines()) == 1
     path.write_bytes(b"")
     with pytest.raises(UserError, match="table: has no line"):
-        annotate(TableReader(path), output, SCORER, PLAIN)
+        annotate(path, SCORER, output)
     assert len(output.read_bytes().splitlines()) == 1
 
 
@@ -243,7 +240,7 @@ def test_lines_and_order_are_kept(
     clean = [(s, bytes(set(t) - set(b"\n\r\0|[] ")), e) for s, t, e in rows]
     before = [s + b" ||| " + t + b" ||| 0.5 1" + (b" ||| 0-0\n", b"\n")[e] for s, t, e in clean]
     path.write_bytes(b"".join(before))
-    annotate(TableReader(path, chunk_lines=3), output, SCORER, PLAIN)
+    annotate(path, SCORER, output, block_lines=3, processes=1)
     after = [without_column(line.rstrip(b"\n"), 2) for line in output.read_bytes().splitlines(keepends=True)]
     assert [line for line, _ in after] == [line.rstrip(b"\n") for line in before]
     assert all(0 < number <= 1 for _, number in after)
@@ -257,11 +254,11 @@ def test_a_fault_leaves_no_output_and_no_harmed_old_one(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out.gz"
     path.write_bytes(b"the ||| le ||| 0.5\n" * 5000 + b"broken\n")
     with pytest.raises(UserError, match="line 5001"):
-        annotate(TableReader(path, chunk_lines=100), output, SCORER, PLAIN)
+        annotate(path, SCORER, output, block_lines=100, processes=1)
     assert only_these_files(tmp_path, "table")
     output.write_bytes(b"old")
     with pytest.raises(UserError, match="line 5001"):
-        annotate(TableReader(path, chunk_lines=100), output, SCORER, PLAIN)
+        annotate(path, SCORER, output, block_lines=100, processes=1)
     assert output.read_bytes() == b"old"
     assert only_these_files(tmp_path, "table", "out.gz")
 
@@ -269,38 +266,38 @@ def test_a_fault_leaves_no_output_and_no_harmed_old_one(tmp_path: Path) -> None:
 def test_a_truncated_table_leaves_no_output(mini_table: Path, tmp_path: Path) -> None:
     mini_table.write_bytes(mini_table.read_bytes()[:-1000])
     with pytest.raises(UserError, match="truncated"):
-        annotate(TableReader(mini_table, chunk_lines=1000), tmp_path / "out.gz", SCORER, PLAIN)
+        annotate(mini_table, SCORER, tmp_path / "out.gz", block_lines=1000, processes=1)
     assert only_these_files(tmp_path, mini_table.name)
 
 
 def test_a_table_may_replace_itself(small_table: Path) -> None:
     before = len(lines_of(small_table))
-    annotate(TableReader(small_table), small_table, SCORER, PLAIN)
+    annotate(small_table, SCORER, small_table)
     assert len(lines_of(small_table)) == before
     assert check_table(small_table).columns[4].largest <= 1
 
 
 def test_a_folder_without_rights_is_one_sentence(small_table: Path) -> None:
     with pytest.raises(UserError, match="cannot be written"):
-        annotate(TableReader(small_table), Path("/proc/out.gz"), SCORER, PLAIN)
+        annotate(small_table, SCORER, Path("/proc/out.gz"))
 
 
 def test_two_runs_do_not_write_the_same_file(small_table: Path, tmp_path: Path) -> None:
     with open_output(tmp_path / "out.gz"), pytest.raises(UserError, match="another run is writing"):
-        annotate(TableReader(small_table), tmp_path / "out.gz", SCORER, PLAIN)
+        annotate(small_table, SCORER, tmp_path / "out.gz")
 
 
 def test_a_table_without_a_model_vocabulary_word_still_scores(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes("\u65e5\u672c ||| \xff\xfe ||| 1\n".encode("utf-8") + b"\xff ||| \xfe\xfd ||| 1\n")
-    counts = annotate(TableReader(path), output, SCORER, PLAIN)
+    counts = annotate(path, SCORER, output)
     assert counts.source_words_unknown == counts.source_words == 2
     assert len(output.read_bytes().splitlines()) == 2
 
 
 def test_the_real_table(multi30k_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
-    annotate(TableReader(multi30k_table, limit=20_000), output, SCORER, PLAIN)
+    annotate(multi30k_table, SCORER, output, limit=20_000)
     with gzip.open(multi30k_table) as stream:
         for line, after in zip(stream, lines_of(output), strict=False):
             assert without_column(after, 4)[0] == line

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +61,7 @@ pairs = st.lists(st.tuples(phrases, st.one_of(phrases, st.just(b""))), min_size=
 
 
 def score(scorer: Scorer, some: list[tuple[bytes, bytes]]) -> list[float]:
-    found = scorer.score(scorer.encode([source for source, _ in some], [target for _, target in some]))
+    found = scorer.score_encoded(scorer.encode([source for source, _ in some], [target for _, target in some]))
     return [float(value) for value in found.log_prob]
 
 
@@ -182,7 +183,7 @@ def test_a_pair_that_does_not_fit_into_memory_is_an_error(monkeypatch: pytest.Mo
 
 
 def test_counts_of_symbols_and_unknown_words() -> None:
-    found = SCORER.score(SCORER.encode([b"a z", b"z z", b"a z"], [b"b", b"z", b""]))
+    found = SCORER.score_encoded(SCORER.encode([b"a z", b"z z", b"a z"], [b"b", b"z", b""]))
     assert found.symbols.tolist() == [2, 2, 1]
     assert found.unknown_source.tolist() == [1, 2, 1]
     assert found.unknown_target.tolist() == [0, 1, 0]
@@ -193,9 +194,9 @@ def test_sixteen_bit_scores_are_near() -> None:
     entries = next(iter(TableReader(MINI / "phrase-table.gz", limit=2000))).entries
     sources, targets = [e.source for e in entries], [e.target for e in entries]
     exact = Scorer(model, choose_device("cpu", "fp32"))
-    expected = exact.score(exact.encode(sources, targets)).log_prob
+    expected = exact.score_encoded(exact.encode(sources, targets)).log_prob
     rounded = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "bf16"))
-    found = rounded.score(rounded.encode(sources, targets)).log_prob
+    found = rounded.score_encoded(rounded.encode(sources, targets)).log_prob
     assert 1e-4 < np.abs(found - expected).mean() < 0.05
     assert np.abs(found - expected).max() < 0.5
 
@@ -226,7 +227,7 @@ def test_the_stored_model_gives_the_stored_scores() -> None:
     model = load_model(DATA / "stored-model")
     scorer = Scorer(model, choose_device("cpu", "fp32"))
     lines = [line.split(b"\t") for line in (DATA / "stored-model-scores.tsv").read_bytes().splitlines()]
-    found = scorer.score(scorer.encode([line[0] for line in lines], [line[1] for line in lines])).log_prob
+    found = scorer.score_encoded(scorer.encode([line[0] for line in lines], [line[1] for line in lines])).log_prob
     assert len(lines) == 200
     assert np.allclose(found, [float(line[2]) for line in lines], atol=1e-4)
 
@@ -238,7 +239,7 @@ def test_a_gpu_gives_the_same_scores() -> None:
     scores = []
     for device in ("cpu", "cuda"):
         scorer = Scorer(load_model(DATA / "stored-model"), choose_device(device, "fp32"))
-        scores.append(scorer.score(scorer.encode(sources, targets)).log_prob)
+        scores.append(scorer.score_encoded(scorer.encode(sources, targets)).log_prob)
     assert np.abs(scores[0] - scores[1]).max() < 1e-4
 
 
@@ -247,3 +248,28 @@ def test_model_folder_is_read_from_any_place(tmp_path: Path) -> None:
 
     shutil.copytree(DATA / "stored-model", tmp_path / "moved")
     assert load_model(tmp_path / "moved").weights_digest == load_model(DATA / "stored-model").weights_digest
+
+
+def test_pairs_of_text_or_bytes() -> None:
+    scorer = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
+    lines = (DATA / "stored-model-scores.tsv").read_bytes().splitlines()
+    rows = [line.split(b"\t") for line in lines]
+    found = scorer.score((source.decode(), b"  %b " % target) for source, target, _ in rows)
+    assert found.tolist() == pytest.approx([float(score) for _, _, score in rows], abs=1e-4)
+    assert scorer.score([]).shape == (0,)
+    with pytest.raises(UserError, match="pair 2, source: has no words"):
+        scorer.score([("a", "b"), (" ", "c")])
+    with pytest.raises(UserError, match="pair 1, target: has more than 1,000 words"):
+        scorer.score([("a", "b " * 1001)])
+
+
+def test_a_scorer_is_loaded_again_where_the_work_is_done() -> None:
+    """Once a process."""
+    scorer = Scorer.load(DATA / "stored-model", device="cpu", precision="bf16")
+    sent = [pickle.loads(pickle.dumps(scorer.shared())).get() for _ in range(2)]
+    assert sent[0] is sent[1]
+    assert sent[0] is not scorer
+    assert sent[0].device == scorer.device
+    assert sent[0].model.folder == scorer.model.folder
+    assert sent[0].score([("the", "le")]) == scorer.score([("the", "le")])
+    assert len(pickle.dumps(scorer.shared())) < 2000

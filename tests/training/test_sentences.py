@@ -97,7 +97,7 @@ def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, P
     assert trainer.progress.best_update == trainer.progress.update
     model = load_model(tmp_path / "run")
     sides = [path.read_bytes().splitlines() for path in (texts[1].source, texts[1].target)]
-    scores = Scorer(model, CPU).score(Scorer(model, CPU).encode(*sides))
+    scores = Scorer(model, CPU).score_encoded(Scorer(model, CPU).encode(*sides))
     per_word = -scores.log_prob.sum() / scores.symbols.sum()
     assert found["teacher_forced_per_word"] == pytest.approx(per_word, rel=1e-5)
     assert found["teacher_forced_perplexity"] == pytest.approx(math.exp(per_word), rel=1e-5)

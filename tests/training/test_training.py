@@ -810,7 +810,7 @@ def test_copying_and_reversing_are_learnt(tmp_path: Path, reverse: bool) -> None
     assert math.exp(last["per_word"]) < 1.1
     scorer = Scorer(load_model(tmp_path / "run"), CPU)
     right, wrong = (b"h g f e", b"e f g h") if reverse else (b"e f g h", b"h g f e")
-    scores = scorer.score(scorer.encode([b"e f g h", b"e f g h"], [right, wrong])).log_prob
+    scores = scorer.score_encoded(scorer.encode([b"e f g h", b"e f g h"], [right, wrong])).log_prob
     assert scores[0] > -0.5
     assert scores[1] < -5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -47,3 +48,19 @@ def test_a_new_column_starts_with_the_weight_asked_for(tmp_path: Path, options: 
     assert main([*command, "-o", str(output)]) == 0
     before, after = (MosesIni.read(path).weights()["TranslationModel0"] for path in (MINI / "moses.ini", output))
     assert after == [*before, weight]
+
+
+def test_the_report_of_annotate_says_how_many_columns_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report, output = tmp_path / "report.json", tmp_path / "added.ini"
+    command = ["add-column", str(MINI / "moses.ini"), "--table", str(MINI / "phrase-table.5.gz"), "-o", str(output)]
+    for names, replaced in ((["score"], None), (["score", "unknown-target"], "2.718")):
+        report.write_text(json.dumps({"columns": {"names": names, "replace_last": replaced}}))
+        assert main([*command, "--report", str(report)]) == 0
+        assert f"{report}: {', '.join(names)}\n" in capsys.readouterr().err
+        assert MosesIni.read(output).feature("TranslationModel0").width == 5
+    for content in ("{}", '{"columns": 5}', '{"columns": {"names": [1]}}'):
+        report.write_text(content)
+        assert main([*command, "--report", str(report)]) == 1
+        assert "report.json: does not say which columns were appended; give the file" in capsys.readouterr().err

@@ -1,0 +1,94 @@
+"""What annotating a table would take, from a few seconds of it."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from phrasescore.scoring.annotate import Counts, annotate, default_processes
+from phrasescore.scoring.engine import Scorer
+from phrasescore.table.blocks import Shard, read_blocks
+
+_SECONDS_OF_READING, _SECONDS_OF_SCORING = 2.0, 5.0
+_BLOCK_LINES = 4096
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What it would take."""
+
+    lines: int
+    is_exact: bool
+    """Whether all lines were counted."""
+    seconds: float
+    processes: int
+    memory: int
+    """Bytes of all processes; what they share is counted for each."""
+
+
+def estimate(
+    table: str | Path,
+    scorer: Scorer,
+    *,
+    limit: int | None = None,
+    shard: Shard | None = None,
+    processes: int | None = None,
+    **options: Any,
+) -> Estimate:
+    """Read a table for two seconds and annotate it for five, in this process; write nothing.
+
+    The time is that of as many processes as there would be, each as fast as this one, without that of their start.
+
+    Args:
+        table: its file.
+        scorer: what scores.
+        limit: see `annotate`, as for the rest.
+        shard: likewise.
+        processes: likewise.
+        options: likewise.
+
+    Raises:
+        UserError: see `annotate`; only of what is read.
+    """
+    lines, is_exact = _count_lines(table, limit)
+    speed = _measure(table, scorer, limit=limit, **options)
+    number = default_processes(scorer, processes)
+    lines = lines // shard.of if shard else lines
+    # The kernel counts in kilobytes, that of macOS in bytes.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Estimate(lines, is_exact and not shard, lines / speed / number, number, peak * (number + (number > 1)))
+
+
+def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
+    """Return the number of lines, and whether it is not an estimate by the share of the file that was read."""
+    started, lines, share = time.monotonic(), 0, None
+    for block in read_blocks(table, limit, _BLOCK_LINES):
+        lines, share = lines + block.lines, block.share_read
+        if share is not None and time.monotonic() - started > _SECONDS_OF_READING:
+            whole = int(lines / share)
+            return (whole if limit is None else min(whole, limit)), share == 1
+    return lines, True
+
+
+def _measure(table: str | Path, scorer: Scorer, **options: Any) -> float:
+    """Return the lines that this process annotates in a second."""
+    seen = Counts()
+
+    def progress(counts: Counts, share: float | None) -> None:
+        nonlocal seen
+        seen = counts
+        if counts.seconds > _SECONDS_OF_SCORING:
+            raise _EnoughError
+
+    with suppress(_EnoughError):
+        annotate(table, scorer, None, processes=1, block_lines=_BLOCK_LINES, progress=progress, **options)
+    return seen.lines_read / seen.seconds
+
+
+class _EnoughError(Exception):
+    """Ends the measuring."""

@@ -1,0 +1,112 @@
+"""A phrase table in blocks of whole lines, as bytes: what a process or a machine takes of it at a time.
+
+Where it is cut depends on its content alone, not on who shares the work.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from phrasescore.files import LONGEST_LINE, open_input
+from phrasescore.table.entry import LineFault, cut_source, parse_line
+from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, is_cut, next_lines, rest_of_line
+
+_MORE_LINES = 4096
+_MORE_BYTES = 1 << 20
+"""What a block may have beyond its end so as not to divide the lines of a source."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive lines of a table, or what follows of a line too long for memory."""
+
+    data: bytes
+    first_line: int
+    lines: int
+    """How many; 0 if the line that the block before ends with goes on in it."""
+    columns: int | None
+    """Scores of the table's first good line, None if that comes after this block."""
+    share_read: float | None
+    """The share of the table that was read so far, None for a pipe."""
+
+    def check(self, checker: LineChecker) -> Chunk:
+        """Return the lines with what is wrong with them; see `LineChecker.check`."""
+        if not self.lines:
+            return Chunk([], {}, 0, self.share_read, continued=self.data)
+        return checker.check(io.BytesIO(self.data), self.first_line, self.share_read)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several parts of a table, which together are the whole: a range of its blocks."""
+
+    number: int
+    """From 1."""
+    of: int
+
+    def take(self, blocks: Iterable[Block], count: int) -> Iterator[Block]:
+        """Yield its blocks of a table that has so many, not counting what follows of long lines."""
+        first, end = (count * number // self.of for number in (self.number - 1, self.number))
+        index = -1
+        for block in blocks:
+            index += block.lines > 0
+            if index >= end:
+                break
+            if index >= first:
+                yield block
+
+
+def count_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> int:
+    """Return how many blocks with lines a table has; see `read_blocks`."""
+    return sum(block.lines > 0 for block in read_blocks(path, limit, block_lines))
+
+
+def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> Iterator[Block]:
+    """Yield the blocks of a table, or of its first `limit` lines.
+
+    A block has `block_lines` or some CHUNK_BYTES, and then the rest of the lines of its last source, if it is short.
+
+    Raises:
+        UserError: the file cannot be read or is corrupt.
+    """
+    columns: int | None = None
+    first_line, next_line = 1, b""
+    with open_input(path) as source:
+        while lines := next_lines(source.stream, _at_most(block_lines, limit, first_line), next_line):
+            more = _at_most(_MORE_LINES, limit, first_line + len(lines))
+            next_line = _finish_source(lines, source.stream, more)
+            columns = columns or _columns_of(lines)
+            yield Block(b"".join(lines), first_line, len(lines), columns, source.share_read())
+            first_line += len(lines)
+            for piece in rest_of_line(source.stream, lines[-1]):
+                yield Block(piece, first_line, 0, columns, source.share_read())
+
+
+def _at_most(lines: int, limit: int | None, first_line: int) -> int:
+    return lines if limit is None else min(lines, limit - first_line + 1)
+
+
+def _finish_source(lines: list[bytes], stream: BinaryIO, most: int) -> bytes:
+    """Add the next lines while they have the source of the last; return the first line read that has not."""
+    source = None if is_cut(lines[-1]) else cut_source(lines[-1])
+    size = 0
+    while source is not None and most and size < _MORE_BYTES and (line := stream.readline(LONGEST_LINE)):
+        if is_cut(line) or cut_source(line) != source:
+            return line
+        lines.append(line)
+        most, size = most - 1, size + len(line)
+    return b""
+
+
+def _columns_of(lines: Iterable[bytes]) -> int | None:
+    """Return the number of scores of the first good line, None if there is none."""
+    for line in lines:
+        try:
+            return parse_line(line).score_count()
+        except LineFault:
+            continue
+    return None

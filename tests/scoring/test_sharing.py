@@ -1,0 +1,161 @@
+"""The output of `annotate` does not depend on who shares the work."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import LocalCluster
+
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes
+from phrasescore.scoring.annotate import Counts, annotate
+from phrasescore.scoring.columns import COLUMNS
+from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.table.blocks import Shard
+from phrasescore.table.sources import sources_in_texts
+from tests.conftest import DATA, MINI
+
+TABLE = MINI / "phrase-table.gz"
+SCORER = Scorer.load(DATA / "stored-model", device="cpu", precision="bf16")
+BLOCK_LINES = 2000
+NAMES = ("out.gz", "out.zst", "out.xz", "out.bz2", "out")
+
+
+def annotated(output: Path, **options: Any) -> bytes:
+    """Annotate in 16 bit, where another order of sums would show; return the lines."""
+    columns = [COLUMNS["score"], COLUMNS["unknown-target"]]
+    counts = annotate(TABLE, SCORER, output, columns=columns, block_lines=BLOCK_LINES, **options)
+    lines = read_bytes(output)
+    assert counts.lines_written == lines.count(b"\n")
+    return lines
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What one process makes."""
+    return annotated(tmp_path_factory.mktemp("alone") / "out.gz", processes=1)
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_do_not_matter(expected: bytes, tmp_path: Path, processes: int) -> None:
+    assert annotated(tmp_path / "out.gz", processes=processes) == expected
+
+
+def test_the_workers_of_a_scheduler_do_not_matter(expected: bytes, tmp_path: Path, cluster: LocalCluster) -> None:
+    assert annotated(tmp_path / "out.gz", scheduler=cluster.scheduler_address) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shards_joined_are_the_whole(expected: bytes, tmp_path: Path, name: str) -> None:
+    """Of whole blocks; of more shards than blocks some are empty."""
+    joined = tmp_path / name
+    for of in (2, 15):
+        parts = [tmp_path / f"{number}.{name}" for number in range(1, of + 1)]
+        lines = [annotated(part, shard=Shard(number, of), processes=1) for number, part in enumerate(parts, 1)]
+        joined.write_bytes(b"".join(part.read_bytes() for part in parts))
+        assert read_bytes(joined) == b"".join(lines) == expected
+        assert (b"" in lines) == (of == 15)
+
+
+class Killing(Scorer):
+    """Kills the process that scores, once."""
+
+    def score_encoded(self, pairs: EncodedPairs) -> Scores:
+        marker = Path(os.environ["KILL_ONCE"])
+        if not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().score_encoded(pairs)
+
+
+def test_a_worker_that_is_killed_does_not_matter(
+    expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KILL_ONCE", str(tmp_path / "killed"))
+    columns = [COLUMNS["score"], COLUMNS["unknown-target"]]
+    scorer = Killing.load(DATA / "stored-model", device="cpu", precision="bf16")
+    annotate(TABLE, scorer, tmp_path / "out", columns=columns, block_lines=BLOCK_LINES, processes=2)
+    assert (tmp_path / "killed").exists()
+    assert (tmp_path / "out").read_bytes() == expected
+
+
+def test_sources_are_read_again_where_the_work_is_done(tmp_path: Path) -> None:
+    sources = sources_in_texts([MINI / "test.en"])
+    outputs = [tmp_path / "here", tmp_path / "there"]
+    for processes, output in enumerate(outputs, 1):
+        annotate(TABLE, SCORER, output, only_sources=sources, block_lines=BLOCK_LINES, processes=processes)
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    assert 0 < len(outputs[0].read_bytes().splitlines()) < 19_385
+
+
+def test_the_first_fault_is_told_of_whoever_finds_it(tmp_path: Path) -> None:
+    """Also where the file is damaged behind it, which is found before the lines are looked at."""
+    lines = gzip.decompress(TABLE.read_bytes()).splitlines(keepends=True)[:5000]
+    lines[2500], lines[4500] = b"first\n", b"second\n"
+    path, output = tmp_path / "table.gz", tmp_path / "out"
+    path.write_bytes(gzip.compress(b"".join(lines))[:-9])
+    for processes in (1, 2):
+        with pytest.raises(UserError, match=r"table.gz, line 2501: has 1 field"):
+            annotate(path, SCORER, output, block_lines=500, processes=processes)
+    assert [path.name for path in tmp_path.iterdir()] == ["table.gz"]
+
+
+def test_a_network_that_changes_meanwhile_is_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for path in (DATA / "stored-model").iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    scorer = Scorer.load(folder, device="cpu")
+    (folder / "weights.safetensors").unlink()
+    with pytest.raises(UserError, match=r"model: has no weights.safetensors yet"):
+        annotate(TABLE, scorer, tmp_path / "out", block_lines=BLOCK_LINES, processes=2)
+
+
+def test_a_run_that_was_stopped_is_gone_on_with(expected: bytes, tmp_path: Path) -> None:
+    """At any block, with any number of processes; but not with other columns, or if it is to start over."""
+    output, said = tmp_path / "out.gz", list[str]()
+
+    def stop_after(blocks: int, **options: Any) -> None:
+        seen: list[Counts] = []
+
+        def progress(counts: Counts, share: float | None) -> None:
+            seen.append(counts)
+            if len(seen) == blocks:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            annotated(output, progress=progress, say=said.append, **options)
+        assert not output.exists()
+
+    stop_after(3, processes=1)
+    stop_after(2, processes=2)
+    assert said.pop().endswith("out.gz: goes on after the first 3 pieces, of a run that was stopped")
+    assert annotated(output, processes=1, say=said.append) == expected
+    assert said.pop().endswith("out.gz: goes on after the first 5 pieces, of a run that was stopped")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
+    output.unlink()
+    for options, message in (({"restart": True}, None), ({"limit": 19_000}, "had other limit")):
+        stop_after(2, processes=1)
+        lines = annotated(output, processes=1, say=said.append, **options)
+        assert lines == expected[: len(lines)]
+        assert message is None or message in said.pop()
+        assert not said
+        output.unlink()
+
+
+def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
+    def stop(counts: Counts, share: float | None) -> None:
+        raise KeyboardInterrupt
+
+    outputs = [tmp_path / "whole", tmp_path / "stopped"]
+    with pytest.raises(KeyboardInterrupt):
+        annotate(TABLE, SCORER, outputs[1], processes=1, block_lines=BLOCK_LINES, progress=stop)
+    whole, gone_on = (annotate(TABLE, SCORER, path, processes=1, block_lines=BLOCK_LINES) for path in outputs)
+    assert 2000 <= gone_on.lines_of_run_before < 2100
+    assert replace(gone_on, seconds=whole.seconds, lines_of_run_before=0) == whole

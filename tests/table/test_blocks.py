@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import gzip
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phrasescore.errors import UserError
+from phrasescore.files import LONGEST_LINE
+from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
+from phrasescore.table.reader import LineChecker
+from tests.conftest import MINI
+
+TABLE = MINI / "phrase-table.gz"
+
+
+def test_blocks_do_not_divide_the_lines_of_a_source() -> None:
+    blocks = list(read_blocks(TABLE, block_lines=500))
+    assert b"".join(block.data for block in blocks) == gzip.decompress(TABLE.read_bytes())
+    assert [block.first_line for block in blocks[1:]] == [block.first_line + block.lines for block in blocks[:-1]]
+    sources = [[line.split(b" ||| ")[0] for line in block.data.splitlines()] for block in blocks]
+    assert all(before[-1] != after[0] for before, after in pairwise(sources))
+    assert all(500 <= block.lines < 700 for block in blocks[:-1])
+    assert any(block.lines > 500 for block in blocks)
+    assert {block.columns for block in blocks} == {4}
+    assert blocks[-1].share_read == 1
+
+
+def test_a_source_with_too_many_lines_is_divided(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    path.write_bytes(b"the ||| le ||| 1\n" * 10_000)
+    assert [block.lines for block in read_blocks(path, block_lines=100)] == [4196, 4196, 1608]
+    path.write_bytes(b"the ||| %b ||| 1\n" % (b"le " * 100_000) * 10)
+    assert [block.lines for block in read_blocks(path, block_lines=1)] == [5, 5]
+
+
+@pytest.mark.parametrize("limit", [1, 5, 12, 13])
+def test_a_limit(limit: int) -> None:
+    blocks = list(read_blocks(TABLE, limit, block_lines=5))
+    assert sum(block.lines for block in blocks) == limit
+    whole = list(read_blocks(TABLE, block_lines=5))
+    assert blocks[:-1] == whole[: len(blocks) - 1]
+
+
+def test_the_first_good_line_says_how_many_columns_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    path.write_bytes(b"broken\nbroken\na ||| b ||| 1 x\nc ||| d ||| 1 2 3\ne ||| f ||| 1\n")
+    blocks = list(read_blocks(path, block_lines=2))
+    assert [block.columns for block in blocks] == [None, 3, 3]
+    chunk = blocks[2].check(LineChecker(path, keep_faulty=True, columns=blocks[2].columns))
+    [faulty] = chunk.faulty.values()
+    assert (faulty.number, faulty.line) == (5, b"e ||| f ||| 1\n")
+    with pytest.raises(UserError, match=r"line 5, field 3 .*: has 1 scores where the lines before have 3"):
+        blocks[2].check(LineChecker(path, columns=3))
+
+
+@given(
+    st.lists(st.sampled_from([1, 20, LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 3 * LONGEST_LINE]), max_size=6),
+    st.integers(1, 4),
+    st.booleans(),
+)
+@settings(max_examples=30)
+def test_lines_too_long_for_memory_come_in_pieces(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], block_lines: int, has_end: bool
+) -> None:
+    path = tmp_path_factory.mktemp("long") / "table"
+    lines = [b"x" * size + b"\n" for size in sizes]
+    path.write_bytes(b"".join(lines) if has_end else b"".join(lines)[:-1])
+    blocks = list(read_blocks(path, block_lines=block_lines))
+    assert b"".join(block.data for block in blocks) == path.read_bytes()
+    assert sum(block.lines for block in blocks) == len(sizes)
+    assert all(len(block.data) <= (block_lines + 1) * LONGEST_LINE for block in blocks)
+    chunks = [block.check(LineChecker(path, keep_faulty=True)) for block in blocks]
+    faulty = [line for chunk in chunks for line in chunk.faulty.values()]
+    assert [line.number for line in faulty] == list(range(1, len(sizes) + 1))
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 7, 100])
+def test_shards_are_the_table(of: int) -> None:
+    blocks = list(read_blocks(TABLE, block_lines=1500))
+    count = count_blocks(TABLE, block_lines=1500)
+    shards = [list(Shard(number, of).take(blocks, count)) for number in range(1, of + 1)]
+    assert [block for shard in shards for block in shard] == blocks
+    assert {len(shard) for shard in shards} <= {count // of, count // of + 1}
+
+
+def test_what_follows_of_a_long_line_stays_with_it() -> None:
+    blocks = [Block(b"", 1, lines, 1, None) for lines in (5, 0, 0, 5, 0)]
+    assert list(Shard(1, 2).take(blocks, 2)) == blocks[:3]
+    assert list(Shard(2, 2).take(blocks, 2)) == blocks[3:]
