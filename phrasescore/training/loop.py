@@ -7,13 +7,12 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from phrasescore.device import Device
 from phrasescore.documents import LARGEST_JSON_LINES, read_json_lines
@@ -189,17 +188,19 @@ class Trainer(Generic[TaskT]):
         """Take the state of the first rank, which has begun the run or resumed it."""
         if self.ranks.number == 1:
             return
-        self.progress, content = self.ranks.of_first(lambda: (self.progress, self._tensors()))
-        network, optimiser = torch.load(BytesIO(content), "cpu", weights_only=True)
+        self.progress, network, state = self.ranks.of_first(self._state)
         self.network.load_state_dict(network)
-        self.optimiser.load_state_dict(optimiser)
+        self.optimiser.load_state_dict({"state": state, "param_groups": self.optimiser.state_dict()["param_groups"]})
         self._loss_sum.fill_(self.progress.loss_sum)
 
-    def _tensors(self) -> bytes:
-        """Return the states of network and optimiser as a file has them."""
-        content = BytesIO()
-        torch.save((self.network.state_dict(), self.optimiser.state_dict()), content)
-        return content.getvalue()
+    def _state(self) -> tuple[Progress, dict[str, Tensor], dict[int, dict[str, Tensor]]]:
+        """Return where the run stands, and the states of network and optimiser in tensors that no GPU holds."""
+        network = {name: tensor.cpu() for name, tensor in self.network.state_dict().items()}
+        state = {
+            index: {name: torch.as_tensor(value).cpu() for name, value in values.items()}
+            for index, values in self.optimiser.state_dict()["state"].items()
+        }
+        return self.progress, network, state
 
     def catch_up(self) -> None:
         """Write what a kill may have kept an earlier run from writing behind its last state: the weights in it."""

@@ -5,20 +5,21 @@ Legend: G numbers of the gradient, and behind them the loss.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
-import pickle
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import timedelta
-from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 
@@ -112,7 +113,7 @@ class RankGroup(Ranks):
         return self._sum(torch.tensor(number, dtype=torch.float64), dist.ReduceOp.MAX).item()
 
     def of_first(self, make: Callable[[], T]) -> T:
-        """Let the first rank do something, and return on every rank what it returns, which is pickled for that."""
+        """Let the first rank do something, and return on every rank what it returns."""
         made = [make() if self.is_first else None]
         with _together():
             dist.broadcast_object_list(made)
@@ -128,10 +129,10 @@ class RankGroup(Ranks):
         path, descriptor = make_temporary(folder / f"{HANDED_ON}{self.rank}")
         try:
             with full_disk_told(f"a temporary file in {folder}"), os.fdopen(descriptor, "wb") as file:
-                pickled, places = _write(content, file)
+                written = _write(content, file)
                 del content
-                self._gather((path, pickled, places))
-                found = _mapped(path, pickled, places)
+                self._gather((written, path))
+                found = _mapped(written, path)
                 self.wait()
         finally:
             path.unlink(missing_ok=True)
@@ -151,37 +152,58 @@ class RankGroup(Ranks):
         return found
 
 
-class _ArrayPickler(pickle.Pickler):
-    """Keeps all arrays out of the pickle, memory-mapped ones, too, and those that repeat one number short."""
+@dataclass(frozen=True)
+class _Place:
+    """Where an array lies in a file."""
 
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, np.ndarray) and value.strides == (0,):
-            return np.broadcast_to, (value[:1].copy(), value.shape)
-        if isinstance(value, np.memmap):
-            return np.asarray(value).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-        return NotImplemented
+    begin: int
+    """In bytes."""
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    is_repeated: bool
+    """Whether one number there stands for all."""
 
 
-def _write(content: object, file: BinaryIO) -> tuple[bytes, list[tuple[int, int]]]:
-    """Write the arrays of something; return its pickle without them, and where each begins and ends in the file."""
-    buffers: list[pickle.PickleBuffer] = []
-    pickled = BytesIO()
-    _ArrayPickler(pickled, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append).dump(content)
-    places = []
-    for buffer in buffers:
+def _write(content: T, file: BinaryIO) -> T:
+    """Write the arrays of some dataclasses and tuples; return these with the places of the arrays instead."""
+
+    def write(array: NDArray[Any]) -> _Place | NDArray[Any]:
+        if not array.size:
+            return array
+        is_repeated = array.strides == (0,)
         begin = file.seek(-file.tell() % _ALIGNMENT, os.SEEK_CUR)
-        file.write(buffer.raw())
-        places.append((begin, file.tell()))
+        file.write(np.ascontiguousarray(array[:1] if is_repeated else array).data)
+        return _Place(begin, array.dtype, array.shape, is_repeated)
+
+    written = _with_each(np.ndarray, write, content)
     file.flush()
-    return pickled.getvalue(), places
+    return cast(T, written)
 
 
-def _mapped(path: Path, pickled: bytes, places: list[tuple[int, int]]) -> Any:
+def _mapped(content: T, path: Path) -> T:
     """Return what was given to `_write`, with its arrays in the file, which may lose its name."""
     with path.open("rb") as file:
         # Who writes into an array, writes into memory of its own.
-        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-    return pickle.loads(pickled, buffers=[content[begin:end] for begin, end in places])
+        found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+    def array(place: _Place) -> NDArray[Any]:
+        if place.is_repeated:
+            return np.broadcast_to(np.frombuffer(found, place.dtype, 1, place.begin), place.shape)
+        return np.frombuffer(found, place.dtype, math.prod(place.shape), place.begin).reshape(place.shape)
+
+    return cast(T, _with_each(_Place, array, content))
+
+
+def _with_each(kind: type[Any], change: Callable[[Any], Any], value: Any) -> Any:
+    """Return dataclasses and tuples with what is of a kind in them changed."""
+    if isinstance(value, kind):
+        return change(value)
+    if type(value) is tuple:
+        return tuple(_with_each(kind, change, part) for part in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {item.name: getattr(value, item.name) for item in fields(value)}
+        return replace(value, **{name: _with_each(kind, change, part) for name, part in parts.items()})
+    return value
 
 
 @contextmanager
