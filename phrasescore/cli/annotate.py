@@ -147,6 +147,8 @@ def _columns(args: argparse.Namespace) -> list[Column]:
         names += [f"unknown-{args.unknown_words}"] if args.unknown_words else []
     elif args.per_word or args.unknown_words:
         raise UsageError("--columns: names all columns; leave out --per-word and --unknown-words")
+    elif len(set(names)) < len(names):
+        raise UsageError("--columns: names a column twice; leave one out")
     return [COLUMNS[name] for name in names]
 
 

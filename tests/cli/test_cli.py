@@ -117,6 +117,14 @@ def test_the_report_has_what_chose_the_lines(tmp_path: Path) -> None:
     assert found["input_sha256"] is None
 
 
+def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
+    output, report = tmp_path / "out", tmp_path / "report.json"
+    options: list[str | Path] = ["--columns", "unknown-both", "per-word", "--shard", "1/1", "-o", output]
+    assert run("annotate", small_table, "-m", MODEL, *options, "--report", report).returncode == 0
+    assert json.loads(report.read_bytes())["columns"]["names"] == ["unknown-both", "per-word"]
+    assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
+
+
 def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run")
     assert done.returncode == 0
@@ -221,6 +229,12 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
         (["lm", "train", "TABLE", "--held-out", "inf"], "--held-out: is inf; give at most 1"),
         (["train", "TABLE", "--seed", "4294967296"], "--seed: is 4294967296; give at most 4294967295"),
         (["annotate", "TABLE", "-m", MODEL, "--replace-last", "1", "--on-error", "keep"], "does not go with --on-err"),
+        (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "--per-word"], "--columns: names all columns; leave"),
+        (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "score"], "--columns: names a column twice; leave"),
+        (["annotate", "TABLE", "-m", MODEL, "--shard", "3/2"], "3/2 is not a part and a number of parts, as 3/16"),
+        (["annotate", "TABLE", "-m", MODEL, "--shard", "0/2"], "0 is not a number from 1"),
+        (["annotate", "-", "-m", MODEL, "--shard", "1/2"], "--shard: reads the table twice; give a file"),
+        (["annotate", "TABLE", "-m", MODEL, "--dry-run", "--report", "r"], "--report: changes nothing with --dry-run"),
     ],
 )
 def test_options_that_make_no_sense_are_wrong_usage(
@@ -417,10 +431,10 @@ def test_findings_as_json(small_table: Path) -> None:
     assert len(findings["problems"]) == 1
 
 
-@pytest.mark.parametrize("option", ["--limit", "--only-sources-in"])
+@pytest.mark.parametrize("option", ["--limit", "--only-sources-in", "--shard"])
 def test_a_table_is_not_replaced_by_some_of_its_lines(small_table: Path, option: str) -> None:
     content = small_table.read_bytes()
-    value = {"--limit": "9", "--only-sources-in": str(MINI / "dev.en")}[option]
+    value = {"--limit": "9", "--only-sources-in": str(MINI / "dev.en"), "--shard": "1/2"}[option]
     place = small_table.with_name("link.gz")
     place.symlink_to(small_table)
     arguments = ["annotate", str(small_table), "-m", MODEL, option, value, "-q"]
