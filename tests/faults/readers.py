@@ -212,8 +212,9 @@ def inconsistencies(path: Path) -> Iterator[str]:
             if not (os.path.exists(file) or os.path.exists(f"{file}.gz")):  # noqa: PTH110
                 yield f"ini: {label} has {key}={arguments[key]}, and there is no such file"
                 return
-        if kind == "PhraseDictionaryMemory":
-            pair = read_pair(first_line(named["path"]))
+        # An empty table has no columns; Moses takes it, as one that knows no phrase.
+        if kind == "PhraseDictionaryMemory" and (first := first_line(named["path"])):
+            pair = read_pair(first)
             columns = len(pair.scores) if pair else 0
             if columns != int(arguments.get("num-features", "1")) or (own and columns != len(own)):
                 yield f"ini: {label} has {columns} columns, {len(own)} weights: {line}"
