@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ INI = """\
 UnknownWordPenalty
 WordPenalty
 PhrasePenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=5 path={table} input-factor=0 output-factor=0
+{kind} name=TranslationModel0 num-features=5 path={table} input-factor=0 output-factor=0
 Distortion
 [weight]
 UnknownWordPenalty0= 1
@@ -34,19 +35,44 @@ Distortion0= 0.3
 """
 
 
-@pytest.fixture
-def moses(moses_home: Path) -> Path:
-    return moses_home / "bin" / "moses"
+def as_it_is(programs: Path, table: Path) -> Path:
+    return table
+
+
+def compact(programs: Path, table: Path) -> Path:
+    made = table.with_name("compact")
+    program = programs / "processPhraseTableMin"
+    if not program.exists():
+        pytest.skip("this Moses was built without cmph")
+    command = [str(program), "-in", str(table), "-out", str(made), "-nscores", "5", "-threads", "1"]
+    subprocess.run(command, check=True, capture_output=True)
+    return made
+
+
+def probing(programs: Path, table: Path) -> Path:
+    made = table.with_name("probing")
+    command = [str(programs / "CreateProbingPT"), "--input-pt", str(table), "--output-dir", str(made)]
+    subprocess.run([*command, "--num-scores", "5"], check=True, capture_output=True)
+    return made
 
 
 @pytest.mark.moses
-def test_moses_sees_our_score(moses: Path, tmp_path: Path) -> None:
-    """In every derivation of an n-best list the fifth score is the sum of ln p over its phrase pairs."""
+@pytest.mark.parametrize(
+    ("kind", "convert"),
+    [("PhraseDictionaryMemory", as_it_is), ("PhraseDictionaryCompact", compact), ("ProbingPT", probing)],
+)
+def test_moses_sees_our_score(
+    moses_home: Path, tmp_path: Path, kind: str, convert: Callable[[Path, Path], Path]
+) -> None:
+    """In every derivation of an n-best list the fifth score is the sum of ln p over its phrase pairs.
+
+    The table has several gzip members, of which every loader of Moses reads all.
+    """
+    moses = moses_home / "bin" / "moses"
     table, nbest = tmp_path / "phrase-table.gz", tmp_path / "nbest"
     scorer = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
-    # Of several gzip members.
     annotate(MINI / "phrase-table.gz", scorer, table, block_lines=1000)
-    (tmp_path / "moses.ini").write_text(INI.format(table=table))
+    (tmp_path / "moses.ini").write_text(INI.format(kind=kind, table=convert(moses.parent, table)))
     sentences = (MINI / "test.en").read_bytes().splitlines()[:20]
     command = [str(moses), "-f", str(tmp_path / "moses.ini"), "-n-best-list", str(nbest), "20"]
     command += ["-include-segmentation-in-n-best", "true"]
