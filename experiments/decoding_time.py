@@ -8,12 +8,9 @@ other work too; where a GPU computes the networks they are the clock's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import torch
 
 from experiments.machine import used_time
 from moses_integration.decoder.graph import SearchGraph
@@ -28,7 +25,7 @@ from moses_integration.list_scorers import load_scorers
 from moses_integration.nbest import NbestEntry
 from moses_integration.rescoring import add_scores, best_of, rerank
 from moses_integration.scorer_kinds import ScorerChoice
-from phrasescore.device import Device, choose_device
+from phrasescore.device import Device, choose_device, one_thread
 
 Json = dict[str, Any]
 
@@ -65,7 +62,7 @@ def time_decoding(ini: MosesIni, source: Sequence[bytes]) -> Json:
     Raises:
         UserError: the model cannot be loaded.
     """
-    with _one_thread():
+    with one_thread():
         decoder, device = _load(ini, source), _device()
         costs = {name: _decode(decoder, len(source), 1, device)[0] for name in ("cold", "warm")}
     return {"device": str(device), **costs}
@@ -90,7 +87,7 @@ def time_rescoring(
     Raises:
         UserError: a model cannot be loaded.
     """
-    with _one_thread():
+    with one_thread():
         decoder, device = _load(ini, source), _device()
         scorers = load_scorers(choices, device, ini.language_model())
         found = {name: _decode(decoder, len(source), size, device) for name in ("cold", "warm")}
@@ -137,13 +134,3 @@ def _with_empty_caches(ini: MosesIni) -> MosesIni:
     for feature in ini.features():
         ini.remove_argument(feature.label, "cache")
     return ini
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
