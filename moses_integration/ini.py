@@ -402,13 +402,7 @@ class MosesIni:
         self.check_label(feature)
         self._refuse_parallel_paths(label)
         self._refuse_mentions(feature.label, feature.kind)
-        weights = self.weights_of_features()[label]
-        if len(weights) != feature.width:
-            raise self._fault(
-                feature.row,
-                f"{label} has {feature.width} features but {len(weights)} weights",
-                "mend one of them first",
-            )
+        weights = self._weights_of_table(feature)
         found = score_count(table)
         if found != feature.width + columns:
             raise UserError(
@@ -424,14 +418,16 @@ class MosesIni:
 
         Raises:
             UserError: there is a feature of this label, another line speaks of one, mert-moses.pl could not read
-                the label, a value cannot be written, or a weight of another feature is no number.
+                the label, a value cannot be written, or weights are no numbers or do not fit their table.
         """
         if not LABEL.fullmatch(label):
             raise UserError(f"{label}: is a label that mert-moses.pl cannot tune; use letters and digits only")
         if any(feature.label == label for feature in self.features()):
             raise UserError(f"{self.name}: has a feature {label} already; give another label")
         self._refuse_mentions(label, kind)
-        self.weights()
+        for feature in self.features():
+            if feature.is_phrase_table:
+                self._weights_of_table(feature)
         ini = self.copy()
         ini._append("feature", f"{kind} name={label}")
         for key, value in arguments.items():
@@ -483,6 +479,21 @@ class MosesIni:
         """
         for row, _ in self._rows("weight-overwrite"):
             raise self._fault(row, "[weight-overwrite] overrides [weight]", "move its weights there")
+
+    def _weights_of_table(self, feature: FeatureLine) -> list[float]:
+        """Return the weights of a phrase table.
+
+        Raises:
+            UserError: they are not as many as its features, or a weight of any feature is no number.
+        """
+        weights = self.weights_of_features()[feature.label]
+        if len(weights) != feature.width:
+            raise self._fault(
+                feature.row,
+                f"{feature.label} has {feature.width} features but {len(weights)} weights",
+                "mend one of them first",
+            )
+        return weights
 
     def _refuse_parallel_paths(self, label: str) -> None:
         """Refuse to add scores to a table where not every phrase gets its scores (StaticData.cpp, LoadDecodeGraphs)."""

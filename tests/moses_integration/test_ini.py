@@ -150,8 +150,16 @@ def test_weights_without_a_line_get_one() -> None:
 
 @pytest.mark.parametrize("weight", ["nan", "1e400", "x"])
 def test_no_feature_is_added_beside_a_weight_that_is_none(weight: str, tmp_path: Path) -> None:
-    ini = MosesIni(["[feature]\n", "Distortion\n", "[weight]\n", f"Distortion0= {weight}\n"])
+    table = "PhraseDictionaryMemory name=T num-features=2 path=t\n"
+    ini = MosesIni(["[feature]\n", table, "[weight]\n", f"Distortion0= {weight}\n", "T= 1 1\n"])
     with pytest.raises(UserError, match="line 4: a weight of Distortion0 is no number"):
+        ini.add_feature("CSLM", "CSLM0", {"path": tmp_path / "x"}, [1])
+
+
+def test_no_feature_is_added_beside_a_table_whose_weights_do_not_fit(tmp_path: Path) -> None:
+    table = "PhraseDictionaryMemory name=T num-features=3 path=t\n"
+    ini = MosesIni(["[feature]\n", table, "[weight]\n", "T= 1 1\n"])
+    with pytest.raises(UserError, match="line 2: T has 3 features but 2 weights; mend one of them first"):
         ini.add_feature("CSLM", "CSLM0", {"path": tmp_path / "x"}, [1])
 
 
