@@ -113,7 +113,7 @@ def share_work(
         return
     number = processes or available_cores()
     if number == 1:
-        yield _Here()
+        yield Here()
         return
     shared = _Processes(killed, number, threads, tries)
     try:
@@ -124,12 +124,13 @@ def share_work(
     shared.end()
 
 
-class _Here:
+class Here:
     """Nobody else: the work is done by who asks for it."""
 
     number = 1
 
     def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
+        """Yield the task's result for each item."""
         return (task(item) for item in items if item is not None)
 
 

@@ -37,7 +37,7 @@ from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
 from phrasescore.text import Say, silently
-from phrasescore.workers import Shared, available_cores, share_work
+from phrasescore.workers import Shared, share_work
 
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
 _NO_LINES: dict[str, Any] = {}
@@ -248,7 +248,7 @@ def annotate(
         counts.lines_of_run_before = counts.lines_read
         with (
             contextlib.closing(read_ahead(reading.blocks(len(done)))) as blocks,
-            contextlib.closing(_results(task, blocks, default_processes(scorer, processes), scheduler)) as results,
+            contextlib.closing(_results(task, blocks, scorer.device.processes(processes), scheduler)) as results,
         ):
             for result in results:
                 append(result.data, asdict(result.counts))
@@ -261,11 +261,6 @@ def annotate(
         elif not counts.lines_written and _NO_LINES not in done:
             append(compress([], task.compression), _NO_LINES)
     return counts
-
-
-def default_processes(scorer: Scorer, processes: int | None) -> int:
-    """Return the number of processes asked for, or if none is, of those that suit the device."""
-    return processes or (available_cores() if scorer.device.torch_device.type == "cpu" else 1)
 
 
 Append = Callable[[bytes, dict[str, Any]], object]
