@@ -14,10 +14,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from phrasescore.errors import UserError
@@ -33,6 +34,10 @@ _TASKS_AHEAD = 2
 """Tasks that wait for each worker: enough to keep it busy, few enough for memory."""
 _ENDINGS = {signal.SIGTERM, signal.SIGHUP}
 _SECONDS_TO_CONNECT = 20
+_UNGUARDED = (
+    "sharing work: no process could begin, for each imports the script that started it; let that be a file, with what "
+    'it does under `if __name__ == "__main__":`, or take one process'
+)
 
 
 class Workers(Protocol):
@@ -105,7 +110,8 @@ def share_work(
         tries: how often work is tried that a process of this machine did not survive.
 
     Raises:
-        UserError: there is no such scheduler, it has no workers, or Dask is not installed.
+        UserError: there is no such scheduler, it has no workers, Dask is not installed, or the script that calls this
+            is not to be imported.
     """
     if scheduler is not None:
         with _dask_workers(killed, scheduler) as workers:
@@ -177,13 +183,15 @@ class _Processes:
         self._start()
 
     def _start(self) -> None:
-        others = active_children()
+        others = {*active_children()}
         self._pool = ProcessPoolExecutor(self.number, get_context("spawn"), _begin, (self._threads,))
-        with _undisturbed():
-            # A task for which no process is idle starts one.
+        self._first: list[Future[int]] = []
+        self._workers: set[BaseProcess] = set()
+        with _undisturbed(), suppress(BrokenExecutor):
+            # A task for which no process is idle starts one. The first may have ended when the last starts.
             for _ in range(self.number):
-                self._pool.submit(int)
-        self._workers = [process for process in active_children() if process not in others]
+                self._first.append(self._pool.submit(int))
+                self._workers |= {*active_children()} - others
 
     def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
         lost = 0
@@ -191,9 +199,11 @@ class _Processes:
         def renew() -> None:
             nonlocal lost
             lost += 1
+            self.end(at_once=True)
+            if self._none_could_begin():
+                raise UserError(_UNGUARDED)
             if lost == self._tries:
                 raise UserError(self._killed)
-            self.end(at_once=True)
             self._start()
 
         def submit(item: Item) -> Future[Result]:
@@ -206,6 +216,15 @@ class _Processes:
         for result in _in_order(submit, items, lambda: _TASKS_AHEAD * self.number, renew):
             lost = 0
             yield result
+
+    def _none_could_begin(self) -> bool:
+        """Whether processes, which have ended now, did so by themselves, not by a signal, before they had done a thing.
+
+        A spawned process first imports the script that started it. One that has no guard shares its work there, which
+        Python forbids.
+        """
+        ended = any(worker.exitcode is not None and worker.exitcode >= 0 for worker in self._workers)
+        return ended and all(future.exception() for future in self._first)
 
     def end(self, *, at_once: bool = False) -> None:
         """Let the processes go; at once, in the middle of their work, which may take minutes.

@@ -191,6 +191,23 @@ def test_results_do_not_wait_for_items_that_have_not_come() -> None:
         assert list(workers.in_order(abs, [None, 1, None, 2])) == [1, 2]
 
 
+def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from phrasescore.workers import share_work\n"
+        "with share_work('killed', 2) as workers:\n    list(workers.in_order(abs, range(4)))\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert 'put what the script does under `if __name__ == "__main__":`, or take one process' in last
+    script.write_text(
+        "import os, signal\nos.kill(os.getpid(), 9) if __name__ != '__main__' else None\n" + script.read_text()
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr.endswith("UserError: killed\n")
+
+
 def made() -> list[int]:
     return [1, 2]
 
