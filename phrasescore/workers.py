@@ -258,9 +258,15 @@ def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
     """Yield the workers of a Dask scheduler."""
     try:
         from distributed import Client
+        from distributed.comm.addressing import parse_address, parse_host_port
+        from distributed.comm.registry import get_backend
     except ImportError as error:
         raise UserError("--scheduler: needs Dask; pip install 'phrasescore[cluster]'") from error
     try:
+        # A client would try for half a minute to reach what is no address.
+        kind, place = parse_address(address)
+        get_backend(kind)
+        parse_host_port(place)
         client = Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise UserError(

@@ -99,13 +99,16 @@ def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluste
         assert list(workers.in_order(Deadly(tmp_path, times=1), range(20))) == list(range(20))
 
 
-def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1", "tcp://", "http://127.0.0.1:8786", "node1", ""])
+def test_a_scheduler_that_is_not_there_is_one_sentence(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("phrasescore.workers._SECONDS_TO_CONNECT", 1)
+    started = time.monotonic()
     with (
-        pytest.raises(UserError, match=r"tcp://127.0.0.1:1: no Dask scheduler answers there"),
-        share_work("killed", scheduler="tcp://127.0.0.1:1"),
+        pytest.raises(UserError, match=f"^{address}: no Dask scheduler answers there"),
+        share_work("killed", scheduler=address),
     ):
         pass
+    assert time.monotonic() - started < 20
 
 
 def test_dask_that_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +203,7 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert 'put what the script does under `if __name__ == "__main__":`, or take one process' in last
+    assert 'with what it does under `if __name__ == "__main__":`, or take one process' in last
     script.write_text(
         "import os, signal\nos.kill(os.getpid(), 9) if __name__ != '__main__' else None\n" + script.read_text()
     )
