@@ -8,6 +8,7 @@ lost worker was doing is done again.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -21,7 +22,7 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, WorkersLostError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,7 +55,7 @@ class Workers(Protocol):
         None is no item: it says that the next one has not come yet, and leaves time to yield a result that is there.
 
         Raises:
-            UserError: workers are lost again and again.
+            WorkersLostError: workers are lost again and again.
             BaseException: what the task fails with, for the first item that it fails for.
         """
         ...
@@ -203,7 +204,7 @@ class _Processes:
             if self._none_could_begin():
                 raise UserError(_UNGUARDED)
             if lost == self._tries:
-                raise UserError(self._killed)
+                raise WorkersLostError(self._killed)
             self._start()
 
         def submit(item: Item) -> Future[Result]:
@@ -260,20 +261,41 @@ def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
         from distributed import Client
         from distributed.comm.addressing import parse_address, parse_host_port
         from distributed.comm.registry import get_backend
+        from distributed.core import rpc
+        from distributed.security import Security
+        from distributed.utils import LoopRunner
     except ImportError as error:
         raise UserError("--scheduler: needs Dask; pip install 'phrasescore[cluster]'") from error
+
+    async def greet() -> None:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
+            await scheduler.identity()
+
     try:
-        # A client would try for half a minute to reach what is no address.
+        # A client would try for half a minute to reach what is no address, and for ever what is no scheduler.
         kind, place = parse_address(address)
         get_backend(kind)
         parse_host_port(place)
+        LoopRunner().run_sync(greet, callback_timeout=_SECONDS_TO_CONNECT)
         client = Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise UserError(
             f"{address}: no Dask scheduler answers there; start one by `dask scheduler`, or check the address"
         ) from error
-    with client:
+    with client, _silent("distributed.client"):
         yield _Dask(killed, client, address)
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Let a logger say nothing: of a scheduler that has gone it prints a page of what has happened inside."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 class _Dask:
@@ -303,9 +325,11 @@ class _Dask:
         try:
             yield from _in_order(submit, items, lambda: _TASKS_AHEAD * self.number, lambda: None)
         except KilledWorker as error:
-            raise UserError(self._killed) from error
+            raise WorkersLostError(self._killed) from error
         except (CancelledError, CommClosedError) as error:
-            raise UserError(f"{self._address}: the scheduler has gone; start it and its workers again") from error
+            raise WorkersLostError(
+                f"{self._address}: the scheduler has gone; start it and its workers again"
+            ) from error
         finally:
             executor.shutdown(wait=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -97,6 +98,18 @@ def test_work_of_a_lost_process_is_done_again(tmp_path: Path) -> None:
 def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluster, tmp_path: Path) -> None:
     with share_work("killed", scheduler=cluster.scheduler_address) as workers:
         assert list(workers.in_order(Deadly(tmp_path, times=1), range(20))) == list(range(20))
+
+
+def test_what_is_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the port of its dashboard."""
+    monkeypatch.setattr("phrasescore.workers._SECONDS_TO_CONNECT", 1)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        with (
+            pytest.raises(UserError, match=f"^{address}: no Dask scheduler answers there"),
+            share_work("killed", scheduler=address),
+        ):
+            pass
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1", "tcp://", "http://127.0.0.1:8786", "node1", ""])
