@@ -282,7 +282,7 @@ def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
         raise UserError(
             f"{address}: no Dask scheduler answers there; start one by `dask scheduler`, or check the address"
         ) from error
-    with client, _silent("distributed.client"):
+    with _silent("distributed.client"), client:
         yield _Dask(killed, client, address)
 
 
