@@ -1,7 +1,7 @@
 """Scorers of n-best lists: each gives every translation of a list one more feature.
 
 A scorer sees a whole list at once, so networks get large batches, and each computes a thing once: all scorers that use
-one encoder-decoder share what it has computed.
+one encoder-decoder share what it has computed. The work of networks is cut into tasks, the same however many share it.
 
 Array names: E entries of a list, K values of a feature, N pairs of texts of all entries, P distinct ones, 2 numbers of
 a pair.
@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,17 +29,22 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from phrasescore.number import parse_number
 from phrasescore.pairs import orient
+from phrasescore.plugins import plugins_blamed
+from phrasescore.text import chunks
 from phrasescore.words import quote
+from phrasescore.workers import Here, Shared, Workers, share_work
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
+    from phrasescore.lm.scorer import NeuralLmScorer
     from phrasescore.model_folder import TrainedModel
     from phrasescore.scoring.columns import UnknownSide
     from phrasescore.scoring.engine import Scorer
     from phrasescore.vocabulary import Vocabulary
 
-_SENTENCES_AT_ONCE = 16_384
-"""For a language model, whose queries take memory."""
+_KILLED = "scoring the list: a process was killed, most likely for want of memory; use fewer processes"
+_AT_ONCE = 4096
+"""Pairs or sentences of a task: enough for large batches, few enough for memory and to share the work evenly."""
 
 Floats = NDArray[np.float64]
 Pair = tuple[bytes, bytes]
@@ -74,8 +81,9 @@ class PairScores:
     A network trained for source given target scores in its direction.
     """
 
-    def __init__(self, engine: Scorer) -> None:
-        self.engine = engine
+    def __init__(self, engine: Scorer, workers: Workers | None = None) -> None:
+        """Take the network, and who shares the work: nobody if it is None."""
+        self.engine, self._workers = engine, workers or Here()
         self._known: dict[Pair, tuple[float, int]] = {}
         self._words = self._unknown = 0
 
@@ -88,17 +96,34 @@ class PairScores:
         # Neighbours in a batch share the states of their common beginnings.
         new = sorted(set(pairs) - self._known.keys())
         if new:
-            scores = self.engine.score_encoded(self.engine.encode([s for s, _ in new], [t for _, t in new]))
-            numbers = zip(scores.log_prob.tolist(), scores.symbols.tolist(), strict=True)
+            found = list(self._workers.in_order(_PairTask(self.engine.shared()), chunks(new, _AT_ONCE)))
+            numbers = list(chain.from_iterable(numbers for numbers, _ in found))
             self._known.update(zip(new, numbers, strict=True))
-            self._words += int(scores.symbols.sum()) - len(new)
-            self._unknown += int(scores.unknown_target.sum())
+            self._words += sum(symbols for _, symbols in numbers) - len(new)
+            self._unknown += sum(unknown for _, unknown in found)
         return np.array([self._known[pair] for pair in pairs], np.float64).reshape(-1, 2)
 
     @property
     def unknown_share(self) -> float:
         """The share of predicted words, in the distinct pairs so far, that the network does not know."""
         return self._unknown / max(self._words, 1)
+
+
+@dataclass(frozen=True)
+class _PairTask:
+    """The task of scoring some pairs."""
+
+    engine: Shared[Scorer]
+
+    def __call__(self, pairs: Sequence[Pair]) -> tuple[list[tuple[float, int]], int]:
+        """Return ln p and the number of predicted symbols of each, and how many words of all are unknown."""
+        from phrasescore.device import one_thread
+
+        with plugins_blamed(), one_thread():
+            engine = self.engine.get()
+            scores = engine.score_encoded(engine.encode([s for s, _ in pairs], [t for _, t in pairs]))
+        numbers = zip(scores.log_prob.tolist(), scores.symbols.tolist(), strict=True)
+        return list(numbers), int(scores.unknown_target.sum())
 
 
 def phrase_pairs(sentence: Words, entry: NbestEntry) -> list[Pair]:
@@ -204,19 +229,32 @@ class LanguageModelScorer:
     """ln p of an entry's words under a language model."""
 
     label: str
-    model: SentenceModel
+    model: Shared[SentenceModel]
     digest: str
+    workers: Workers = field(default_factory=Here)
 
     def score(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
         """Return ln p, [E, 1]."""
         texts = [words_of(entry.words) for entry in entries]
         # In the list's order, for translations of one sentence have most contexts in common.
         distinct = list(dict.fromkeys(texts))
-        log_prob: dict[Words, float] = {}
-        for first in range(0, len(distinct), _SENTENCES_AT_ONCE):
-            some = distinct[first : first + _SENTENCES_AT_ONCE]
-            log_prob.update(zip(some, self.model.sentence_log_probs(some), strict=True))
+        found = self.workers.in_order(_SentenceTask(self.model), chunks(distinct, _AT_ONCE))
+        log_prob = dict(zip(distinct, chain.from_iterable(found), strict=True))
         return np.array([log_prob[text] for text in texts], np.float64).reshape(-1, 1)
+
+
+@dataclass(frozen=True)
+class _SentenceTask:
+    """The task of scoring some sentences."""
+
+    model: Shared[SentenceModel]
+
+    def __call__(self, sentences: Sequence[Words]) -> list[float]:
+        """Return ln p of each."""
+        from phrasescore.device import one_thread
+
+        with one_thread():
+            return self.model.get().sentence_log_probs(sentences)
 
 
 @dataclass(frozen=True)
@@ -251,7 +289,16 @@ class Numbers:
         return np.array(rows, np.float64).reshape(len(entries), len(rows[0]) if rows else 1)
 
 
-def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path | None = None) -> list[ListScorer]:
+def share_scoring(
+    entries: int, device: Device, processes: int | None = None, scheduler: str | None = None
+) -> AbstractContextManager[Workers]:
+    """Return the workers, see `share_work`, that suit a list of so many entries: a short one has nothing to share."""
+    return share_work(_KILLED, min(device.processes(processes), max(1, -(-entries // _AT_ONCE))), scheduler)
+
+
+def load_scorers(
+    choices: Sequence[ScorerChoice], device: Device, backoff: Path | None = None, workers: Workers | None = None
+) -> list[ListScorer]:
     """Load scorers; those of one encoder-decoder's folder share it.
 
     Args:
@@ -259,24 +306,26 @@ def load_scorers(choices: Sequence[ScorerChoice], device: Device, backoff: Path 
         device: where and how precisely the networks compute.
         backoff: n-gram model, ARPA or KenLM binary, for the words outside a neural language model's shortlist;
             without it the scores of such a model are no distribution.
+        workers: to share the work of the networks; None for nobody.
 
     Raises:
         UserError: a folder cannot be loaded.
     """
     from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
-    from phrasescore.model_folder import load_model, network_kind
+    from phrasescore.model_folder import network_kind
 
     @cache
     def network(folder: Path) -> PairScores:
         from phrasescore.scoring.engine import Scorer
 
-        return PairScores(Scorer(load_model(folder), device))
+        engine = Scorer.load(folder, device=str(device.torch_device), precision=device.precision)
+        return PairScores(engine, workers)
 
     def load(choice: ScorerChoice) -> ListScorer:
         if choice.kind == "numbers":
             return Numbers(choice.label, choice.path)
         if choice.kind in LANGUAGE_MODELS:
-            return _load_language_model(choice, device, backoff)
+            return _load_language_model(choice, device, backoff, workers)
         if choice.kind in _UNKNOWN_SIDES and network_kind(choice.path) == LANGUAGE_MODEL:
             return _unknown_to_language_model(choice)
         scores = network(choice.path)
@@ -300,8 +349,38 @@ def _unknown_to_language_model(choice: ScorerChoice) -> UnknownWords:
     return UnknownWords(choice.label, model.weights_digest, source_words=None, target_words=model.vocabulary)
 
 
-def _load_language_model(choice: ScorerChoice, device: Device, backoff: Path | None) -> LanguageModelScorer:
+def _load_language_model(
+    choice: ScorerChoice, device: Device, backoff: Path | None, workers: Workers | None
+) -> LanguageModelScorer:
     from phrasescore.lm.scorer import NeuralLmScorer
 
-    model = NeuralLmScorer.load(choice.path, device, backoff, unnormalised=choice.kind == "lm-unnormalised")
-    return LanguageModelScorer(choice.label, model, model.model.weights_digest)
+    unnormalised = choice.kind == "lm-unnormalised"
+    model = NeuralLmScorer.load(choice.path, device, backoff, unnormalised)
+    digest = model.model.weights_digest
+    loading = _Loading(choice.path.resolve(), device, backoff and backoff.resolve(), unnormalised, digest)
+    return LanguageModelScorer(choice.label, Shared(model, loading), digest, workers or Here())
+
+
+@dataclass(frozen=True)
+class _Loading:
+    """How to load a language model where another process is."""
+
+    folder: Path
+    device: Device
+    backoff: Path | None
+    unnormalised: bool
+    digest: str
+    """SHA-256 of the network's weights."""
+
+    def __call__(self) -> NeuralLmScorer:
+        """Load it.
+
+        Raises:
+            UserError: it is not to be seen from there, or is another one now.
+        """
+        from phrasescore.lm.scorer import NeuralLmScorer
+
+        model = NeuralLmScorer.load(self.folder, self.device, self.backoff, self.unnormalised)
+        if model.model.weights_digest != self.digest:
+            raise UserError(f"{self.folder}: has other weights now than a moment ago; start again when it is trained")
+        return model

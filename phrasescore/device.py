@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 
 from phrasescore.errors import UserError
+from phrasescore.workers import available_cores
 
 Precision = Literal["auto", "fp32", "bf16"]
 
@@ -34,6 +35,10 @@ class Device:
 
     def __str__(self) -> str:
         return f"{self.torch_device} {self.precision}"
+
+    def processes(self, asked: int | None) -> int:
+        """Return the number of processes asked for, or if none is, of those that suit the device."""
+        return asked or (available_cores() if self.torch_device.type == "cpu" else 1)
 
     def products(self) -> AbstractContextManager[object]:
         """Return the context in which matrix products are as precise as the device says.

@@ -19,6 +19,10 @@ class UsageError(UserError):
     """Options that do not go together, or a missing one that others call for; the exit code is 2."""
 
 
+class WorkersLostError(UserError):
+    """Those who shared work are gone, though nothing is wrong with what they have done: it may be gone on with."""
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that the memory of the machine or of a GPU ran out."""
     # Named, for PyTorch need not be loaded; its allocator of the machine's memory has no error of its own.

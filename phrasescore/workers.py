@@ -8,19 +8,21 @@ lost worker was doing is done again.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, WorkersLostError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -33,6 +35,10 @@ _TASKS_AHEAD = 2
 """Tasks that wait for each worker: enough to keep it busy, few enough for memory."""
 _ENDINGS = {signal.SIGTERM, signal.SIGHUP}
 _SECONDS_TO_CONNECT = 20
+_UNGUARDED = (
+    "sharing work: no process could begin, for each imports the script that started it; let that be a file, with what "
+    'it does under `if __name__ == "__main__":`, or take one process'
+)
 
 
 class Workers(Protocol):
@@ -49,7 +55,7 @@ class Workers(Protocol):
         None is no item: it says that the next one has not come yet, and leaves time to yield a result that is there.
 
         Raises:
-            UserError: workers are lost again and again.
+            WorkersLostError: workers are lost again and again.
             BaseException: what the task fails with, for the first item that it fails for.
         """
         ...
@@ -105,7 +111,8 @@ def share_work(
         tries: how often work is tried that a process of this machine did not survive.
 
     Raises:
-        UserError: there is no such scheduler, it has no workers, or Dask is not installed.
+        UserError: there is no such scheduler, it has no workers, Dask is not installed, or the script that calls this
+            is not to be imported.
     """
     if scheduler is not None:
         with _dask_workers(killed, scheduler) as workers:
@@ -113,7 +120,7 @@ def share_work(
         return
     number = processes or available_cores()
     if number == 1:
-        yield _Here()
+        yield Here()
         return
     shared = _Processes(killed, number, threads, tries)
     try:
@@ -124,12 +131,13 @@ def share_work(
     shared.end()
 
 
-class _Here:
+class Here:
     """Nobody else: the work is done by who asks for it."""
 
     number = 1
 
     def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
+        """Yield the task's result for each item."""
         return (task(item) for item in items if item is not None)
 
 
@@ -176,13 +184,15 @@ class _Processes:
         self._start()
 
     def _start(self) -> None:
-        others = active_children()
+        others = {*active_children()}
         self._pool = ProcessPoolExecutor(self.number, get_context("spawn"), _begin, (self._threads,))
-        with _undisturbed():
-            # A task for which no process is idle starts one.
+        self._first: list[Future[int]] = []
+        self._workers: set[BaseProcess] = set()
+        with _undisturbed(), suppress(BrokenExecutor):
+            # A task for which no process is idle starts one. The first may have ended when the last starts.
             for _ in range(self.number):
-                self._pool.submit(int)
-        self._workers = [process for process in active_children() if process not in others]
+                self._first.append(self._pool.submit(int))
+                self._workers |= {*active_children()} - others
 
     def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
         lost = 0
@@ -190,9 +200,11 @@ class _Processes:
         def renew() -> None:
             nonlocal lost
             lost += 1
-            if lost == self._tries:
-                raise UserError(self._killed)
             self.end(at_once=True)
+            if self._none_could_begin():
+                raise UserError(_UNGUARDED)
+            if lost == self._tries:
+                raise WorkersLostError(self._killed)
             self._start()
 
         def submit(item: Item) -> Future[Result]:
@@ -205,6 +217,15 @@ class _Processes:
         for result in _in_order(submit, items, lambda: _TASKS_AHEAD * self.number, renew):
             lost = 0
             yield result
+
+    def _none_could_begin(self) -> bool:
+        """Whether processes, which have ended now, did so by themselves, not by a signal, before they had done a thing.
+
+        A spawned process first imports the script that started it. One that has no guard shares its work there, which
+        Python forbids.
+        """
+        ended = any(worker.exitcode is not None and worker.exitcode >= 0 for worker in self._workers)
+        return ended and all(future.exception() for future in self._first)
 
     def end(self, *, at_once: bool = False) -> None:
         """Let the processes go; at once, in the middle of their work, which may take minutes.
@@ -238,16 +259,43 @@ def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
     """Yield the workers of a Dask scheduler."""
     try:
         from distributed import Client
+        from distributed.comm.addressing import parse_address, parse_host_port
+        from distributed.comm.registry import get_backend
+        from distributed.core import rpc
+        from distributed.security import Security
+        from distributed.utils import LoopRunner
     except ImportError as error:
         raise UserError("--scheduler: needs Dask; pip install 'phrasescore[cluster]'") from error
+
+    async def greet() -> None:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:
+            await scheduler.identity()
+
     try:
+        # A client would try for half a minute to reach what is no address, and for ever what is no scheduler.
+        kind, place = parse_address(address)
+        get_backend(kind)
+        parse_host_port(place)
+        LoopRunner().run_sync(greet, callback_timeout=_SECONDS_TO_CONNECT)
         client = Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise UserError(
             f"{address}: no Dask scheduler answers there; start one by `dask scheduler`, or check the address"
         ) from error
-    with client:
+    with _silent("distributed.client"), client:
         yield _Dask(killed, client, address)
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """Let a logger say nothing: of a scheduler that has gone it prints a page of what has happened inside."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 class _Dask:
@@ -277,9 +325,11 @@ class _Dask:
         try:
             yield from _in_order(submit, items, lambda: _TASKS_AHEAD * self.number, lambda: None)
         except KilledWorker as error:
-            raise UserError(self._killed) from error
+            raise WorkersLostError(self._killed) from error
         except (CancelledError, CommClosedError) as error:
-            raise UserError(f"{self._address}: the scheduler has gone; start it and its workers again") from error
+            raise WorkersLostError(
+                f"{self._address}: the scheduler has gone; start it and its workers again"
+            ) from error
         finally:
             executor.shutdown(wait=False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -99,13 +100,28 @@ def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluste
         assert list(workers.in_order(Deadly(tmp_path, times=1), range(20))) == list(range(20))
 
 
-def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the port of its dashboard."""
     monkeypatch.setattr("phrasescore.workers._SECONDS_TO_CONNECT", 1)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        with (
+            pytest.raises(UserError, match=f"^{address}: no Dask scheduler answers there"),
+            share_work("killed", scheduler=address),
+        ):
+            pass
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1", "tcp://", "http://127.0.0.1:8786", "node1", ""])
+def test_a_scheduler_that_is_not_there_is_one_sentence(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phrasescore.workers._SECONDS_TO_CONNECT", 1)
+    started = time.monotonic()
     with (
-        pytest.raises(UserError, match=r"tcp://127.0.0.1:1: no Dask scheduler answers there"),
-        share_work("killed", scheduler="tcp://127.0.0.1:1"),
+        pytest.raises(UserError, match=f"^{address}: no Dask scheduler answers there"),
+        share_work("killed", scheduler=address),
     ):
         pass
+    assert time.monotonic() - started < 20
 
 
 def test_dask_that_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +205,23 @@ def test_results_do_not_wait_for_items_that_have_not_come() -> None:
         assert list(results) == [2]
     with share_work("killed", 1) as workers:
         assert list(workers.in_order(abs, [None, 1, None, 2])) == [1, 2]
+
+
+def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from phrasescore.workers import share_work\n"
+        "with share_work('killed', 2) as workers:\n    list(workers.in_order(abs, range(4)))\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert 'with what it does under `if __name__ == "__main__":`, or take one process' in last
+    script.write_text(
+        "import os, signal\nos.kill(os.getpid(), 9) if __name__ != '__main__' else None\n" + script.read_text()
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr.endswith("UserError: killed\n")
 
 
 def made() -> list[int]:

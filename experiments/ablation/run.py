@@ -25,7 +25,7 @@ from moses_integration.build.system_text import SystemText, TextSettings
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.list_scorers import load_scorers
+from moses_integration.list_scorers import load_scorers, share_scoring
 from moses_integration.nbest import read_nbest
 from moses_integration.rescoring import add_scores, best_of, rerank, starting_weights, tune_on_list
 from moses_integration.scorer_kinds import ScorerChoice
@@ -269,14 +269,17 @@ class Ablation:
         seed: int = before["seed"]
         work, tuned = self._work(row, seed), self._tuned(row.decoded, before["weights"])
         # As precisely as in the decoder.
-        scorers = load_scorers(choices, choose_device("auto", "fp32"), tuned.language_model())
+        device = choose_device("auto", "fp32")
         lists = {}
         dev, references = self._tuning_text()
         for part, source in (("dev", dev), ("test", self._prepared("test", "source"))):
             path = work / f"{part}.nbest"
             wanted = NbestRequest(path, self._config.scoring.rescored)
             translators[part](tuned.weights(), work / f"{part}.before", wanted)
-            lists[part] = add_scores(list(read_nbest(path)), list(text_lines(source)), scorers)
+            entries = list(read_nbest(path))
+            with share_scoring(len(entries), device) as workers:
+                scorers = load_scorers(choices, device, tuned.language_model(), workers)
+                lists[part] = add_scores(entries, list(text_lines(source)), scorers)
         candidates = from_nbest(lists["dev"], read_references(references))
         start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))
         tuning = tune_on_list(candidates, start, seed, restarts=self._config.tuning.restarts)

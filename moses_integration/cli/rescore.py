@@ -23,8 +23,8 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
     add_plugin_option,
-    add_processes_option,
     add_quiet_option,
+    add_sharing_options,
     path_or_standard_stream,
     refuse_idle,
 )
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from moses_integration.ini import MosesIni, Weights
     from moses_integration.list_scorers import ListScorer
     from moses_integration.nbest import NbestEntry
+    from moses_integration.tuned_weights import TunedWeights
     from phrasescore.device import Device
 
 _SEEDS, _RESTARTS = [1, 2, 3], 20
@@ -102,7 +103,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     tuning.add_argument(
         "--restarts", type=natural, metavar="N", help=f"random starts of each seed (default: {_RESTARTS})"
     )
-    add_processes_option(parser)
+    add_sharing_options(parser.add_argument_group("sharing the work"))
     add_text_options(parser)
     add_device_options(parser)
     add_plugin_option(parser)
@@ -118,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     if twice:
         raise UsageError(f"--scorer {twice[0]}=: is given twice; give each scorer a label of its own")
     if args.weights:
-        refuse_idle(args, ["seeds", "restarts", "processes"], "with --weights, which are tuned")
+        refuse_idle(args, ["seeds", "restarts"], "with --weights, which are tuned")
     reporter = Reporter(quiet=args.quiet)
     from moses_integration.nbest import ListFault
 
@@ -131,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.cli.provenance import described, versions
-    from moses_integration.list_scorers import load_scorers
+    from moses_integration.list_scorers import load_scorers, share_scoring
     from moses_integration.nbest import ListFault, write_nbest
     from moses_integration.rescoring import (
         check_dense,
@@ -163,8 +164,9 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     device = _device(args, args.scorers)
     # Now, for the new list may take the place of the old one.
     inputs = _inputs(args)
-    scorers = load_scorers(args.scorers, device, backoff)
-    entries, seconds = _scored_list(entries, scorers, source, reporter)
+    with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
+        scorers = load_scorers(args.scorers, device, backoff, workers)
+        entries, seconds = _scored_list(entries, scorers, source, reporter)
     candidates = from_nbest(entries, references)
     start = starting_weights(entries[0], start, [scorer.label for scorer in scorers])
     before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
@@ -236,11 +238,11 @@ def _inputs(args: argparse.Namespace) -> dict[str, Any]:
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.build.system_text import SystemText
-    from moses_integration.list_scorers import load_scorers
+    from moses_integration.list_scorers import load_scorers, share_scoring
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring import best_of, check_dense, check_fit, check_new, rerank
     from moses_integration.tuned_weights import TunedWeights
-    from phrasescore.files import sha256_of, write_lines
+    from phrasescore.files import write_lines
     from phrasescore.text import text_lines
 
     tuned = TunedWeights.read(args.weights)
@@ -268,7 +270,36 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     if tuned.backoff is None:
         refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
     backoff = args.backoff or tuned.backoff
-    scorers = load_scorers(choices, _device(args, choices), backoff)
+    device = _device(args, choices)
+    with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
+        scorers = load_scorers(choices, device, backoff, workers)
+        _require_same(args, tuned, choices, scorers, backoff)
+        entries, _ = _scored_list(entries, scorers, source, reporter)
+    ranked = rerank(entries, tuned.weights)
+    lines = best_of(ranked, len(source))
+    if ini is not None:
+        text = SystemText.of(ini)
+        assert text is not None, "the source was prepared"
+        lines = list(text.detokenise(iter(lines)))
+    if args.nbest_output:
+        write_nbest(args.nbest_output, ranked)
+    write_lines(args.output, lines)
+
+
+def _require_same(
+    args: argparse.Namespace,
+    tuned: TunedWeights,
+    choices: Sequence[ScorerChoice],
+    scorers: Sequence[ListScorer],
+    backoff: Path | None,
+) -> None:
+    """Check that models are those that the weights were tuned with.
+
+    Raises:
+        UserError: one is another.
+    """
+    from phrasescore.files import sha256_of
+
     if backoff and sha256_of(backoff) != tuned.backoff_digest:
         raise UserError(
             f"{backoff}: is not the n-gram model that {args.weights} was tuned with; give that one by --backoff, or "
@@ -280,16 +311,6 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
                 f"{choice.path}: is not the network that {args.weights} was tuned with; give that one by --scorer "
                 f"{choice.label}={choice.kind}:FOLDER, or tune again"
             )
-    entries, _ = _scored_list(entries, scorers, source, reporter)
-    ranked = rerank(entries, tuned.weights)
-    lines = best_of(ranked, len(source))
-    if ini is not None:
-        text = SystemText.of(ini)
-        assert text is not None, "the source was prepared"
-        lines = list(text.detokenise(iter(lines)))
-    if args.nbest_output:
-        write_nbest(args.nbest_output, ranked)
-    write_lines(args.output, lines)
 
 
 def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:

@@ -21,6 +21,7 @@ from phrasescore.cli.options import (
     positive,
     refuse_idle,
 )
+from phrasescore.configuration import LARGEST
 from phrasescore.errors import UsageError
 from phrasescore.files import (
     STANDARD_STREAM,
@@ -129,8 +130,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _shard(text: str) -> Shard:
     """Parse `3/16`."""
-    number, slash, of = text.partition("/")
-    if not slash or not 1 <= positive(number) <= positive(of):
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= LARGEST):
         raise argparse.ArgumentTypeError(f"{text} is not a part and a number of parts, as 3/16")
     return Shard(int(number), int(of))
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.documents import LARGEST_JSON_LINES, parse_json
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, WorkersLostError
 from phrasescore.files.temporary import hidden_name, make_temporary
 from phrasescore.files.writing import full_disk_told, output_place
 
@@ -137,10 +137,10 @@ def resumable_output(
 ) -> Iterator[ResumableOutput]:
     """Open a file that is written in pieces, and that appears under its name only when it is complete.
 
-    A run that is stopped by a signal, or killed, leaves its pieces in hidden files, and the next one that is given the
-    same identity finds them in `pieces`: it goes on with what comes after them. With another identity, or with
-    `restart`, it starts over; `note` says what it does. An error leaves nothing, as it does with `open_output`, and an
-    old file stays as it was. Two runs cannot write at once.
+    A run that is stopped by a signal, or killed, or whose workers are lost, leaves its pieces in hidden files, and the
+    next one that is given the same identity finds them in `pieces`: it goes on with what comes after them. With another
+    identity, or with `restart`, it starts over; `note` says what it does. Another error leaves nothing, as it does with
+    `open_output`, and an old file stays as it was. Two runs cannot write at once.
 
     It is for files. What is written to standard output, a device or a pipe cannot be taken up again.
 
@@ -178,10 +178,9 @@ def resumable_output(
             output.sync()
             os.fchmod(pieces.fileno(), mode)
             unfinished.replace(place)
-        except Exception:
-            _remove(journal, unfinished)
-            raise
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, WorkersLostError):
+                _remove(unfinished)
             # There is nothing to go on with.
             if _remove_empty(unfinished):
                 _remove(journal)

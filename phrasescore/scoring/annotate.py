@@ -12,6 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from phrasescore import __version__
@@ -36,9 +37,11 @@ from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
 from phrasescore.text import Say, silently
-from phrasescore.workers import Shared, available_cores, share_work
+from phrasescore.workers import Shared, share_work
 
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
+_NO_LINES: dict[str, Any] = {}
+"""What is said of the piece that makes a shard without lines a compressed file; a block has counts."""
 _ALONE = 2
 """Blocks that are done before other processes would have begun."""
 
@@ -59,6 +62,7 @@ class Counts:
     target_words: int = 0
     target_words_unknown: int = 0
     log_prob_sum: float = 0.0
+    """0 where no column needs ln p."""
     columns_before: int | None = None
     columns_after: int | None = None
     lines_of_run_before: int = 0
@@ -138,7 +142,8 @@ class Annotation:
         with plugins_blamed(), one_thread():
             scorer = self.scorer.get()
             pairs = scorer.encode([entry.source for entry in chunk.entries], [entry.target for entry in chunk.entries])
-            scores = scorer.score_encoded(pairs)
+            asks = any(column.needs_log_prob for column in self.columns)
+            scores = scorer.score_encoded(pairs) if asks else scorer.count_encoded(pairs)
         texts = [column.texts(scores) for column in self.columns]
         lines = self._annotated_lines(
             chunk, [b" ".join(line) for line in zip(*(text for text, _ in texts), strict=True)]
@@ -174,7 +179,7 @@ def _count(chunk: Chunk, pairs: EncodedPairs, scores: Scores, counts: Counts) ->
     counts.source_words, counts.target_words = map(int, orient(words, scores.direction))
     counts.source_words_unknown = int(scores.unknown("source").sum())
     counts.target_words_unknown = int(scores.unknown("target").sum())
-    counts.log_prob_sum = float(scores.log_prob.sum())
+    counts.log_prob_sum = float(np.nansum(scores.log_prob))
 
 
 def annotate(
@@ -243,7 +248,7 @@ def annotate(
         counts.lines_of_run_before = counts.lines_read
         with (
             contextlib.closing(read_ahead(reading.blocks(len(done)))) as blocks,
-            contextlib.closing(_results(task, blocks, default_processes(scorer, processes), scheduler)) as results,
+            contextlib.closing(_results(task, blocks, scorer.device.processes(processes), scheduler)) as results,
         ):
             for result in results:
                 append(result.data, asdict(result.counts))
@@ -253,14 +258,9 @@ def annotate(
         reading.raise_error()
         if shard is None:
             _require_lines(table, counts)
-        elif not counts.lines_written:
-            append(compress([], task.compression), {})
+        elif not counts.lines_written and _NO_LINES not in done:
+            append(compress([], task.compression), _NO_LINES)
     return counts
-
-
-def default_processes(scorer: Scorer, processes: int | None) -> int:
-    """Return the number of processes asked for, or if none is, of those that suit the device."""
-    return processes or (available_cores() if scorer.device.torch_device.type == "cpu" else 1)
 
 
 Append = Callable[[bytes, dict[str, Any]], object]

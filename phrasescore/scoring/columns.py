@@ -53,6 +53,8 @@ class Column(ABC):
 
     neutral = b"1"
     """What a faulty line gets when it is kept: ln 1 = 0 adds nothing to a translation's score."""
+    needs_log_prob = True
+    """Whether its text depends on ln p; where that of no column does, no network is asked."""
 
     @property
     @abstractmethod
@@ -92,6 +94,7 @@ class UnknownWords(Column):
 
     side: UnknownSide
     """Of the table, not of the network."""
+    needs_log_prob = False
 
     @property
     def name(self) -> str:

@@ -65,7 +65,7 @@ class Scores:
     """What is known of each pair, in the order of the input."""
 
     log_prob: NDArray[np.float64]
-    """ln p(target | source), end symbol included."""
+    """ln p(target | source), end symbol included; not a number where no network was asked."""
     symbols: NDArray[np.int64]
     """Predicted symbols: target words and the end symbol."""
     unknown_source: NDArray[np.int64]
@@ -218,9 +218,12 @@ class Scorer:
         Raises:
             UserError: a network gives a score that is no log-probability.
         """
-        log_prob = self._score_all(pairs)
+        return replace(self.count_encoded(pairs), log_prob=_put_back(self._score_all(pairs), pairs.order))
+
+    def count_encoded(self, pairs: EncodedPairs) -> Scores:
+        """Return what is known of encoded pairs without asking a network."""
         return Scores(
-            log_prob=_put_back(log_prob, pairs.order),
+            log_prob=np.full(len(pairs), np.nan),
             symbols=_put_back(pairs.targets.lengths + 1, pairs.order),
             unknown_source=_put_back(_count_unknown(pairs.sources)[pairs.source_of_pair], pairs.order),
             unknown_target=_put_back(_count_unknown(pairs.targets), pairs.order),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phrasescore.scoring.annotate import Counts, annotate, default_processes
+from phrasescore.scoring.annotate import Counts, annotate
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.blocks import Shard, read_blocks
 
@@ -57,7 +57,7 @@ def estimate(
     """
     lines, is_exact = _count_lines(table, limit)
     speed = _measure(table, scorer, limit=limit, **options)
-    number = default_processes(scorer, processes)
+    number = scorer.device.processes(processes)
     lines = lines // shard.of if shard else lines
     # The kernel counts in kilobytes, that of macOS in bytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

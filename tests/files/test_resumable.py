@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, WorkersLostError
 from phrasescore.files import open_output, write_atomically
 from phrasescore.files import resumable as module
 from phrasescore.files.resumable import resumable_output
@@ -91,6 +91,16 @@ def test_a_run_goes_on_where_one_was_stopped(path: Path) -> None:
     assert sorted(path.parent.iterdir()) == [journal(path), unfinished(path)]
     assert note(path) == f"{path}: goes on after the first 4 pieces, of a run that was stopped"
     assert write(path) == [4, 5, 6, 7]
+    assert_complete(path)
+
+
+def test_a_run_goes_on_where_one_has_lost_its_workers(path: Path) -> None:
+    with pytest.raises(WorkersLostError), resumable_output(path, IDENTITY):
+        raise WorkersLostError("gone")
+    assert write(path) == [4, 5, 6, 7]
+    assert_complete(path)
+    with pytest.raises(WorkersLostError), resumable_output(path, IDENTITY):
+        raise WorkersLostError("gone")
     assert_complete(path)
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from distributed import LocalCluster
 
+from moses_integration import list_scorers
 from moses_integration.decoder.declaration import load_model as load_decoder_model
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, words_of
@@ -26,6 +28,7 @@ from moses_integration.list_scorers import (
     load_scorers,
     phrase_pairs,
     sentence_pair,
+    share_scoring,
 )
 from moses_integration.nbest import ListFault, NbestEntry, format_features, parse_entry, read_nbest
 from moses_integration.rescoring import (
@@ -52,6 +55,7 @@ from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.vocabulary import Vocabulary
+from phrasescore.workers import Shared
 from tests.conftest import DATA, MINI
 from tests.moses_integration.corpus_bleu import corpus_bleu
 
@@ -186,7 +190,7 @@ class LengthModel:
 
 def test_a_language_model_is_asked_once_for_each_translation() -> None:
     model = LengthModel()
-    assert column(LanguageModelScorer("LM", model, ""), [*LIST, *LIST]) == [-3, -2, -3] * 2
+    assert column(LanguageModelScorer("LM", Shared(model), ""), [*LIST, *LIST]) == [-3, -2, -3] * 2
     assert model.asked == [(b"le", b"chien", b"noir"), (b"chien", b"zzz"), (b"un", b"grand", b"arbre")]
 
 
@@ -242,6 +246,53 @@ def test_every_kind_loads(tmp_path: Path, language_model: Path) -> None:
     assert values["lm"] != values["lm-unnormalised"]
 
 
+KINDS_OF_NETWORKS = ("phrases", "sentences-per-word", "unknown", "lm", "lm-unnormalised")
+
+
+@pytest.fixture
+def shared_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks so small that a short list has several."""
+    monkeypatch.setattr(list_scorers, "_AT_ONCE", 20)
+
+
+@pytest.mark.usefixtures("shared_tasks")
+def test_who_shares_the_work_does_not_matter(language_model: Path, cluster: LocalCluster) -> None:
+    entries = [entry for entry in read_nbest(MINI / "decode/default.nbest.gz") if entry.sentence < 4]
+    source = list(read_lines(MINI / "dev.en"))[:4]
+    paths = {"lm": language_model, "lm-unnormalised": language_model}
+    choices = [
+        ScorerChoice(f"S{number}", kind, paths.get(kind, NETWORK)) for number, kind in enumerate(KINDS_OF_NETWORKS)
+    ]
+    lists, numbers = [], []
+    for processes, scheduler in ((1, None), (2, None), (None, cluster.scheduler_address)):
+        with share_scoring(len(entries), CPU, processes, scheduler) as workers:
+            numbers.append(workers.number)
+            scorers = load_scorers(choices, CPU, MINI / "lm.fr.arpa", workers)
+            lists.append(add_scores(entries, source, scorers))
+    assert numbers == [1, 2, 2]
+    assert lists[1] == lists[0]
+    assert lists[2] == lists[0]
+
+
+def test_a_short_list_is_not_shared() -> None:
+    with share_scoring(4096, CPU, 8) as workers:
+        assert workers.number == 1
+    with share_scoring(0, CPU, 8) as workers:
+        assert workers.number == 1
+
+
+@pytest.mark.usefixtures("shared_tasks")
+def test_a_language_model_that_changes_meanwhile_is_one_sentence(language_model: Path) -> None:
+    entries = [entry for entry in read_nbest(MINI / "decode/default.nbest.gz") if entry.sentence < 4]
+    with share_scoring(len(entries), CPU, 2) as workers:
+        [scorer] = load_scorers([ScorerChoice("L", "lm", language_model)], CPU, None, workers)
+        torch.manual_seed(2)
+        model = load_language_model(language_model)
+        save_weights(language_model, NeuralLanguageModel(model.network.config, len(model.vocabulary)))
+        with pytest.raises(UserError, match="cslm: has other weights now than a moment ago"):
+            column(scorer, entries)
+
+
 def test_words_that_a_language_model_does_not_know(language_model: Path) -> None:
     """Its shortlist has le, chien and un."""
     (scorer,) = load_scorers([ScorerChoice("U", "unknown", language_model)], CPU)
@@ -267,14 +318,14 @@ def test_choices_are_parsed() -> None:
 def test_added_features_change_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "numbers").write_text("1\n2\n3.14159265\n")
     added = add_scores(
-        LIST, SOURCE, [Numbers("N", tmp_path / "numbers"), LanguageModelScorer("LM1", LengthModel(), "")]
+        LIST, SOURCE, [Numbers("N", tmp_path / "numbers"), LanguageModelScorer("LM1", Shared(LengthModel()), "")]
     )
     assert added[2].to_line() == LIST[2].to_line().replace(b" D0= 1 ", b" D0= 1 N= 3.14159 LM1= -3 ")
     assert [replace(new, scores=old.scores) for new, old in zip(added, LIST, strict=True)] == LIST
 
 
 def test_lists_that_do_not_fit(tmp_path: Path) -> None:
-    lm = LanguageModelScorer("LM0", LengthModel(), "")
+    lm = LanguageModelScorer("LM0", Shared(LengthModel()), "")
     phrases = PairScorer("RNN", PairScores(engine()), phrase_pairs)
     with pytest.raises(UserError, match="has a feature LM0 already"):
         add_scores(LIST, SOURCE, [lm])

@@ -18,7 +18,7 @@ from phrasescore.files import open_output
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.columns import COLUMNS, UnknownSide
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.check import check_table
 from tests.conftest import DATA
 from tests.nn.family import config_of
@@ -107,6 +107,26 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
     annotate(path, SCORER, output, columns=[COLUMNS["per-word"]])
     per_word = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
     assert per_word == pytest.approx([whole[0] ** (1 / 4), whole[1] ** (1 / 2), whole[2] ** (1 / 2)], rel=1e-5)
+
+
+class Silent(Scorer):
+    """Asks no network."""
+
+    def score_encoded(self, pairs: EncodedPairs) -> Scores:
+        raise AssertionError
+
+
+def test_no_network_is_asked_for_counts_alone(small_table: Path, tmp_path: Path) -> None:
+    outputs, columns = [tmp_path / "both", tmp_path / "counts"], [COLUMNS["unknown-both"], COLUMNS["unknown-source"]]
+    silent = Silent(SCORER.model, SCORER.device)
+    whole = annotate(small_table, SCORER, outputs[0], columns=[*columns, COLUMNS["score"]], processes=1)
+    counts = annotate(small_table, silent, outputs[1], columns=columns, processes=1)
+    lines = (path.read_bytes().splitlines(keepends=True) for path in outputs)
+    assert [without_column(line, 6)[0] for line in next(lines)] == next(lines)
+    assert whole.log_prob_sum < 0
+    assert replace(whole, log_prob_sum=0.0, columns_after=6, seconds=0.0) == replace(counts, seconds=0.0)
+    with pytest.raises(AssertionError):
+        annotate(small_table, silent, None, columns=[*columns, COLUMNS["per-word"]], processes=1)
 
 
 def test_the_only_score_can_be_replaced(tmp_path: Path) -> None:

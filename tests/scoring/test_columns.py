@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import gzip
 import math
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasescore.scoring.columns import FLOOR, count_column, score_column
+from phrasescore.cli import main
+from phrasescore.scoring.columns import COLUMNS, FLOOR, Column, count_column, score_column
+from phrasescore.scoring.engine import Scores
+from tests.conftest import DATA
 
 
 def as_moses_reads(text: bytes) -> float:
@@ -46,3 +52,33 @@ def test_what_is_not_a_number_is_refused() -> None:
 def test_moses_sees_the_count(counts: list[int]) -> None:
     for count, text in zip(counts, count_column(np.array(counts)), strict=True):
         assert abs(as_moses_reads(text) - min(count, 88)) < 1e-5
+
+
+@dataclass(frozen=True)
+class Symbols(Column):
+    """How many symbols the network predicts."""
+
+    name = "symbols"
+    neutral = b"0.5"
+    needs_log_prob = False
+
+    def texts(self, scores: Scores) -> tuple[list[bytes], int]:
+        return count_column(scores.symbols), 0
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_new_column_needs_its_class_and_its_registration_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
+) -> None:
+    monkeypatch.setitem(COLUMNS, "symbols", Symbols())
+    table, output = tmp_path / "table", tmp_path / "out.gz"
+    pairs = [(b"the dog", b"le chien"), (b"dog", b"chien"), (b"the", b"")]
+    lines = [b"%b ||| %b ||| 0.5\n" % pair for pair in pairs] * 25_000
+    table.write_bytes(b"".join(lines) + b"the ||| le ||| none\n")
+    command = ["annotate", str(table), "-m", str(DATA / "stored-model"), "-o", str(output), "--device", "cpu"]
+    command += ["--columns", "symbols", "unknown-target", "--on-error", "keep", "--processes", processes]
+    assert main(command) == 0
+    *kept, faulty = gzip.decompress(output.read_bytes()).splitlines()
+    expected = [b"20.0855369 1", b"7.3890561 1", b"2.71828183 1"] * 25_000
+    assert [line.split(b" ||| ")[2] for line in kept] == [b"0.5 " + text for text in expected]
+    assert faulty == b"the ||| le ||| none 0.5 1"

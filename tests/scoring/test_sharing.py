@@ -63,6 +63,25 @@ def test_shards_joined_are_the_whole(expected: bytes, tmp_path: Path, name: str)
         assert (b"" in lines) == (of == 15)
 
 
+def test_a_shard_without_lines_is_one_member_though_its_run_was_stopped_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = [tmp_path / "whole.gz", tmp_path / "stopped.gz"]
+    annotated(outputs[0], shard=Shard(1, 15))
+    with monkeypatch.context() as patch:
+        patch.setattr("phrasescore.files.resumable.ResumableOutput.sync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            annotated(outputs[1], shard=Shard(1, 15))
+    annotated(outputs[1], shard=Shard(1, 15))
+    whole, stopped = (output.read_bytes() for output in outputs)
+    assert stopped == whole
+    assert gzip.decompress(whole) == b""
+
+
+def interrupt(*arguments: Any) -> None:
+    raise KeyboardInterrupt
+
+
 class Killing(Scorer):
     """Kills the process that scores, once."""
 
