@@ -28,6 +28,8 @@ _LARGEST_LOG_Z = 40.0
 _CPU_TILES = (512, 32)
 _GPU_TILES = (16384, 16384)
 """Rows of logits a matrix product makes, and rows that are exponentiated while they are in the cache."""
+_GPU_DONE_AGAIN = 64
+"""Rows that are done again on a GPU, and of how many it is one if there are more."""
 _TEXTBOOK_ROWS = 16
 """Rows of logits that are summed at a time in the textbook way, on a CPU: fewer, for it takes two passes over them."""
 
@@ -113,13 +115,14 @@ class _LogProb(torch.autograd.Function):
         right_pV = torch.cat((G_Vr.to(dtype), _split(b_V, dtype), -one_V2), dim=1).t().contiguous()
         e_AV, Z_A = _exponentials(left_Ap, right_pV, keep)
         log_Z_A = Z_A.log()
-        is_large_A = log_Z_A > _LARGEST_LOG_Z
-        if bool(is_large_A.any()):
-            l_OV = torch.addmm(b_V, s_Ar[is_large_A], G_Vr.t()) - t_A[is_large_A, None]
-            log_Z_A[is_large_A] = torch.logsumexp(l_OV, dim=1)
+        large_O = _large(log_Z_A)
+        if len(large_O):
+            l_OV = torch.addmm(b_V, s_Ar[large_O], G_Vr.t()) - t_A[large_O, None]
+            log_Z_O = torch.logsumexp(l_OV, dim=1)
+            log_Z_A.index_copy_(0, large_O, log_Z_O)
             if keep:
-                e_AV[is_large_A] = torch.exp(l_OV - log_Z_A[is_large_A, None]).to(dtype)
-                Z_A[is_large_A] = 1.0
+                e_AV.index_copy_(0, large_O, torch.exp(l_OV - log_Z_O[:, None]).to(dtype))
+                Z_A.index_fill_(0, large_O, 1.0)
         if keep:
             ctx.save_for_backward(s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A)
         return (l_I - t_A[node_I]) - log_Z_A[node_I], t_A + log_Z_A
@@ -142,6 +145,18 @@ class _LogProb(torch.autograd.Function):
         dG_Vr.index_add_(0, symbol_I, grad_I[:, None] * s_Ar.index_select(0, node_I))
         db_V.index_add_(0, symbol_I, grad_I)
         return ds_Ar, dG_Vr, db_V, None, None, None, None
+
+
+def _large(log_Z_A: Tensor) -> Tensor:
+    """Return the vectors whose Z is too large, [O].
+
+    How many they are is not asked of a GPU, which would make it wait: there they are the largest, more than are likely
+    to be too large.
+    """
+    if log_Z_A.is_cuda:
+        number = max(_GPU_DONE_AGAIN, len(log_Z_A) // _GPU_DONE_AGAIN)
+        return log_Z_A.topk(min(number, len(log_Z_A)), sorted=False).indices
+    return (log_Z_A > _LARGEST_LOG_Z).nonzero()[:, 0]
 
 
 def _split(column: Tensor, dtype: torch.dtype) -> Tensor:
