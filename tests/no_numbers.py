@@ -10,10 +10,8 @@ from unittest.mock import patch
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from phrasescore.device import Device
-
 META = torch.device("meta")
-DEVICE = Device(META, None)
+_READS = {f"aten::{name}" for name in ("_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2")}
 
 
 class Copies(TorchDispatchMode):
@@ -28,6 +26,19 @@ class Copies(TorchDispatchMode):
         if isinstance(found, torch.Tensor) and found.device == META:
             self.number += any(isinstance(arg, torch.Tensor) and arg.device != META for arg in args)
         return found
+
+
+class Reads(TorchDispatchMode):
+    """Lists what asks for numbers of tensors, here on the CPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func._schema.name in _READS:
+            self.names.append(func._schema.name)
+        return func(*args, **(kwargs or {}))
 
 
 @contextmanager

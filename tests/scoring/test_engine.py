@@ -28,22 +28,11 @@ from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
 from tests.conftest import DATA, MINI, TINY
 from tests.family_reference import pair_log_prob
-from tests.nn.family import config_of
+from tests.nn.family import FAMILY, config_of
 from tests.nn.networks import weights_of
 from tests.no_numbers import META, copies
 from tests.reference import pair_log_probs
 
-FAMILY = (
-    "simplest, rnn",
-    "the lecture's, shared",
-    "tutorial",
-    "reversed",
-    "stacked",
-    "both-tanh, halves, lstm",
-    "Bahdanau",
-    "Luong with input feeding",
-    "notes' dot",
-)
 WORDS = [b"a", b"b", b"c", b"d"]
 
 

@@ -12,7 +12,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.training import pair_task
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.phrase_pairs import PhrasePairTask
-from tests.nn.family import VARIANTS, config_of
+from tests.nn.family import FAMILY, config_of
 from tests.no_numbers import META, copies
 
 WORDS = 12
@@ -48,7 +48,7 @@ def test_a_batch_of_long_pairs_has_the_same_gradient_in_parts(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", FAMILY)
 def test_a_gradient_takes_one_copy_and_asks_the_device_for_nothing(
     monkeypatch: pytest.MonkeyPatch, name: str, product_dtype: torch.dtype | None
 ) -> None:
