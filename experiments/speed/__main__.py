@@ -31,6 +31,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
     parser.add_argument("--parts", nargs="*", choices=_PARTS, default=_PARTS, help="what to measure (default: all)")
     parser.add_argument("--lines", type=positive, default=16_384, help="lines to score (default: %(default)s)")
+    parser.add_argument(
+        "--batch-pairs", type=positive, help="the most pairs that are scored at once (default: what suits the device)"
+    )
     parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer (default: %(default)s)")
     parser.add_argument("--updates", type=positive, default=80, help="training updates (default: %(default)s)")
     parser.add_argument(
@@ -127,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
     keep_freed_memory()
     report: dict[str, Any] = {"schema": 2, "table": str(args.table), "machine": measured_on(args.device)}
     measurements: dict[str, Callable[[], Any]] = {
-        "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions),
+        "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions, args.batch_pairs),
         "training": lambda: training.measure(args.table, args.device, args.updates),
         "pipeline": lambda: {f"{number} processes": pipeline.measure_pipeline(args.table, number) for number in (1, 2)},
         "memory": lambda: pipeline.measure_memory(args.table, args.memory_lines),
