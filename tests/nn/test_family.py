@@ -23,6 +23,7 @@ from tests import family_reference
 from tests.nn.attention import attention_weights
 from tests.nn.family import BASE, VARIANTS, config_of
 from tests.nn.networks import SOURCES, TARGETS, random_network, scores, shared, weights_of
+from tests.no_numbers import META, copies
 
 
 def expected_scores(network: EncoderDecoder) -> NDArray[np.float64]:
@@ -75,6 +76,16 @@ def test_a_pair_has_its_score_in_any_company(name: str) -> None:
     together = scores(network, shared())
     alone = [scores(network, shared([source], [target]))[0] for source, target in zip(SOURCES, TARGETS, strict=True)]
     assert np.abs(together - alone).max() < 1e-4
+
+
+def test_what_was_not_prepared_follows_the_weights() -> None:
+    """A search brings the CPU's sources to the encoder's device."""
+    network = random_network(config_of("Bahdanau")).to(META)
+    sources = SourceBatch.of(Phrases.from_lists(SOURCES))
+    assert network.encode(sources).summary_Sk.device == META
+    with copies() as counted:
+        network.encode(sources)
+    assert counted.number == 2, "the orders of words, and the grid"
 
 
 @pytest.mark.parametrize("name", VARIANTS)
