@@ -62,7 +62,7 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
     scores: dict[str, NDArray[np.float64]] = {}
     for _ in range(repetitions):
         for name, score, device in (
-            ("a", _straightforward, devices["fp32"]),
+            ("a", straightforward_scores, devices["fp32"]),
             ("b", _engine, devices["fp32"]),
             ("c", _engine, devices["bf16"]),
         ):
@@ -93,7 +93,8 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
     }
 
 
-def _straightforward(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
+def straightforward_scores(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
+    """Return ln p of each pair."""
     network = model.network.to(device.torch_device)
     scores = []
     with device.products():
