@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -26,20 +26,35 @@ def on_device(content: T, device: torch.device) -> T:
     if device.type == "cpu":
         return content
     tensors: list[Tensor] = []
-    with_each(Tensor, lambda tensor: tensors.append(tensor) if tensor.device.type == "cpu" else None, content)
+    with_each(Tensor, lambda tensor: tensors.append(tensor) if _is_here(tensor) else None, content)
     if not tensors:
         return content
-    begins = offsets_of(np.array([-(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT for tensor in tensors])).tolist()
-    packed = torch.empty(begins[-1], dtype=torch.uint8, pin_memory=torch.cuda.is_available())
-    places = [slice(begin, begin + tensor.nbytes) for begin, tensor in zip(begins, tensors, strict=False)]
+    moved = iter(unpack(pack(tensors).to(device, non_blocking=True), tensors))
+    found: T = with_each(Tensor, lambda tensor: next(moved) if _is_here(tensor) else tensor, content)
+    return found
+
+
+def pack(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the bytes of some tensors of the CPU one after another, in pinned memory if there is a GPU."""
+    places = _places(tensors)
+    packed = torch.empty(places[-1].stop, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
     for place, tensor in zip(places, tensors, strict=True):
         packed[place].copy_(tensor.reshape(-1).view(torch.uint8))
-    moved = packed.to(device, non_blocking=True)
-    parts = iter(
-        [moved[place].view(tensor.dtype).view(tensor.shape) for place, tensor in zip(places, tensors, strict=True)]
-    )
-    found: T = with_each(Tensor, lambda tensor: next(parts) if tensor.device.type == "cpu" else tensor, content)
-    return found
+    return packed
+
+
+def unpack(packed: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """Return the tensors whose bytes lie there, which are of the types and shapes of others."""
+    return [packed[place].view(t.dtype).view(t.shape) for place, t in zip(_places(like), like, strict=True)]
+
+
+def _places(tensors: Sequence[Tensor]) -> list[slice]:
+    begins = offsets_of(np.array([-(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT for tensor in tensors])).tolist()
+    return [slice(begin, begin + tensor.nbytes) for begin, tensor in zip(begins, tensors, strict=False)]
+
+
+def _is_here(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu"
 
 
 def fetch(tensor: Tensor) -> Callable[[], Tensor]:
@@ -47,7 +62,7 @@ def fetch(tensor: Tensor) -> Callable[[], Tensor]:
 
     It waits for what the device was asked for until now, not for what it is asked for in the meantime.
     """
-    if not tensor.is_cuda:
+    if _is_here(tensor):
         return lambda: tensor
     copy, is_there = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
     is_there.record(torch.cuda.current_stream(tensor.device))

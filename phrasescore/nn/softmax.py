@@ -83,7 +83,7 @@ def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Te
 
 def _log_norms(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor) -> Tensor:
     """Return ln sum_v exp(l_v) of each node, [A], in the type of the weights."""
-    product_rows, cached_rows = _GPU_TILES if s_Ar.is_cuda else (_CPU_TILES[0], _TEXTBOOK_ROWS)
+    product_rows, cached_rows = (_CPU_TILES[0], _TEXTBOOK_ROWS) if _is_on_cpu(s_Ar) else _GPU_TILES
     log_norm_A = s_Ar.new_empty(len(s_Ar))
     l_AV = s_Ar.new_empty(min(len(s_Ar), product_rows), len(G_Vr))
     for s_rows, norms in zip(s_Ar.split(product_rows), log_norm_A.split(product_rows), strict=True):
@@ -154,10 +154,14 @@ def _large(log_Z_A: Tensor) -> Tensor:
     How many they are is not asked of a GPU, which would make it wait: there they are the largest, more than are likely
     to be too large.
     """
-    if log_Z_A.is_cuda:
-        number = max(_GPU_DONE_AGAIN, len(log_Z_A) // _GPU_DONE_AGAIN)
-        return log_Z_A.topk(min(number, len(log_Z_A)), sorted=False).indices
-    return (log_Z_A > _LARGEST_LOG_Z).nonzero()[:, 0]
+    if _is_on_cpu(log_Z_A):
+        return (log_Z_A > _LARGEST_LOG_Z).nonzero()[:, 0]
+    number = max(_GPU_DONE_AGAIN, len(log_Z_A) // _GPU_DONE_AGAIN)
+    return log_Z_A.topk(min(number, len(log_Z_A)), sorted=False).indices
+
+
+def _is_on_cpu(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu"
 
 
 def _split(column: Tensor, dtype: torch.dtype) -> Tensor:
@@ -172,7 +176,7 @@ def _exponentials(left_Ap: Tensor, right_pV: Tensor, keep: bool) -> tuple[Tensor
     The product may be 16-bit, the exponentials and the sums never are.
     """
     rows, words = len(left_Ap), right_pV.shape[1]
-    product_rows, cached_rows = _GPU_TILES if left_Ap.is_cuda else _CPU_TILES
+    product_rows, cached_rows = _CPU_TILES if _is_on_cpu(left_Ap) else _GPU_TILES
     sums = torch.empty(rows, dtype=torch.promote_types(left_Ap.dtype, torch.float32), device=left_Ap.device)
     exponentials = left_Ap.new_empty(rows if keep else min(rows, product_rows), words)
     is_wide = left_Ap.dtype == sums.dtype

@@ -19,6 +19,7 @@ from typing import Generic, Literal, Self, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from phrasescore.device import Device, Precision, choose_device, keep_freed_memory
 from phrasescore.errors import UserError
@@ -131,8 +132,7 @@ class Scorer:
         self.models = (model, *others)
         self.device = device
         self.networks = [one.network.to(device.torch_device) for one in self.models]
-        for network in self.networks:
-            network.multiply_in(device.product_dtype)
+        self._multiply_in(device.product_dtype)
         self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
         widest = max(network.config.hidden for network in self.networks)
         self._most_symbols = _symbol_units(device.torch_device) // widest
@@ -287,11 +287,16 @@ class Scorer:
         That raises a UserError if a network gives a score that is no log-probability.
         """
         placed = batch.to(self.device.torch_device)
-        with self.device.products():
-            fetched = fetch(torch.stack([network.pair_scores(placed) for network in self.networks]))
+        fetched = fetch(self._log_probs(placed))
 
+        @torch.inference_mode()
         def finish() -> NDArray[np.float64]:
             scores_MP = fetched()
+            if self.device.product_dtype is not None and not bool(scores_MP.isfinite().all()):
+                # A GPU can do so many vectors again whose probabilities are nearly 0; see `nn/softmax.py`.
+                self._multiply_in(None)
+                scores_MP = self._log_probs(placed).cpu()
+                self._multiply_in(self.device.product_dtype)
             symbols_P = np.bincount(batch.pair_I.numpy(), minlength=batch.pairs)
             for model, scores_P in zip(self.models, scores_MP.numpy(), strict=True):
                 require_log_probs(scores_P, model.folder, symbols_P)
@@ -299,6 +304,15 @@ class Scorer:
             return scores
 
         return finish
+
+    def _log_probs(self, batch: PairBatch) -> Tensor:
+        """Return ln p of each pair of a batch by each network, [M, P]."""
+        with self.device.products():
+            return torch.stack([network.pair_scores(batch) for network in self.networks])
+
+    def _multiply_in(self, dtype: torch.dtype | None) -> None:
+        for network in self.networks:
+            network.multiply_in(dtype)
 
 
 def _symbol_units(device: torch.device) -> int:
