@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -17,27 +18,24 @@ _SECONDS_BETWEEN = 0.2
 class Run:
     """What a run took."""
 
-    lines: int
     seconds: float
+    """By the clock."""
+    cpu_seconds: float
+    """Of the processor, all processes."""
     process_mb: float
     """The most memory that one of its processes had."""
     all_mb: float
     """The most that all had at a time; what several share is counted once."""
 
-    @property
-    def lines_per_second(self) -> float:
-        """Return its speed."""
-        return self.lines / self.seconds
 
-
-def annotate(table: Path, lines: int, network: Path, *options: str, measure_memory: bool = False) -> Run:
-    """Annotate a table of so many lines, to a gzip file beside it.
+def annotate(table: Path, network: Path, *options: str, measure_memory: bool = False) -> Run:
+    """Annotate a table, to a gzip file beside it.
 
     Memory is read from /proc a few times a second, if it is asked for: that takes time from the run.
     """
     output = table.with_suffix(".out.gz")
     command = [sys.executable, "-m", "phrasescore", "annotate", str(table), "-m", str(network), "-o", str(output)]
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), _cpu_seconds()
     process = subprocess.Popen([*command, "--quiet", *options])
     peaks: dict[int, float] = {}
     all_mb = 0.0
@@ -52,7 +50,13 @@ def annotate(table: Path, lines: int, network: Path, *options: str, measure_memo
     if status:
         raise RuntimeError("annotate failed")
     output.unlink()
-    return Run(lines, seconds, max(peaks.values(), default=0.0), all_mb)
+    return Run(seconds, _cpu_seconds() - cpu_started, max(peaks.values(), default=0.0), all_mb)
+
+
+def _cpu_seconds() -> float:
+    """Return what processes that have ended took of the processor."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _family(parent: int) -> list[int]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.machine import timed
 from experiments.speed import command, scoring
 from experiments.speed.pipeline import annotate_without_network
 from phrasescore.device import choose_device
@@ -23,6 +24,14 @@ from phrasescore.workers import available_cores
 _ONE_IN = 8
 """The straightforward scorer gets one block of so many, or it would take most of the time."""
 _DASK_WORKERS = 2
+
+
+class Speed(NamedTuple):
+    """Lines a second."""
+
+    by_clock: float
+    by_cpu: float
+    """Of the processor's seconds, which work beside it disturbs less."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,11 @@ class Work:
         """Return how many lines there are."""
         return sum(map(len, self.blocks))
 
-    def speed(self, device_name: str, *options: str) -> float:
-        """Return the lines a second of `annotate` with some options."""
+    def annotate(self, device_name: str, *options: str) -> Speed:
+        """Return the speed of `annotate` with some options."""
         settings = ("--device", device_name, "--precision", "bf16", *options)
-        return command.annotate(self.table, self.lines, self.network, *settings).lines_per_second
+        run = command.annotate(self.table, self.network, *settings)
+        return Speed(self.lines / run.seconds, self.lines / run.cpu_seconds)
 
 
 def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
@@ -54,23 +64,27 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
     with _work(table, lines) as work:
         some = work.blocks[::_ONE_IN]
 
-        def straightforward() -> float:
-            started = time.perf_counter()
-            scoring.straightforward_scores(work.model, some, choose_device(device_name, "fp32"))
-            return sum(map(len, some)) / (time.perf_counter() - started)
+        def straightforward() -> Speed:
+            with timed() as timing:
+                scoring.straightforward_scores(work.model, some, choose_device(device_name, "fp32"))
+            lines = sum(map(len, some))
+            return Speed(lines / timing.seconds, lines / timing.cpu_seconds)
 
-        def by(processes: int) -> Callable[[], float]:
-            return lambda: work.speed(device_name, "--processes", str(processes))
+        def by(processes: int) -> Callable[[], Speed]:
+            return lambda: work.annotate(device_name, "--processes", str(processes))
 
         speed = _medians(
             {"straightforward": straightforward, **{f"processes_{n}": by(n) for n in sorted({1, available_cores()})}},
             repetitions,
         )
+        slow = speed["straightforward"]
         return {
             "lines": work.lines,
             "repetitions": repetitions,
-            "lines_per_second": speed,
-            "times_straightforward": {way: each / speed["straightforward"] for way, each in speed.items()},
+            "lines_per_second": {way: each.by_clock for way, each in speed.items()},
+            "lines_per_cpu_second": {way: each.by_cpu for way, each in speed.items()},
+            "times_straightforward": {way: each.by_clock / slow.by_clock for way, each in speed.items()},
+            "times_straightforward_by_cpu": {way: each.by_cpu / slow.by_cpu for way, each in speed.items()},
         }
 
 
@@ -87,8 +101,8 @@ def measure_dask(table: Path, lines: int, repetitions: int) -> dict[str, Any]:
         annotate_without_network(work.table, scheduler=address)
         speed = _medians(
             {
-                "dask": lambda: work.speed("cpu", "--scheduler", address),
-                "own": lambda: work.speed("cpu", "--processes", str(_DASK_WORKERS)),
+                "dask": lambda: work.annotate("cpu", "--scheduler", address),
+                "own": lambda: work.annotate("cpu", "--processes", str(_DASK_WORKERS)),
                 "dask_without_network": lambda: _without_network(table, scheduler=address),
                 "own_without_network": lambda: _without_network(table, processes=_DASK_WORKERS),
             },
@@ -98,9 +112,11 @@ def measure_dask(table: Path, lines: int, repetitions: int) -> dict[str, Any]:
             "workers": _DASK_WORKERS,
             "lines": work.lines,
             "repetitions": repetitions,
-            "lines_per_second": speed,
-            "share_of_own": speed["dask"] / speed["own"],
-            "share_of_own_without_network": speed["dask_without_network"] / speed["own_without_network"],
+            "lines_per_second": {way: each.by_clock for way, each in speed.items()},
+            **{
+                f"share_of_own{network}": speed[f"dask{network}"].by_clock / speed[f"own{network}"].by_clock
+                for network in ("", "_without_network")
+            },
         }
 
 
@@ -119,12 +135,12 @@ def _work(table: Path, lines: int) -> Iterator[Work]:
         yield work
 
 
-def _without_network(table: Path, **options: Any) -> float:
+def _without_network(table: Path, **options: Any) -> Speed:
     counts = annotate_without_network(table, **options)
-    return counts.lines_written / counts.seconds
+    return Speed(counts.lines_written / counts.seconds, math.nan)
 
 
-def _medians(ways: dict[str, Callable[[], float]], repetitions: int) -> dict[str, float]:
-    """Return the median of what each way gives, one after another and all over again."""
+def _medians(ways: dict[str, Callable[[], Speed]], repetitions: int) -> dict[str, Speed]:
+    """Return the medians of what each way gives, one after another and all over again."""
     runs = [{name: way() for name, way in ways.items()} for _ in range(repetitions)]
-    return {name: float(np.median([run[name] for run in runs])) for name in ways}
+    return {name: Speed(*map(float, np.median([run[name] for run in runs], axis=0))) for name in ways}

@@ -54,7 +54,7 @@ def measure_memory(table: Path, lines: int) -> dict[str, Any]:
         long_table = Path(folder) / "long.gz"
         _repeat(table, long_table, lines)
         _small_model(table, Path(folder))
-        run = command.annotate(long_table, lines, Path(folder) / "rnn", "--device", "cpu", measure_memory=True)
+        run = command.annotate(long_table, Path(folder) / "rnn", "--device", "cpu", measure_memory=True)
     return {
         "lines": lines,
         "processes": available_cores(),
