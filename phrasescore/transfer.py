@@ -64,7 +64,8 @@ def fetch(tensor: Tensor) -> Callable[[], Tensor]:
     """
     if _is_here(tensor):
         return lambda: tensor
-    copy, is_there = tensor.to("cpu", non_blocking=True), torch.cuda.Event()
+    copy = tensor.to("cpu", non_blocking=True)
+    is_there = torch.cuda.Event()  # type: ignore[no-untyped-call]
     is_there.record(torch.cuda.current_stream(tensor.device))
 
     def wait() -> Tensor:

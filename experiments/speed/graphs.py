@@ -107,7 +107,7 @@ class PaddedUpdates:
         """Follow the gradient of the mean loss of a batch on the device; return that loss."""
         self.optimiser.zero_grad(set_to_none=True)
         with self.device.products():
-            loss = -(self.task.network(batch.pairs) * batch.weight_I).sum()
+            loss: Tensor = -(self.task.network(batch.pairs) * batch.weight_I).sum()
             loss.backward()  # type: ignore[no-untyped-call]
             if self.config.clip:
                 torch.nn.utils.clip_grad_norm_(self.task.network.parameters(), self.config.clip, foreach=True)
@@ -147,7 +147,7 @@ class GraphedUpdates(PaddedUpdates):
 
     def _aside(self, batch: PaddedBatch) -> Tensor:
         """Update without a graph, in a stream of its own as capturing wants it."""
-        stream = torch.cuda.Stream(self.device.torch_device)
+        stream = torch.cuda.Stream(self.device.torch_device)  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream(self.device.torch_device))
         with torch.cuda.stream(stream):
             loss = self.update(batch)

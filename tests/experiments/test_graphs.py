@@ -34,11 +34,11 @@ def _double() -> Iterator[None]:
 @pytest.mark.parametrize("name", VARIANTS)
 def test_padding_moves_neither_loss_nor_gradient(name: str) -> None:
     random = np.random.default_rng(1)
-    sides = [
+    source, target = (
         Phrases.from_lists(random.integers(2, WORDS, length).tolist() for length in lengths)
         for lengths in ((2, 5, 1, 3, 1), (6, 6, 3, 1, 0))
-    ]
-    pairs = PhrasePairs(*sides, np.linspace(1, 2, 5, dtype=np.float32))
+    )
+    pairs = PhrasePairs(source, target, np.linspace(1, 2, 5, dtype=np.float32))
     network = random_network(config_of(name))
     task = PhrasePairTask(network, TrainingConfig(), CPU, pairs, np.arange(5), pairs.take(np.arange(0)), None)
     batch = PaddedBatch.of(pairs, 7, network.encoder)

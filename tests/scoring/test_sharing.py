@@ -177,9 +177,10 @@ def test_runs_killed_at_twenty_moments_are_gone_on_with(tmp_path: Path) -> None:
     moments, kills = Random(20), 0
 
     def start(to: Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "phrasescore", "annotate", table, "-m", DATA / "stored-model", "-o", to]
+        command: list[str | Path] = [sys.executable, "-m", "phrasescore", "annotate", table, "-o", to]
+        command += ["-m", DATA / "stored-model", "--device", "cpu", "--processes", "2"]
         with errors.open("ab") as stream:
-            return subprocess.Popen([*command, "--device", "cpu", "--processes", "2"], stderr=stream)
+            return subprocess.Popen(command, stderr=stream)
 
     started = time.monotonic()
     assert start(whole).wait() == 0

@@ -56,6 +56,6 @@ def test_a_gradient_takes_one_copy_and_asks_the_device_for_nothing(
     task = make_task(name, Device(META, None))
     task.network.multiply_in(product_dtype)
     with copies() as counted:
-        task.loss(np.arange(6)).mean.backward()
+        task.loss(np.arange(6)).mean.backward()  # type: ignore[no-untyped-call]
     assert counted.number == 1
     assert all(weight.grad is not None for weight in task.network.parameters())
