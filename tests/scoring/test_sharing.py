@@ -198,5 +198,5 @@ def test_runs_killed_at_twenty_moments_are_gone_on_with(tmp_path: Path) -> None:
     assert start(output).wait() == 0
     assert read_bytes(output) == expected
     assert output.read_bytes() == whole.read_bytes()
-    assert errors.read_bytes().count(b"goes on after the first") > 5
+    assert b"goes on after the first" in errors.read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {"table.gz", "whole.gz", "out.gz", "errors"}
