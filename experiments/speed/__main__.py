@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from experiments.machine import machine
-from experiments.speed import decoder, language_model, long_sentences, pipeline, scoring, training
+from experiments.speed import decoder, end_to_end, language_model, long_sentences, pipeline, scoring, training
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.device import choose_device, keep_freed_memory
@@ -19,7 +19,7 @@ from phrasescore.files import write_atomically, write_json
 from phrasescore.lm.presets import PRESETS
 
 _TABLE = Path("tests/data/mini/phrase-table.gz")
-_PARTS = ("scoring", "training", "pipeline", "memory", "language-model", "long-sentences")
+_PARTS = ("scoring", "end-to-end", "dask", "training", "pipeline", "memory", "language-model", "long-sentences")
 _DECODER = "decoder"
 """Measured where --ini says with what."""
 
@@ -33,6 +33,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=positive, default=16_384, help="lines to score (default: %(default)s)")
     parser.add_argument(
         "--batch-pairs", type=positive, help="the most pairs that are scored at once (default: what suits the device)"
+    )
+    parser.add_argument(
+        "--annotated-lines",
+        type=positive,
+        default=131_072,
+        help="lines to annotate from file to file (default: %(default)s)",
     )
     parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer (default: %(default)s)")
     parser.add_argument("--updates", type=positive, default=80, help="training updates (default: %(default)s)")
@@ -88,6 +94,21 @@ def as_table(report: dict[str, Any]) -> str:
             f"| mean, largest difference (c) to (a) | {found['mean_difference_c_a']:.1e}, "
             f"{found['largest_difference_c_a']:.1e} nats |",
         ]
+    if "end-to-end" in report:
+        found = report["end-to-end"]
+        rows += [
+            f"| from gz to gz, 16 bit, {way} | {speed:,.0f} lines/s, "
+            f"{found['times_straightforward'][way]:.2f} times the straightforward scorer, "
+            f"{found['times_straightforward_by_cpu'][way]:.2f} by the time of the processor |"
+            for way, speed in found["lines_per_second"].items()
+        ]
+    if "dask" in report:
+        found = report["dask"]
+        rows += [
+            f"| {found['workers']} Dask workers, {way} | {found['lines_per_second'][f'dask{key}']:,.0f} lines/s, "
+            f"{found[f'share_of_own{key}']:.2f} of as many processes |"
+            for way, key in (("16 bit", ""), ("without the network", "_without_network"))
+        ]
     if "training" in report:
         found = report["training"]
         rows.append(f"| training, 512 units, {found['precision']} | {found['pairs_per_second']:,.0f} pairs/s |")
@@ -100,7 +121,11 @@ def as_table(report: dict[str, Any]) -> str:
         ]
     if "memory" in report:
         found = report["memory"]
-        rows.append(f"| peak memory of annotating {found['lines']:,} lines | {found['peak_memory_mb']:,.0f} MB |")
+        rows.append(
+            f"| peak memory of annotating {found['lines']:,} lines by {found['processes']} processes | "
+            f"{found['peak_memory_of_one_mb']:,.0f} MB the largest process, {found['peak_memory_mb']:,.0f} MB all; "
+            f"{found['seconds']:,.0f} s |"
+        )
     if "language-model" in report:
         found = report["language-model"]
         speed = found["queries_per_second"]
@@ -131,9 +156,11 @@ def as_table(report: dict[str, Any]) -> str:
 def run(args: argparse.Namespace) -> int:
     """Measure what was asked for; print the table."""
     keep_freed_memory()
-    report: dict[str, Any] = {"schema": 2, "table": str(args.table), "machine": measured_on(args.device)}
+    report: dict[str, Any] = {"schema": 3, "table": str(args.table), "machine": measured_on(args.device)}
     measurements: dict[str, Callable[[], Any]] = {
         "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions, args.batch_pairs),
+        "end-to-end": lambda: end_to_end.measure(args.table, args.device, args.annotated_lines, args.repetitions),
+        "dask": lambda: end_to_end.measure_dask(args.table, args.annotated_lines, args.repetitions),
         "training": lambda: training.measure(args.table, args.device, args.updates, cuda_graphs=args.cuda_graphs),
         "pipeline": lambda: {f"{number} processes": pipeline.measure_pipeline(args.table, number) for number in (1, 2)},
         "memory": lambda: pipeline.measure_memory(args.table, args.memory_lines),

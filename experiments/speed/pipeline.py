@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from experiments.machine import peak_memory_mb
+from experiments.speed import command
 from phrasescore.device import choose_device
 from phrasescore.files import open_output
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.scoring.annotate import annotate
+from phrasescore.scoring.annotate import Counts, annotate
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.reader import TableReader
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.run import Settings, prepare
+from phrasescore.workers import available_cores
 
 
 class WithoutNetwork(Scorer):
@@ -35,10 +32,7 @@ class WithoutNetwork(Scorer):
 
 def measure_pipeline(table: Path, processes: int) -> dict[str, Any]:
     """Annotate a whole table without a network, to a compressed file, by so many processes."""
-    with TemporaryDirectory() as folder:
-        _small_model(table, Path(folder))
-        scorer = WithoutNetwork.load(Path(folder) / "rnn", device="cpu", precision="fp32")
-        counts = annotate(table, scorer, Path(folder) / "out.gz", processes=processes)
+    counts = annotate_without_network(table, processes=processes)
     return {
         "processes": processes,
         "lines": counts.lines_written,
@@ -46,21 +40,28 @@ def measure_pipeline(table: Path, processes: int) -> dict[str, Any]:
     }
 
 
+def annotate_without_network(table: Path, *, processes: int | None = None, scheduler: str | None = None) -> Counts:
+    """Annotate a whole table without a network, to a compressed file."""
+    with TemporaryDirectory() as folder:
+        _small_model(table, Path(folder))
+        scorer = WithoutNetwork.load(Path(folder) / "rnn", device="cpu", precision="fp32")
+        return annotate(table, scorer, Path(folder) / "out.gz", processes=processes, scheduler=scheduler)
+
+
 def measure_memory(table: Path, lines: int) -> dict[str, Any]:
-    """Annotate a table of so many lines in a process of its own and return its peak memory."""
+    """Annotate a table of so many lines by a process for each core; return how much memory they had."""
     with TemporaryDirectory() as folder:
         long_table = Path(folder) / "long.gz"
         _repeat(table, long_table, lines)
         _small_model(table, Path(folder))
-        command = [sys.executable, "-m", "phrasescore", "annotate", str(long_table), "--device", "cpu", "--quiet"]
-        command += ["-m", str(Path(folder) / "rnn"), "-o", str(Path(folder) / "out.gz")]
-        started = time.perf_counter()
-        process = subprocess.Popen(command)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
-        if status:
-            raise RuntimeError("annotate failed")
-    return {"lines": lines, "seconds": seconds, "peak_memory_mb": peak_memory_mb(usage)}
+        run = command.annotate(long_table, Path(folder) / "rnn", "--device", "cpu", measure_memory=True)
+    return {
+        "lines": lines,
+        "processes": available_cores(),
+        "seconds": run.seconds,
+        "peak_memory_of_one_mb": run.process_mb,
+        "peak_memory_mb": run.all_mb,
+    }
 
 
 def _repeat(table: Path, output: Path, lines: int) -> None:

@@ -80,7 +80,7 @@ def measure(
     scores: dict[str, NDArray[np.float64]] = {}
     for _ in range(repetitions):
         for name, score, device in (
-            ("a", _straightforward, devices["fp32"]),
+            ("a", straightforward_scores, devices["fp32"]),
             ("b", engine, devices["fp32"]),
             ("c", engine, devices["bf16"]),
         ):
@@ -113,7 +113,8 @@ def measure(
     }
 
 
-def _straightforward(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
+def straightforward_scores(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
+    """Return ln p of each pair."""
     network = model.network.to(device.torch_device)
     scores = []
     with device.products():

@@ -77,7 +77,7 @@ class MaxoutReadout(Readout):
         if context_B2s is not None:
             s_B2s = s_B2s + context_B2s
         if self.word is not None:
-            s_B2s = s_B2s + _below_zeros(self.word(e_Nm), len(h_Bn))
+            s_B2s = s_B2s + self.word(_below_zeros(e_Nm, len(h_Bn)))
         s_Bs: Tensor = self.dropout(torch.amax(s_B2s.unflatten(1, (-1, 2)), dim=2))
         return s_Bs
 

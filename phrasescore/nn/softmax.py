@@ -18,6 +18,7 @@ O vectors whose Z is too large.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -180,6 +181,8 @@ def _exponentials(left_Ap: Tensor, right_pV: Tensor, keep: bool) -> tuple[Tensor
     exponentials = left_Ap.new_empty(rows if keep else min(rows, product_rows), words)
     is_wide = left_Ap.dtype == sums.dtype
     wide = exponentials if is_wide else sums.new_empty(min(rows, cached_rows), words)
+    # 2^(l log2 e) is four times as fast as exp(l) where that is Intel's on an AMD. A row, not a number: it widens.
+    log2_e = sums.new_full((1,), math.log2(math.e))
     for start in range(0, rows, product_rows):
         tile = left_Ap[start : start + product_rows]
         out = exponentials[start : start + product_rows] if keep else exponentials[: len(tile)]
@@ -187,8 +190,8 @@ def _exponentials(left_Ap: Tensor, right_pV: Tensor, keep: bool) -> tuple[Tensor
         for part, part_sums in zip(
             out.split(cached_rows), sums[start : start + len(tile)].split(cached_rows), strict=True
         ):
-            e = part if is_wide else wide[: len(part)].copy_(part)
-            torch.sum(e.exp_(), dim=1, out=part_sums)
+            e = torch.mul(part, log2_e, out=part if is_wide else wide[: len(part)])
+            torch.sum(e.exp2_(), dim=1, out=part_sums)
             if keep and not is_wide:
                 part.copy_(e)
     return exponentials, sums

@@ -282,7 +282,8 @@ class Scorer:
         most = min(_SYMBOLS_A_PAIR * self.batch_pairs, self._most_symbols)
         return max(1, int(np.searchsorted(symbols, most, side="right")))
 
-    @torch.inference_mode()
+    # Not in inference mode, where autocast narrows the weights anew for each step.
+    @torch.no_grad()
     def _start(self, batch: PairBatch) -> Callable[[], NDArray[np.float64]]:
         """Begin to compute ln p of each pair of a batch, in 64-bit sums; return what waits for them.
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -178,3 +183,39 @@ def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
     whole, gone_on = (annotate(TABLE, SCORER, path, processes=1, block_lines=BLOCK_LINES) for path in outputs)
     assert 2000 <= gone_on.lines_of_run_before < 2100
     assert replace(gone_on, seconds=whole.seconds, lines_of_run_before=0) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_runs_killed_at_twenty_moments_are_gone_on_with(tmp_path: Path) -> None:
+    """The same command, killed again and again; when it has come to its end, it begins anew."""
+    table, whole, output = (tmp_path / name for name in ("table.gz", "whole.gz", "out.gz"))
+    # Of several blocks.
+    table.write_bytes(TABLE.read_bytes() * 20)
+    errors = tmp_path / "errors"
+    moments, kills = Random(20), 0
+
+    def start(to: Path) -> subprocess.Popen[bytes]:
+        command: list[str | Path] = [sys.executable, "-m", "phrasescore", "annotate", table, "-o", to]
+        command += ["-m", DATA / "stored-model", "--device", "cpu", "--processes", "2"]
+        with errors.open("ab") as stream:
+            return subprocess.Popen(command, stderr=stream)
+
+    started = time.monotonic()
+    assert start(whole).wait() == 0
+    seconds, expected = time.monotonic() - started, read_bytes(whole)
+    while kills < 20:
+        run = start(output)
+        with suppress(subprocess.TimeoutExpired):
+            run.wait(moments.uniform(0, seconds))
+        run.kill()
+        code = run.wait()
+        assert code in (0, -signal.SIGKILL)
+        kills += code != 0
+        assert not output.exists() or read_bytes(output) == expected
+        output.unlink(missing_ok=True)
+    assert start(output).wait() == 0
+    assert read_bytes(output) == expected
+    assert output.read_bytes() == whole.read_bytes()
+    assert b"goes on after the first" in errors.read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"table.gz", "whole.gz", "out.gz", "errors"}
