@@ -63,10 +63,10 @@ def hold_out(features: Features, options: Options, instances: Instances) -> Held
     """Fit on each half of the sources and test on the other one.
 
     Raises:
-        UserError: a half has no instances.
+        UserError: a half has no instances that count.
     """
     half_I = source_halves(options)[instances.source_I]
-    if len(np.unique(half_I)) < 2:
+    if not all(np.bincount(half_I, instances.weight_I, minlength=2)):
         raise UserError(
             f"there are choices among the options of {len(np.unique(instances.source_I))} sources, too few to fit on "
             "some and test on the others; give a longer text, prepared as the table is"

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from phrasescore.choice.options import LOWEST, Options
 from phrasescore.lm.backoff import as_word
-from phrasescore.lm.ngram_model import load_kenlm, require_log_probs
+from phrasescore.lm.ngram_model import require_log_probs
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
+    import kenlm
+
     from phrasescore.scoring.engine import Scorer
 
 _LN_10 = math.log(10)
@@ -29,13 +31,12 @@ def target_words(options: Options) -> NDArray[np.float64]:
     return np.array([len(split_words(target)) for target in options.targets], np.float64)
 
 
-def phrase_log_probs(language_model: Path, options: Options) -> NDArray[np.float64]:
-    """Return ln p of the words of each target [O] by an n-gram model, of the first one without any before it.
+def phrase_log_probs(model: kenlm.Model, path: Path, options: Options) -> NDArray[np.float64]:
+    """Return ln p of the words of each target [O] by an n-gram model from a file, of the first without any before it.
 
     Raises:
-        UserError: the model cannot be read, or has numbers that are no log-probabilities.
+        UserError: the file has numbers that are no log-probabilities.
     """
-    model = load_kenlm(language_model)
     import kenlm
 
     before, after = kenlm.State(), kenlm.State()
@@ -51,7 +52,7 @@ def phrase_log_probs(language_model: Path, options: Options) -> NDArray[np.float
 
     of_target = {target: log10_prob(target) for target in set(options.targets)}
     log10_probs = np.array([of_target[target] for target in options.targets], np.float64)
-    require_log_probs(log10_probs, language_model)
+    require_log_probs(log10_probs, path)
     return np.maximum(_LN_10 * log10_probs, LOWEST)
 
 

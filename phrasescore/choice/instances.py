@@ -43,7 +43,7 @@ class Instances:
     right_R: NDArray[np.int64]
     """Numbers of options."""
     weight_I: NDArray[np.float64]
-    """How much each counts."""
+    """How much each counts, at most 1."""
     sentence_I: NDArray[np.int64] | None
     """Where it occurs; None for those of phrase pairs."""
 
@@ -109,7 +109,8 @@ class DevText:
         """Return an instance for each span of which a target is in the reference: each such target is right."""
         numbers = {source: number for number, source in enumerate(options.sources)}
         padded = [b" %b " % reference for reference in self.references]
-        targets = [b" %b " % target for target in options.targets]
+        # That nothing is said can be seen in no reference.
+        targets = [b" %b " % target if target else b"\n" for target in options.targets]
         found = []
         for sentence, phrase in self.spans():
             source = numbers.get(phrase)
@@ -166,12 +167,14 @@ Dev = DevText | DevPairs
 def _instances(found: Iterable[tuple[int, list[int], float, int | None]]) -> Instances:
     """Return the instances of which something is right: source, right options, weight and sentence of each."""
     some = [one for one in found if one[1]]
+    # Sums of counts may be beyond what a number holds.
+    most = max((weight for _, _, weight, _ in some), default=1.0)
     sentences = [sentence for *_, sentence in some if sentence is not None]
     return Instances(
         np.array([source for source, *_ in some], np.int64),
         offsets_of(np.array([len(right) for _, right, *_ in some], np.int64)),
         np.array([option for _, right, *_ in some for option in right], np.int64),
-        np.array([weight for _, _, weight, _ in some], np.float64),
+        np.array([weight / most for _, _, weight, _ in some], np.float64),
         np.array(sentences, np.int64) if sentences else None,
     )
 

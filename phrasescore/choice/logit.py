@@ -10,7 +10,6 @@ Shapes: S sources, O options, I instances, R right options of all instances, F f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,14 +84,13 @@ class ConditionalLogit:
             chosen_FF,
         )
 
-    @cached_property
-    def spread_F(self) -> Floats:
-        """The standard deviation of each feature within the sources of the instances; 1 where it does not vary."""
-        share_S = np.bincount(self._instances.source_I, self._instances.weight_I, minlength=len(self._starts_S))
-        share_O = (share_S / share_S.sum() / np.bincount(self._source_O))[self._source_O]
+    def spread(self, count_I: Floats) -> Floats:
+        """Return the standard deviation of each feature [F] within the sources of instances, 1 where it is constant."""
         sizes_S = np.bincount(self._source_O)
+        count_S = np.bincount(self._instances.source_I, count_I / count_I.sum(), minlength=len(sizes_S))
         mean_SF = np.add.reduceat(self.features_OF, self._starts_S) / sizes_S[:, None]
-        spread_F: Floats = np.sqrt(share_O @ (self.features_OF - mean_SF[self._source_O]) ** 2)
+        within_OF = self.features_OF - mean_SF[self._source_O]
+        spread_F: Floats = np.sqrt((count_S / sizes_S)[self._source_O] @ within_OF**2)
         return np.where(spread_F > _VARIES, spread_F, 1.0)
 
     def fit(self, count_I: Floats) -> Floats:
@@ -100,9 +98,10 @@ class ConditionalLogit:
 
         It is the loss with a small penalty on large weights, which does not depend on the scale of a feature. Newton's
         method; the loss need not be convex where several options are right, and there the part of its curvature that
-        is takes the place of the whole.
+        is takes the place of the whole: EM's view of it.
         """
-        penalty_F = _PENALTY * self.spread_F**2
+        spread_F = self.spread(count_I)
+        penalty_F = _PENALTY * spread_F**2
 
         def penalised(weights_F: Floats) -> float:
             return float(count_I @ self.losses(weights_F) / count_I.sum() + penalty_F @ weights_F**2)
@@ -111,7 +110,7 @@ class ConditionalLogit:
         for _ in range(_STEPS):
             slopes = self.slopes(weights_F, count_I)
             gradient_F = slopes.gradient_F + 2 * penalty_F * weights_F
-            if np.abs(gradient_F / self.spread_F).max(initial=0.0) < _CLOSE:
+            if np.abs(gradient_F / spread_F).max(initial=0.0) < _CLOSE:
                 break
             step_F = _newton_step(slopes, gradient_F, 2 * penalty_F)
             before, slope = slopes.loss + penalty_F @ weights_F**2, gradient_F @ step_F

@@ -84,6 +84,11 @@ def read_options(
     reader = TableReader(table)
     lines = 0
     for chunk in reader:
+        if reader.columns is not None and reader.columns < base_columns:
+            raise UserError(
+                f"{display_name(table)}: has fewer score columns ({reader.columns}) than --base-columns asks for "
+                f"({base_columns}); give fewer"
+            )
         for entry in chunk.entries:
             if entry.source in wanted:
                 options = found[entry.source]
@@ -92,11 +97,6 @@ def read_options(
                     options[:] = _first(options, direct)
         lines += chunk.lines_read
         progress(lines, chunk.share_read)
-    if reader.columns is not None and reader.columns < base_columns:
-        raise UserError(
-            f"{display_name(table)}: has fewer score columns ({reader.columns}) than --base-columns asks for "
-            f"({base_columns}); give fewer"
-        )
     several = {source: _first(found[source], direct) for source in sorted(found) if len(found[source]) > 1}
     scores = [scores for options in several.values() for _, scores in options]
     with np.errstate(divide="ignore"):

@@ -14,6 +14,7 @@ from phrasescore.choice.instances import Dev, Instances
 from phrasescore.choice.options import Options, read_options
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
+from phrasescore.lm.ngram_model import load_kenlm
 
 _FEW = 0.5
 """Share of the sentences with a choice, below which they are likely to be prepared in another way than the table."""
@@ -54,6 +55,8 @@ class ChoiceProblem:
         phrases = dev.phrases()
         if not phrases:
             raise UserError(f"{dev.name}: has no phrases; give text that the table is to translate")
+        # What is wrong with the model is to be said before the table has been read.
+        model = None if language_model is None else load_kenlm(language_model)
         options = read_options(table, phrases, base_columns, progress)
         if not options.sources:
             raise UserError(
@@ -69,7 +72,7 @@ class ChoiceProblem:
         base = {f"column {column + 1}": options.columns_OC[:, column] for column in range(base_columns)}
         base["target words"] = target_words(options)
         if language_model is not None:
-            base["language model"] = phrase_log_probs(language_model, options)
+            base["language model"] = phrase_log_probs(model, language_model, options)
         return cls(options, instances, base, dev.sentences)
 
     @property
