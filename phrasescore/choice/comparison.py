@@ -104,13 +104,15 @@ def mean_loss(losses_I: Floats, instances: Instances) -> float:
 
 
 def difference(change_I: Floats, instances: Instances) -> Difference:
-    """Return the mean change of a loss with its standard error.
+    """Return the mean change of a loss with its standard error; there are two sources or more.
 
     Instances of one source go up and down together, and so do those of one sentence. So the error is that of means of
-    clusters (Liang and Zeger, 1986), which are either; the larger of the two.
+    clusters (Liang and Zeger, 1986), which are either; the larger of the two. One sentence tells nothing of others.
     """
     mean = mean_loss(change_I, instances)
-    clusters = [some for some in (instances.source_I, instances.sentence_I) if some is not None]
+    clusters = [
+        some for some in (instances.source_I, instances.sentence_I) if some is not None and len(np.unique(some)) > 1
+    ]
     return Difference(mean, max(_clustered_error(change_I - mean, instances.weight_I, some) for some in clusters))
 
 
@@ -118,5 +120,4 @@ def _clustered_error(deviation_I: Floats, weight_I: Floats, cluster_I: NDArray[n
     """Return the standard error of a weighted mean, from what deviates from it, with clusters as what is drawn."""
     _, cluster_I = np.unique(cluster_I, return_inverse=True)
     sums = np.bincount(cluster_I, weight_I * deviation_I)
-    correction = len(sums) / (len(sums) - 1) if len(sums) > 1 else np.inf
-    return float(np.sqrt(correction * sums @ sums) / weight_I.sum())
+    return float(np.sqrt(len(sums) / (len(sums) - 1) * sums @ sums) / weight_I.sum())

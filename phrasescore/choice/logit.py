@@ -68,13 +68,13 @@ class ConditionalLogit:
         values_O = features_OF @ weights_F
         log_sum_S = _log_sums(values_O, self._starts_S, self._source_O)
         right_sum_I = self._right_sums(values_O)
-        count_S = np.bincount(instances.source_I, count_I, minlength=len(self._starts_S))
+        count_S = _sums(instances.source_I, count_I, len(log_sum_S))
         chosen_O = np.exp(values_O - log_sum_S[self._source_O])
         meant_R = np.exp(values_O[right_R] - right_sum_I[self._instance_R])
         expected_O = count_S[self._source_O] * chosen_O
-        observed_O = np.bincount(right_R, count_I[self._instance_R] * meant_R, minlength=len(values_O))
-        mean_SF = np.add.reduceat(chosen_O[:, None] * features_OF, self._starts_S)
-        mean_IF = np.add.reduceat(meant_R[:, None] * features_OF[right_R], instances.offsets[:-1])
+        observed_O = _sums(right_R, count_I[self._instance_R] * meant_R, len(values_O))
+        mean_SF: Floats = np.add.reduceat(chosen_O[:, None] * features_OF, self._starts_S)
+        mean_IF: Floats = np.add.reduceat(meant_R[:, None] * features_OF[right_R], instances.offsets[:-1])
         chosen_FF = _squares(features_OF, expected_O) - _squares(mean_SF, count_S)
         meant_FF = _squares(features_OF, observed_O) - _squares(mean_IF, count_I)
         return Slopes(
@@ -87,7 +87,7 @@ class ConditionalLogit:
     def spread(self, count_I: Floats) -> Floats:
         """Return the standard deviation of each feature [F] within the sources of instances, 1 where it is constant."""
         sizes_S = np.bincount(self._source_O)
-        count_S = np.bincount(self._instances.source_I, count_I / count_I.sum(), minlength=len(sizes_S))
+        count_S = _sums(self._instances.source_I, count_I / count_I.sum(), len(sizes_S))
         mean_SF = np.add.reduceat(self.features_OF, self._starts_S) / sizes_S[:, None]
         within_OF = self.features_OF - mean_SF[self._source_O]
         spread_F: Floats = np.sqrt((count_S / sizes_S)[self._source_O] @ within_OF**2)
@@ -142,6 +142,11 @@ def _log_sums(values: Floats, starts: NDArray[np.int64], group: NDArray[np.int64
     most = np.maximum.reduceat(values, starts)
     sums: Floats = most + np.log(np.add.reduceat(np.exp(values - most[group]), starts))
     return sums
+
+
+def _sums(group_N: NDArray[np.int64], values_N: Floats, groups: int) -> Floats:
+    """Return the sum of the values of each group."""
+    return np.bincount(group_N, values_N, minlength=groups).astype(np.float64)
 
 
 def _squares(rows_NF: Floats, count_N: Floats) -> Floats:

@@ -95,7 +95,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FOLDER",
         help="model folder, of either direction, judged as a further column; may be given several times",
     )
-    add_plugin_option(features)
+    add_plugin_option(parser)
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures and their provenance as JSON")
     add_device_options(parser)
     add_quiet_option(parser, "show no progress, only the figures")

@@ -21,7 +21,7 @@ class Choice(NamedTuple):
     """Of each option."""
     right: set[int]
     """Some of these options, by their places among them."""
-    count: float
+    times: float
 
 
 def loss_of(choice: Choice, weights: Sequence[float]) -> float:
@@ -32,8 +32,8 @@ def loss_of(choice: Choice, weights: Sequence[float]) -> float:
 
 
 def mean_loss_of(choices: Sequence[Choice], weights: Sequence[float]) -> float:
-    total = sum(choice.count * loss_of(choice, weights) for choice in choices)
-    return total / sum(choice.count for choice in choices)
+    total = sum(choice.times * loss_of(choice, weights) for choice in choices)
+    return total / sum(choice.times for choice in choices)
 
 
 def random_problem(

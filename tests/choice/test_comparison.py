@@ -85,8 +85,12 @@ def test_the_standard_error() -> None:
     assert difference(np.repeat(change_I, 2), twice).standard_error == pytest.approx(found.standard_error)
     counted = replace(apart, weight_I=2 * np.ones(12))
     assert difference(change_I, counted).standard_error == pytest.approx(found.standard_error)
-    # All in one sentence: nothing is known of others.
-    assert difference(change_I, replace(apart, sentence_I=np.zeros(12, np.int64))).standard_error == np.inf
+    # One sentence alone tells nothing of others; of several the larger error counts.
+    together = replace(apart, sentence_I=np.zeros(12, np.int64))
+    assert difference(change_I, together).standard_error == pytest.approx(found.standard_error)
+    pairs = replace(apart, sentence_I=np.arange(12) // 2)
+    by_pairs = change_I.reshape(6, 2).mean(axis=1).std(ddof=1) / np.sqrt(6)
+    assert difference(change_I, pairs).standard_error == pytest.approx(max(found.standard_error, by_pairs))
 
 
 def test_too_few_sources() -> None:
