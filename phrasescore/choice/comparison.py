@@ -54,9 +54,14 @@ class Row:
     """To the base; None of the base itself."""
 
 
+def source_hash(source: bytes) -> bytes:
+    """Return well-mixed bytes that depend on the words of a source alone. The last bit tells its half."""
+    return hashlib.sha256(source).digest()
+
+
 def source_halves(options: Options) -> NDArray[np.bool_]:
     """Return of each source [S] which half it is in. It depends on its words alone."""
-    return np.array([hashlib.sha256(source).digest()[0] & 1 for source in options.sources], np.bool_)
+    return np.array([source_hash(source)[-1] & 1 for source in options.sources], np.bool_)
 
 
 def hold_out(features: Features, options: Options, instances: Instances) -> HeldOut:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.phrases import Offsets, offsets_of
+from phrasescore.phrases import Offsets, offsets_of, ranges
 from phrasescore.table.entry import parse_scores
 from phrasescore.table.reader import TableReader
 
@@ -47,46 +47,50 @@ class Options:
         """The source of each option."""
         return np.repeat(np.arange(len(self.sources)), np.diff(self.offsets))
 
+    def numbers(self, sources: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the numbers of all options of some sources, source by source."""
+        return ranges(self.offsets[sources], np.diff(self.offsets)[sources])
+
     def take(self, sources: NDArray[np.integer]) -> Options:
         """Return the options of some sources, in their order."""
-        ranges = [range(self.offsets[source], self.offsets[source + 1]) for source in sources]
-        options = [option for some in ranges for option in some]
+        numbers = self.numbers(sources)
         return Options(
             [self.sources[source] for source in sources],
-            offsets_of(np.array([len(some) for some in ranges], np.int64)),
-            [self.targets[option] for option in options],
-            self.columns_OC[options],
+            offsets_of(np.diff(self.offsets)[sources]),
+            [self.targets[option] for option in numbers],
+            self.columns_OC[numbers],
         )
 
 
 def read_options(
     table: str | Path,
     wanted: Collection[bytes],
-    base_columns: int,
+    base_columns: int | None = None,
     progress: Callable[[int, float | None], None] = lambda lines, share: None,
 ) -> Options:
     """Return the options of those wanted sources that have two or more, at most `MOST_OPTIONS` of each.
 
-    These are the most probable ones by the third column, or by the last of the base's if it has fewer. The order of
-    the table's lines does not matter.
+    These are the most probable ones by the third column, or by the last of the base if it has fewer. The order of the
+    table's lines does not matter.
 
     Args:
         table: the phrase table.
         wanted: source phrases, words with one blank between them.
-        base_columns: how many columns it must have at least.
+        base_columns: how many columns the base has, all of the table's if it is None.
         progress: called with the lines and the share of the file read so far.
 
     Raises:
         UserError: the table cannot be read, is faulty, or has too few columns.
     """
-    direct = min(_DIRECT, base_columns - 1)
     found: defaultdict[bytes, list[_Option]] = defaultdict(list)
     reader = TableReader(table)
-    lines = 0
+    lines, direct = 0, 0
     for chunk in reader:
-        if reader.columns is not None and reader.columns < base_columns:
+        columns = reader.columns or 0
+        direct = min(_DIRECT, (base_columns or columns) - 1)
+        if chunk.entries and base_columns is not None and columns < base_columns:
             raise UserError(
-                f"{display_name(table)}: has fewer score columns ({reader.columns}) than --base-columns asks for "
+                f"{display_name(table)}: has fewer score columns ({columns}) than --base-columns asks for "
                 f"({base_columns}); give fewer"
             )
         for entry in chunk.entries:

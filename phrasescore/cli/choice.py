@@ -126,9 +126,7 @@ def run(args: argparse.Namespace) -> int:
             args.language_model,
             lambda lines, share: task.update(share, f"{lines:,} lines"),
         )
-    reporter.say(str(problem))
-    if problem.is_thin:
-        reporter.say("so few have any that the text may be tokenised or cased in another way than the table")
+    problem.describe(reporter.say)
     options = problem.options
     columns = range(args.base_columns, options.columns_OC.shape[1])
     further = {f"column {column + 1}": options.columns_OC[:, column] for column in columns}
