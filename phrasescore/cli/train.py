@@ -83,6 +83,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "network chooses among the table's options for them (see `choice`) decides the same, in place of --validation",
     )
     parser.add_argument(
+        "--dev-table",
+        type=Path,
+        metavar="TABLE",
+        help="the same for phrase pairs of other sentences, as --validation takes them",
+    )
+    parser.add_argument(
         "--dev-language-model",
         type=Path,
         metavar="LM",
@@ -140,16 +146,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--source and --target: are the two sides of one text; give both or neither")
     if (args.validation_source is None) != (args.validation_target is None):
         raise UsageError("--validation-source and --validation-target: are the two sides of one text; give both")
-    if args.dev is None and args.dev_language_model is not None:
-        raise UsageError("--dev-language-model: is for choices in sentences; give them by --dev")
-    if args.dev is not None and args.source is not None:
-        raise UsageError(
-            "--dev: is for the options of a phrase table; for sentences give --validation-source, --validation-target"
-        )
-    if args.dev is not None and args.validation is not None:
-        raise UsageError("--dev and --validation: both would decide which weights are kept; give one")
-    if args.dev is not None and (args.table == STANDARD_STREAM or is_device_or_pipe(args.table)):
-        raise UsageError("--dev: has the table read twice; give a file")
+    _check_dev(args)
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
     if args.validation_source is not None:
@@ -162,6 +159,28 @@ def _check_usage(args: argparse.Namespace) -> None:
         ]
         if wrong:
             raise UsageError(f"--{wrong[0].replace('_', '-')}: is for parallel text; leave it out or give --source")
+
+
+def _check_dev(args: argparse.Namespace) -> None:
+    """Check that there is one thing to choose for at most, and a table to choose from.
+
+    Raises:
+        UsageError: there is not.
+    """
+    given = [name for name in ("dev", "dev_table", "validation") if getattr(args, name) is not None]
+    options = [f"--{name.replace('_', '-')}" for name in given]
+    if len(given) > 1:
+        raise UsageError(f"{options[0]} and {options[1]}: each would decide which weights are kept; give one")
+    if given in ([], ["validation"]):
+        if args.dev_language_model is not None:
+            raise UsageError("--dev-language-model: is for choices; give --dev or --dev-table, too")
+    elif args.source is not None:
+        raise UsageError(
+            f"{options[0]}: is for the options of a phrase table; for sentences give --validation-source, "
+            "--validation-target"
+        )
+    elif args.table == STANDARD_STREAM or is_device_or_pipe(args.table):
+        raise UsageError(f"{options[0]}: has the table read twice; give a file")
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
@@ -200,11 +219,13 @@ def _prepare(
     say: Say,
     ranks: Ranks,
 ) -> tuple[Trainer[Any], PairData]:
-    from phrasescore.training.choice import DevSentences
+    from phrasescore.training.choice import DevChoices
     from phrasescore.training.run import prepare, prepare_sentences
 
     if args.source is None:
-        other = DevSentences(ParallelText(*args.dev), args.dev_language_model) if args.dev else args.validation
+        other = args.validation
+        if args.dev or args.dev_table:
+            other = DevChoices(args.dev_table or ParallelText(*args.dev), args.dev_language_model)
         return prepare(args.table, args.output, settings, device, other, args.restart, on_lines, say, ranks)
     text, others = ParallelText(args.source, args.target), None
     if args.validation_source is not None:

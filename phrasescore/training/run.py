@@ -25,7 +25,7 @@ from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences,
 from phrasescore.text import Say, silently
 from phrasescore.training.batches import split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
-from phrasescore.training.choice import ChoiceMeasure, DevSentences
+from phrasescore.training.choice import ChoiceMeasure, DevChoices
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
@@ -74,7 +74,7 @@ def prepare(
     folder: Path,
     settings: Settings,
     device: Device,
-    validation: Path | DevSentences | None = None,
+    validation: Path | DevChoices | None = None,
     restart: bool = False,
     progress: ReadingProgress = lambda lines, share: None,
     say: Say = silently,
@@ -109,7 +109,7 @@ def prepare(
         data = read_table(table, state, settings.data, progress=progress, say=say)
         if validation is None:
             return data, None
-        if isinstance(validation, DevSentences):
+        if isinstance(validation, DevChoices):
             return data, validation.read(table, progress, say)
         vocabularies = data.source_vocabulary, data.target_vocabulary
         # A loss counts each pair once, so that the table need not have counts.
@@ -129,7 +129,7 @@ def prepare(
             other = _some_pairs(others, settings)
         task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
         digests = {"table": data.digest, "validation": None if others is None else others.digest}
-        given = validation.files if isinstance(validation, DevSentences) else {"validation": validation}
+        given = validation.files if isinstance(validation, DevChoices) else {"validation": validation}
         files = {"table": table, **given}
         return _set_up(task, home, settings, data, files, digests, restart, ranks), data
 

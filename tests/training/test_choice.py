@@ -22,7 +22,7 @@ from phrasescore.model_folder import METRICS
 from phrasescore.pairs import Direction
 from phrasescore.scoring.engine import Scorer
 from phrasescore.sentences import ParallelText
-from phrasescore.training.choice import ChoiceMeasure, DevSentences
+from phrasescore.training.choice import ChoiceMeasure, DevChoices
 from phrasescore.training.loop import Trainer
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
@@ -30,10 +30,10 @@ from tests.conftest import MINI
 
 CPU = choose_device("cpu", "fp32")
 TEXT = ParallelText(MINI / "dev.en", MINI / "dev.fr")
-DEV = DevSentences(TEXT, MINI / "lm.fr.arpa")
+DEV = DevChoices(TEXT, MINI / "lm.fr.arpa")
 
 
-def set_up(table: Path, folder: Path, settings: Settings, dev: DevSentences = DEV) -> Trainer[PhrasePairTask]:
+def set_up(table: Path, folder: Path, settings: Settings, dev: DevChoices = DEV) -> Trainer[PhrasePairTask]:
     return prepare(table, folder, settings, CPU, dev)[0]
 
 
@@ -88,13 +88,21 @@ def test_other_choices_are_another_run(small_table: Path, tmp_path: Path, tiny_s
     set_up(small_table, tmp_path / "run", tiny_settings).train()
     lines = (MINI / "dev.fr").read_text().splitlines(keepends=True)
     (tmp_path / "turned").write_text("".join(reversed(lines)))
-    others = DevSentences(ParallelText(TEXT.source, tmp_path / "turned"), DEV.language_model)
-    for dev in (others, DevSentences(TEXT)):
+    others = DevChoices(ParallelText(TEXT.source, tmp_path / "turned"), DEV.language_model)
+    for dev in (others, DevChoices(TEXT)):
         with pytest.raises(UserError, match="holds a run with other validation data; give the same"):
             set_up(small_table, tmp_path / "run", tiny_settings, dev)
     description = json.loads((tmp_path / "run/config.json").read_text())["training"]
     assert description["dev_source"] == str(TEXT.source)
     assert description["dev_language_model"] == str(DEV.language_model)
+
+
+def test_phrase_pairs(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    trainer = set_up(small_table, tmp_path / "run", tiny_settings, DevChoices(MINI / "phrase-table.gz"))
+    trainer.train()
+    # Those of the same table: each option that occurs is right as often as it occurs.
+    assert len(measure_of(trainer)) == len(measure_of(trainer).problem.options.targets)
+    assert json.loads((tmp_path / "run/config.json").read_text())["training"]["dev_table"].endswith("phrase-table.gz")
 
 
 def test_it_needs_nothing_held_out_and_no_budget(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:

@@ -28,7 +28,7 @@ from phrasescore.pairs import DataConfig, read_table
 from phrasescore.phrases import Phrases
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.tensor_file import open_tensors
-from phrasescore.training.choice import DevSentences
+from phrasescore.training.choice import DevChoices
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks, joined
@@ -56,7 +56,7 @@ class Run:
     table: Path
     stop_after: int | None = None
     restart: bool = False
-    dev: DevSentences | None = None
+    dev: DevChoices | None = None
 
     def __call__(self, ranks: Ranks = ALONE) -> Trainer[Any]:
         trainer = self._prepare(ranks)
@@ -153,7 +153,7 @@ def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, 
     resumed()
 
     def run_of(name: str, place: str) -> Run:
-        dev = DevSentences(ParallelText(MINI / "dev.en", MINI / "dev.fr")) if name == "choices" else None
+        dev = DevChoices(ParallelText(MINI / "dev.en", MINI / "dev.fr")) if name == "choices" else None
         return Run(tmp_path / place / name, kinds[name], small_table, dev=dev)
 
     several = [run_of(name, "several") for name in kinds]
