@@ -281,6 +281,13 @@ COMMANDS = {
         _network("new"),
         ("new/",),
     ),
+    "train-dev": Command(
+        (*_PHRASESCORE, *TRAIN, "--dev", "dev.en", "dev.fr", "--dev-language-model", ARPA, "-o", "new"),
+        ("dev.en", "dev.fr", ARPA),
+        _contents("new/weights.safetensors"),
+        _network("new"),
+        ("new/",),
+    ),
     "train-sentences": Command(
         (
             *(*_PHRASESCORE, "train", "--source", "train.en", "--target", "train.fr", "--config", "settings.toml"),
