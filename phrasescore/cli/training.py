@@ -112,7 +112,7 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
 
 
 def _status_line(status: Status, unit: str) -> str:
-    lowest = "" if status.lowest is None else f", lowest measured {status.lowest:.3f}"
+    lowest = "" if status.lowest is None else f", lowest measured {status.lowest:.4g}"
     return f"update {status.update:,}, {status.examples_per_second:,.0f} {unit}s/s, loss {status.loss:.3f}{lowest}"
 
 
