@@ -221,7 +221,7 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
         "import os, signal\nos.kill(os.getpid(), 9) if __name__ != '__main__' else None\n" + script.read_text()
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=60)
-    assert done.stderr.endswith("UserError: killed\n")
+    assert done.stderr.endswith("WorkersLostError: killed\n")
 
 
 def made() -> list[int]:
