@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from phrasescore.cli.console import Reporter, StopRequest
+from phrasescore.cli.console import Reporter, StopRequest, duration
 from phrasescore.cli.options import add_plugin_option, given_options, refuse_idle
 from phrasescore.configuration import Section, check_values, read_toml
 from phrasescore.errors import UsageError, UserError
@@ -93,6 +93,8 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
     reporter.say(f"network of {parameters:,} parameters on {trainer.device}")
     if trainer.progress.update:
         reporter.say(f"resuming after update {trainer.progress.update}")
+    if seconds := trainer.seconds_left():
+        reporter.say(f"training takes about {duration(seconds)}, if the loss falls for so long")
     with reporter.task("training") as task:
         trainer.watcher = Watcher(
             on_update=lambda status: task.update(status.spent, _status_line(status, unit)),
