@@ -31,8 +31,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
     parser.add_argument("--parts", nargs="*", choices=_PARTS, default=_PARTS, help="what to measure (default: all)")
     parser.add_argument("--lines", type=positive, default=16_384, help="lines to score (default: %(default)s)")
+    parser.add_argument(
+        "--batch-pairs", type=positive, help="the most pairs that are scored at once (default: what suits the device)"
+    )
     parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer (default: %(default)s)")
     parser.add_argument("--updates", type=positive, default=80, help="training updates (default: %(default)s)")
+    parser.add_argument("--cuda-graphs", action="store_true", help="measure training by CUDA graphs, too")
     parser.add_argument(
         "--preset", choices=PRESETS, default="cho2014", help="sizes of the language model (default: %(default)s)"
     )
@@ -87,6 +91,8 @@ def as_table(report: dict[str, Any]) -> str:
     if "training" in report:
         found = report["training"]
         rows.append(f"| training, 512 units, {found['precision']} | {found['pairs_per_second']:,.0f} pairs/s |")
+        if "pairs_per_second_of_graphs" in found:
+            rows.append(f"| the same by CUDA graphs | {found['pairs_per_second_of_graphs']:,.0f} pairs/s |")
     if "pipeline" in report:
         rows += [
             f"| pipeline without the network, {number} | {found['lines_per_second']:,.0f} lines/s |"
@@ -127,8 +133,8 @@ def run(args: argparse.Namespace) -> int:
     keep_freed_memory()
     report: dict[str, Any] = {"schema": 2, "table": str(args.table), "machine": measured_on(args.device)}
     measurements: dict[str, Callable[[], Any]] = {
-        "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions),
-        "training": lambda: training.measure(args.table, args.device, args.updates),
+        "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions, args.batch_pairs),
+        "training": lambda: training.measure(args.table, args.device, args.updates, cuda_graphs=args.cuda_graphs),
         "pipeline": lambda: {f"{number} processes": pipeline.measure_pipeline(args.table, number) for number in (1, 2)},
         "memory": lambda: pipeline.measure_memory(args.table, args.memory_lines),
         "language-model": lambda: language_model.measure(args.device, args.preset, args.repetitions),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,18 @@ from phrasescore.table.reader import TableReader
 from phrasescore.training.presets import PRESETS
 from phrasescore.vocabulary import END, Vocabulary
 
-_BLOCK = 4096
+_BATCHES_A_BLOCK = {"cpu": 1, "cuda": 4}
+"""A GPU computes one batch while the next one is made."""
+_PRODUCT = {"cpu": 2048, "cuda": 8192}
+"""Rows and columns of the matrices that are multiplied."""
+_PRODUCTS_AT_ONCE = {"cpu": 1, "cuda": 8}
+"""Products between looks at the clock, each of which waits for them."""
 
 
-def blocks_of_lines(table: Path, lines: int) -> list[list[Entry]]:
+def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[list[Entry]]:
     """Return blocks of neighbouring lines from evenly spaced places of a table."""
-    chunks = [chunk.entries for chunk in TableReader(table, chunk_lines=_BLOCK)]
-    wanted = max(1, lines // _BLOCK)
+    chunks = [chunk.entries for chunk in TableReader(table, chunk_lines=block_lines)]
+    wanted = max(1, lines // block_lines)
     return [chunks[i * len(chunks) // wanted] for i in range(min(wanted, len(chunks)))]
 
 
@@ -51,30 +57,44 @@ def paper_model(table: Path) -> TrainedModel:
     return TrainedModel(Path("random"), network, source, target, "target-given-source", "random")
 
 
-def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
-    """Return pairs a second of each way, the ratios, and the share of the machine's matrix-product rate."""
-    blocks = blocks_of_lines(table, lines)
-    pairs = sum(map(len, blocks))
+def measure(
+    table: Path, device_name: str, lines: int, repetitions: int, batch_pairs: int | None = None
+) -> dict[str, Any]:
+    """Return pairs a second of each way, the ratios, and the share of the machine's matrix-product rate.
+
+    Args:
+        table: whose lines are scored.
+        device_name: as `choose_device` takes it.
+        lines: how many, at least a block.
+        repetitions: of each way.
+        batch_pairs: the most pairs of a batch of the engine, None for its own choice.
+    """
     model = paper_model(table)
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
+    batch_pairs = batch_pairs or Scorer(model, devices["fp32"]).batch_pairs
+    blocks = blocks_of_lines(table, lines, batch_pairs * _BATCHES_A_BLOCK[devices["fp32"].torch_device.type])
+    pairs = sum(map(len, blocks))
+    engine = partial(_engine, batch_pairs=batch_pairs)
     runs: dict[str, list[float]] = {"a": [], "b": [], "c": []}
     scores: dict[str, NDArray[np.float64]] = {}
     for _ in range(repetitions):
         for name, score, device in (
             ("a", _straightforward, devices["fp32"]),
-            ("b", _engine, devices["fp32"]),
-            ("c", _engine, devices["bf16"]),
+            ("b", engine, devices["fp32"]),
+            ("c", engine, devices["bf16"]),
         ):
             started = time.perf_counter()
             scores[name] = score(model, blocks, device)
             runs[name].append(time.perf_counter() - started)
     speed = {name: pairs / float(np.median(seconds)) for name, seconds in runs.items()}
-    operations = 2 * sum(_multiplications(model, batch) for batch in _all_batches(model, blocks, devices["fp32"]))
+    batches = _all_batches(model, blocks, devices["fp32"], batch_pairs)
+    operations = 2 * sum(_multiplications(model, batch) for batch in batches)
     rates = {precision: product_rate(device) for precision, device in devices.items()}
     return {
         "pairs": pairs,
         "repetitions": repetitions,
+        "batch_pairs": batch_pairs,
         "pairs_per_second": {
             "a_straightforward_fp32": speed["a"],
             "b_engine_fp32": speed["b"],
@@ -107,14 +127,16 @@ def _straightforward(model: TrainedModel, blocks: list[list[Entry]], device: Dev
     return np.concatenate(scores)
 
 
-def _engine(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
+def _engine(model: TrainedModel, blocks: list[list[Entry]], device: Device, batch_pairs: int) -> NDArray[np.float64]:
     scorer = Scorer(model, device)
+    scorer.batch_pairs = batch_pairs
     encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
     return np.concatenate([scorer.score_encoded(pairs).log_prob for pairs in encoded])
 
 
-def _all_batches(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> list[PairBatch]:
+def _all_batches(model: TrainedModel, blocks: list[list[Entry]], device: Device, batch_pairs: int) -> list[PairBatch]:
     scorer = Scorer(model, device)
+    scorer.batch_pairs = batch_pairs
     encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
     return [batch for pairs in encoded for batch in scorer.batches(pairs)]
 
@@ -132,7 +154,7 @@ def _multiplications(model: TrainedModel, batch: PairBatch) -> int:
 
 def product_rate(device: Device) -> float:
     """Return the operations a second of a large square matrix product in the device's precision, tried for a second."""
-    size = 2048
+    size, number = _PRODUCT[device.torch_device.type], _PRODUCTS_AT_ONCE[device.torch_device.type]
     left = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
     right = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
     best = 0.0
@@ -140,6 +162,7 @@ def product_rate(device: Device) -> float:
     with device.products():
         while time.perf_counter() < deadline:
             started = time.perf_counter()
-            float((left @ right)[0, 0])
-            best = max(best, 2 * size**3 / (time.perf_counter() - started))
+            products = [left @ right for _ in range(number)]
+            float(products[-1][0, 0])
+            best = max(best, 2 * number * size**3 / (time.perf_counter() - started))
     return best

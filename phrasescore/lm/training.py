@@ -37,6 +37,7 @@ from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import begin, fixed_values, places, run_folder
 from phrasescore.training.task import BatchLoss, Examples
+from phrasescore.transfer import on_device
 from phrasescore.vocabulary import Vocabulary
 
 _BATCH = 4096
@@ -120,21 +121,22 @@ class TextTask:
     @torch.inference_mode()
     def _measure(self, ngrams: Ngrams) -> TextLoss:
         """Return the loss on some n-grams."""
-        log_prob, log_norm, square = 0.0, 0.0, 0.0
+        sums = torch.zeros(3, dtype=torch.float64, device=self.device.torch_device)
         self.network.eval()
         with self.device.products():
             for start in range(0, len(ngrams), _BATCH):
                 some = np.arange(start, min(start + _BATCH, len(ngrams)))
                 log_prob_A, log_norm_A = self._forward(ngrams, some)
-                log_prob += float(log_prob_A.double().sum())
-                log_norm += float(log_norm_A.double().sum())
-                square += float(log_norm_A.double().square().sum())
+                log_norm_A = log_norm_A.double()
+                sums += torch.stack((log_prob_A.double().sum(), log_norm_A.sum(), log_norm_A.square().sum()))
         self.network.train()
+        log_prob, log_norm, square = sums.tolist()
         mean = log_norm / len(ngrams)
         return TextLoss(-log_prob / len(ngrams), mean, math.sqrt(max(0.0, square / len(ngrams) - mean * mean)))
 
     def _forward(self, ngrams: Ngrams, numbers: Examples) -> tuple[Tensor, Tensor]:
-        contexts_Ac, words_A = (torch.from_numpy(ids).to(self.device.torch_device) for ids in ngrams.take(numbers))
+        ids = tuple(map(torch.from_numpy, ngrams.take(numbers)))
+        contexts_Ac, words_A = on_device(ids, self.device.torch_device)
         found: tuple[Tensor, Tensor] = self.network(contexts_Ac, words_A)
         return found
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
 from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases
+from phrasescore.transfer import on_device
 from phrasescore.vocabulary import END
 
 
@@ -93,13 +94,5 @@ class PairBatch:
         )
 
     def to(self, device: torch.device) -> PairBatch:
-        """Return the batch on a device."""
-        return PairBatch(
-            sources=self.sources.to(device),
-            target=self.target.to(device),
-            source_of_node_A=self.source_of_node_A.to(device, non_blocking=True),
-            node_I=self.node_I.to(device, non_blocking=True),
-            symbol_I=self.symbol_I.to(device, non_blocking=True),
-            pair_I=self.pair_I.to(device, non_blocking=True),
-            pairs=self.pairs,
-        )
+        """Return the batch on a device, with the orders of its sources that `EncoderDecoder.prepare` has made."""
+        return on_device(self, device)

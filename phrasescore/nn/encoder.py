@@ -19,6 +19,7 @@ from phrasescore.nn.embedding import WordEmbedding
 from phrasescore.nn.recurrence import unroll
 from phrasescore.nn.sources import Reading, SourceBatch
 from phrasescore.nn.units import UNITS, RecurrentUnit, output
+from phrasescore.transfer import on_device
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,10 @@ class Encoder(nn.Module):
     def encode(self, sources: SourceBatch) -> EncodedSource:
         """Encode source phrases."""
         last_states: list[tuple[Tensor, ...]] = []
-        readings: list[Reading] = []
         below_Id: Tensor | None = None
+        device = self.embedding.words.weight.device
         for layer, units in enumerate(zip(*self.directions, strict=True)):
-            if layer == 0 or (layer == 1 and len(units) == 2):
-                ways = (False, True)[: len(units)]
-                shared = layer == 0
-                readings = [sources.reading(reverse=self.reverse, backward=way, shared=shared) for way in ways]
+            readings = on_device(self._readings(sources, layer), device)
             states = [self._read(*pair, below_Id) for pair in zip(units, readings, strict=True)]
             last_states.append(
                 tuple(h_As.index_select(0, reading.end_S) for h_As, reading in zip(states, readings, strict=True))
@@ -110,8 +108,21 @@ class Encoder(nn.Module):
             c_Sk = self.dropout(torch.tanh(self.summary(c_Sk)))
         if not self.annotate or below_Id is None:
             return EncodedSource(c_Sk, tuple(last_states))
-        symbol_SL, real_SL = sources.grid()
+        symbol_SL, real_SL = on_device(sources.grid(), device)
         return EncodedSource(c_Sk, tuple(last_states), below_Id[symbol_SL], real_SL)
+
+    def prepare(self, sources: SourceBatch) -> None:
+        """Bring source phrases into the orders in which they will be read, so that all go to a device together."""
+        for layer in range(self.layers):
+            self._readings(sources, layer)
+        if self.annotate:
+            sources.grid()
+
+    def _readings(self, sources: SourceBatch, layer: int) -> list[Reading]:
+        """Return how a layer reads, in each direction; what stands above two directions has seen whole phrases."""
+        ways = (False, True)[: len(self.directions)]
+        shared = layer == 0 or len(ways) == 1
+        return [sources.reading(reverse=self.reverse, backward=way, shared=shared) for way in ways]
 
     def _read(self, unit: RecurrentUnit, reading: Reading, below_Id: Tensor | None) -> Tensor:
         """Return the states of all nodes of a reading, [A, s]; the lowest layer reads words."""

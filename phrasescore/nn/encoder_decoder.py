@@ -54,6 +54,10 @@ class EncoderDecoder(nn.Module):
         """Set the type in which the softmax multiplies, None for that of the weights."""
         self.softmax.product_dtype = dtype
 
+    def prepare(self, batch: PairBatch) -> None:
+        """Make all that does not need the device of what the network wants of a batch, before it goes there."""
+        self.encoder.prepare(batch.sources)
+
     def forward(self, batch: PairBatch, teacher_forcing: float = 1.0) -> Tensor:
         """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I] (Eq. 2 and 4).
 

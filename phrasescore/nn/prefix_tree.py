@@ -56,12 +56,6 @@ class PrefixTree:
     path_I: Tensor
     """The node reached after each symbol of each sequence, sequence after sequence."""
 
-    def to(self, device: torch.device) -> PrefixTree:
-        """Return the tree on a device."""
-        parents = [p if isinstance(p, slice) else p.to(device, non_blocking=True) for p in self.parents]
-        words_N = self.words_N.to(device, non_blocking=True)
-        return PrefixTree(parents, words_N, self.sizes, self.path_I.to(device, non_blocking=True))
-
 
 def merge_prefixes(sequences: Phrases, start_S: NDArray[np.int64], starts: int) -> PrefixTree:
     """Build the tree in which sequences that start at the same node share their common prefixes.

@@ -28,6 +28,8 @@ _LARGEST_LOG_Z = 40.0
 _CPU_TILES = (512, 32)
 _GPU_TILES = (16384, 16384)
 """Rows of logits a matrix product makes, and rows that are exponentiated while they are in the cache."""
+_GPU_DONE_AGAIN = 64
+"""Rows that are done again on a GPU, and of how many it is one if there are more."""
 _TEXTBOOK_ROWS = 16
 """Rows of logits that are summed at a time in the textbook way, on a CPU: fewer, for it takes two passes over them."""
 
@@ -80,7 +82,7 @@ def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Te
 
 def _log_norms(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor) -> Tensor:
     """Return ln sum_v exp(l_v) of each node, [A], in the type of the weights."""
-    product_rows, cached_rows = _GPU_TILES if s_Ar.is_cuda else (_CPU_TILES[0], _TEXTBOOK_ROWS)
+    product_rows, cached_rows = (_CPU_TILES[0], _TEXTBOOK_ROWS) if _is_on_cpu(s_Ar) else _GPU_TILES
     log_norm_A = s_Ar.new_empty(len(s_Ar))
     l_AV = s_Ar.new_empty(min(len(s_Ar), product_rows), len(G_Vr))
     for s_rows, norms in zip(s_Ar.split(product_rows), log_norm_A.split(product_rows), strict=True):
@@ -113,13 +115,14 @@ class _LogProb(torch.autograd.Function):
         right_pV = torch.cat((G_Vr.to(dtype), _split(b_V, dtype), -one_V2), dim=1).t().contiguous()
         e_AV, Z_A = _exponentials(left_Ap, right_pV, keep)
         log_Z_A = Z_A.log()
-        is_large_A = log_Z_A > _LARGEST_LOG_Z
-        if bool(is_large_A.any()):
-            l_OV = torch.addmm(b_V, s_Ar[is_large_A], G_Vr.t()) - t_A[is_large_A, None]
-            log_Z_A[is_large_A] = torch.logsumexp(l_OV, dim=1)
+        large_O = _large(log_Z_A)
+        if len(large_O):
+            l_OV = torch.addmm(b_V, s_Ar[large_O], G_Vr.t()) - t_A[large_O, None]
+            log_Z_O = torch.logsumexp(l_OV, dim=1)
+            log_Z_A.index_copy_(0, large_O, log_Z_O)
             if keep:
-                e_AV[is_large_A] = torch.exp(l_OV - log_Z_A[is_large_A, None]).to(dtype)
-                Z_A[is_large_A] = 1.0
+                e_AV.index_copy_(0, large_O, torch.exp(l_OV - log_Z_O[:, None]).to(dtype))
+                Z_A.index_fill_(0, large_O, 1.0)
         if keep:
             ctx.save_for_backward(s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A)
         return (l_I - t_A[node_I]) - log_Z_A[node_I], t_A + log_Z_A
@@ -144,6 +147,22 @@ class _LogProb(torch.autograd.Function):
         return ds_Ar, dG_Vr, db_V, None, None, None, None
 
 
+def _large(log_Z_A: Tensor) -> Tensor:
+    """Return the vectors whose Z is too large, [O].
+
+    How many they are is not asked of a GPU, which would make it wait: there they are the largest, more than are likely
+    to be too large.
+    """
+    if _is_on_cpu(log_Z_A):
+        return (log_Z_A > _LARGEST_LOG_Z).nonzero()[:, 0]
+    number = max(_GPU_DONE_AGAIN, len(log_Z_A) // _GPU_DONE_AGAIN)
+    return log_Z_A.topk(min(number, len(log_Z_A)), sorted=False).indices
+
+
+def _is_on_cpu(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu"
+
+
 def _split(column: Tensor, dtype: torch.dtype) -> Tensor:
     """Return a column as the sum of two columns of a narrower type, [rows, 2]: neither -t nor b may be rounded."""
     high = column.to(dtype)
@@ -156,7 +175,7 @@ def _exponentials(left_Ap: Tensor, right_pV: Tensor, keep: bool) -> tuple[Tensor
     The product may be 16-bit, the exponentials and the sums never are.
     """
     rows, words = len(left_Ap), right_pV.shape[1]
-    product_rows, cached_rows = _GPU_TILES if left_Ap.is_cuda else _CPU_TILES
+    product_rows, cached_rows = _CPU_TILES if _is_on_cpu(left_Ap) else _GPU_TILES
     sums = torch.empty(rows, dtype=torch.promote_types(left_Ap.dtype, torch.float32), device=left_Ap.device)
     exponentials = left_Ap.new_empty(rows if keep else min(rows, product_rows), words)
     is_wide = left_Ap.dtype == sums.dtype

@@ -6,7 +6,9 @@ start nodes, L symbols of the longest phrase.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,20 +42,17 @@ class SourceBatch:
     closed: Phrases
     shared: bool
     """Whether phrases with a common prefix share its nodes (scoring) or not (training)."""
-    device: torch.device
+    made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    """What was made of them, so that it is made once; it goes with them to a device."""
 
     @classmethod
-    def of(cls, phrases: Phrases, *, shared: bool = True, device: torch.device | None = None) -> SourceBatch:
+    def of(cls, phrases: Phrases, *, shared: bool = True) -> SourceBatch:
         """Build from phrases without end symbols."""
-        return cls(phrases.with_end(END), shared, device or torch.device("cpu"))
+        return cls(phrases.with_end(END), shared)
 
     def __len__(self) -> int:
         """Return S."""
         return len(self.closed)
-
-    def to(self, device: torch.device) -> SourceBatch:
-        """Return the phrases for use on a device."""
-        return SourceBatch(self.closed, self.shared, device)
 
     def reading(self, *, reverse: bool = False, backward: bool = False, shared: bool = True) -> Reading:
         """Return the tree of the phrases read in some order.
@@ -64,6 +63,13 @@ class SourceBatch:
             shared: False keeps the phrases apart even where they share prefixes otherwise.
         """
         shared = shared and self.shared
+        key = reverse, backward, shared
+        if key not in self.made:
+            self.made[key] = self._read(reverse=reverse, backward=backward, shared=shared)
+        reading: Reading = self.made[key]
+        return reading
+
+    def _read(self, *, reverse: bool, backward: bool, shared: bool) -> Reading:
         # Trees of phrases kept apart want the longest first.
         order_S = np.arange(len(self)) if shared else np.argsort(-self.closed.lengths, kind="stable")
         read_I, offsets = _read_order(self.closed, order_S, reverse=reverse, backward=backward)
@@ -76,18 +82,18 @@ class SourceBatch:
         end_S[order_S] = path_I[offsets[1:] - 1]
         symbol_N = np.zeros(len(tree.words_N), np.int64)
         symbol_N[path_I - starts] = read_I
-        return Reading(tree.to(self.device), starts, *map(self._place, (node_I, end_S, symbol_N)))
+        return Reading(tree, starts, *map(torch.from_numpy, (node_I, end_S, symbol_N)))
 
     def grid(self) -> tuple[Tensor, Tensor]:
         """Return the symbols of each phrase side by side as indices [S, L], and which of them are real [S, L]."""
-        lengths_S = self.closed.lengths
-        position_L = np.arange(lengths_S.max())
-        real_SL = position_L < lengths_S[:, None]
-        symbol_SL = np.where(real_SL, self.closed.offsets[:-1, None] + position_L, 0)
-        return self._place(symbol_SL), self._place(real_SL)
-
-    def _place(self, array: NDArray[np.int64] | NDArray[np.bool_]) -> Tensor:
-        return torch.from_numpy(array).to(self.device, non_blocking=True)
+        if "grid" not in self.made:
+            lengths_S = self.closed.lengths
+            position_L = np.arange(lengths_S.max())
+            real_SL = position_L < lengths_S[:, None]
+            symbol_SL = np.where(real_SL, self.closed.offsets[:-1, None] + position_L, 0)
+            self.made["grid"] = torch.from_numpy(symbol_SL), torch.from_numpy(real_SL)
+        grid: tuple[Tensor, Tensor] = self.made["grid"]
+        return grid
 
 
 def _read_order(

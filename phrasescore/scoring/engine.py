@@ -9,7 +9,8 @@ Legend: P pairs, M networks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Generic, Literal, Self, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from phrasescore.device import Device, Precision, choose_device, keep_freed_memory
 from phrasescore.errors import UserError
@@ -30,6 +32,7 @@ from phrasescore.plugins import load_plugins, loaded_plugins
 from phrasescore.scoring.columns import UnknownSide
 from phrasescore.table.entry import LineFault, check_length
 from phrasescore.text import chunks
+from phrasescore.transfer import fetch
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import join_words
 from phrasescore.workers import Shared
@@ -38,11 +41,13 @@ T = TypeVar("T", bound=np.generic)
 ScorerT = TypeVar("ScorerT", bound="Scorer")
 
 _PAIRS_AT_ONCE = 8192
-_BATCH_PAIRS = {"cpu": 4096, "cuda": 16384}
+_BATCH_PAIRS = {"cpu": 4096, "cuda": 65536}
 _SYMBOLS_A_PAIR = 12
 """Symbols of a batch for each pair it may have. Phrase pairs have fewer; of longer pairs a batch has fewer."""
-_SYMBOL_UNITS = {"cpu": 1 << 25, "cuda": 1 << 28}
+_SYMBOL_UNITS = {"cpu": 1 << 25, "cuda": 1 << 29}
 """Symbols of a batch times hidden units, at most: each takes some 30 bytes."""
+_BYTES_A_SYMBOL_UNIT = 128
+"""What a GPU must have for each, so that a batch takes a quarter of it."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +132,10 @@ class Scorer:
         self.models = (model, *others)
         self.device = device
         self.networks = [one.network.to(device.torch_device) for one in self.models]
-        for network in self.networks:
-            network.multiply_in(device.product_dtype)
+        self._multiply_in(device.product_dtype)
         self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
         widest = max(network.config.hidden for network in self.networks)
-        self._most_symbols = _SYMBOL_UNITS[device.torch_device.type] // widest
+        self._most_symbols = _symbol_units(device.torch_device) // widest
 
     @classmethod
     def load(
@@ -189,7 +193,7 @@ class Scorer:
         """
         found = [np.zeros(0)]
         numbered = enumerate(pairs, 1)
-        for some in chunks(numbered, _PAIRS_AT_ONCE):
+        for some in chunks(numbered, max(_PAIRS_AT_ONCE, self.batch_pairs)):
             clean = [_require_phrases(number, pair) for number, pair in some]
             scores = self.score_encoded(self.encode([source for source, _ in clean], [target for _, target in clean]))
             found.append(scores.log_prob)
@@ -230,24 +234,39 @@ class Scorer:
     def _score_all(self, pairs: EncodedPairs) -> NDArray[np.float64]:
         while True:
             try:
-                scored = [self.score_batch(batch) for batch in self.batches(pairs)]
-                return np.concatenate(scored) if scored else np.zeros(0)
+                return np.concatenate([np.zeros(0), *self._scored(self.batches(pairs))])
             except torch.OutOfMemoryError:
                 if self.batch_pairs == 1:
                     raise
                 self.batch_pairs //= 2
 
+    def _scored(self, batches: Iterable[PairBatch]) -> Iterator[NDArray[np.float64]]:
+        """Yield ln p of the pairs of each batch.
+
+        While a GPU computes one batch the next one is made; only then are the scores of the first waited for.
+        """
+        started: deque[Callable[[], NDArray[np.float64]]] = deque()
+        for batch in batches:
+            started.append(self._start(batch))
+            if len(started) > 1:
+                yield started.popleft()()
+        while started:
+            yield started.popleft()()
+
     def batches(self, pairs: EncodedPairs) -> Iterator[PairBatch]:
-        """Yield the pairs in batches of neighbours."""
+        """Yield the pairs in batches of neighbours, ready to go to the device."""
         start = 0
         while start < len(pairs):
             source_of_pair = pairs.source_of_pair[start : start + self._batch_size(pairs, start)]
             first, last = source_of_pair[0], source_of_pair[-1]
-            yield PairBatch.sharing(
+            batch = PairBatch.sharing(
                 pairs.sources.take(np.arange(first, last + 1)),
                 source_of_pair - first,
                 pairs.targets.take(np.arange(start, start + len(source_of_pair))),
             )
+            for network in self.networks:
+                network.prepare(batch)
+            yield batch
             start += len(source_of_pair)
 
     def _batch_size(self, pairs: EncodedPairs, start: int) -> int:
@@ -261,20 +280,46 @@ class Scorer:
         return max(1, int(np.searchsorted(symbols, most, side="right")))
 
     @torch.inference_mode()
-    def score_batch(self, batch: PairBatch) -> NDArray[np.float64]:
-        """Return ln p of each pair of a batch; 64-bit sums.
+    def _start(self, batch: PairBatch) -> Callable[[], NDArray[np.float64]]:
+        """Begin to compute ln p of each pair of a batch, in 64-bit sums; return what waits for them.
 
-        Raises:
-            UserError: a network gives a score that is no log-probability.
+        That raises a UserError if a network gives a score that is no log-probability.
         """
-        symbols_P = np.bincount(batch.pair_I.numpy(), minlength=batch.pairs)
-        batch = batch.to(self.device.torch_device)
+        placed = batch.to(self.device.torch_device)
+        fetched = fetch(self._log_probs(placed))
+
+        @torch.inference_mode()
+        def finish() -> NDArray[np.float64]:
+            scores_MP = fetched()
+            if self.device.product_dtype is not None and not bool(scores_MP.isfinite().all()):
+                # A GPU can do so many vectors again whose probabilities are nearly 0; see `nn/softmax.py`.
+                self._multiply_in(None)
+                scores_MP = self._log_probs(placed).cpu()
+                self._multiply_in(self.device.product_dtype)
+            symbols_P = np.bincount(batch.pair_I.numpy(), minlength=batch.pairs)
+            for model, scores_P in zip(self.models, scores_MP.numpy(), strict=True):
+                require_log_probs(scores_P, model.folder, symbols_P)
+            scores: NDArray[np.float64] = scores_MP.mean(dim=0).numpy()
+            return scores
+
+        return finish
+
+    def _log_probs(self, batch: PairBatch) -> Tensor:
+        """Return ln p of each pair of a batch by each network, [M, P]."""
         with self.device.products():
-            scores_MP = torch.stack([network.pair_scores(batch) for network in self.networks]).cpu()
-        for model, scores_P in zip(self.models, scores_MP.numpy(), strict=True):
-            require_log_probs(scores_P, model.folder, symbols_P)
-        scores: NDArray[np.float64] = scores_MP.mean(dim=0).numpy()
-        return scores
+            return torch.stack([network.pair_scores(batch) for network in self.networks])
+
+    def _multiply_in(self, dtype: torch.dtype | None) -> None:
+        for network in self.networks:
+            network.multiply_in(dtype)
+
+
+def _symbol_units(device: torch.device) -> int:
+    """Return how many symbols times hidden units a batch may have, which depends on the device alone."""
+    most = _SYMBOL_UNITS[device.type]
+    if device.type == "cuda":
+        most = min(most, torch.cuda.get_device_properties(device).total_memory // _BYTES_A_SYMBOL_UNIT)
+    return most
 
 
 def _require_alike(models: Sequence[TrainedModel], direction: Direction | None) -> None:

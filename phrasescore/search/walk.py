@@ -64,7 +64,7 @@ class Walk:
         self.origin = origin
         self._networks, self._device = networks, device
         self._forbid_unknown = forbid_unknown
-        batch = SourceBatch.of(sources, device=device.torch_device)
+        batch = SourceBatch.of(sources)
         with torch.inference_mode(), device.products():
             self._states = [network.start(network.encode(batch)) for network in networks]
         self._symbols_S = sources.lengths + 1

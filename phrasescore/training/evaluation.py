@@ -121,13 +121,15 @@ def batch_losses(
         teacher_forcing: 1 reads the words of the targets, 0 those that are most probable to the network itself.
         batch_size: the most pairs of a batch; fewer where they are long.
     """
-    losses = []
+    losses, symbols = [], []
     lengths_P = pairs.source.lengths + pairs.target.lengths + 2
     with device.products():
         for lines in batches_in_order(pairs, batch_size):
             rows = max(1, _SYMBOLS // int(lengths_P[lines].max()))
             for start in range(0, len(lines), rows):
                 some = pairs.take(lines[start : start + rows])
-                batch = PairBatch.apart(some.source, some.target).to(device.torch_device)
-                losses.append((-float(network(batch, teacher_forcing).double().sum()), len(batch.symbol_I)))
-    return losses
+                batch = PairBatch.apart(some.source, some.target)
+                network.prepare(batch)
+                losses.append(-network(batch.to(device.torch_device), teacher_forcing).double().sum())
+                symbols.append(len(batch.symbol_I))
+    return list(zip(torch.stack(losses).tolist(), symbols, strict=True))

@@ -21,6 +21,7 @@ from phrasescore.pairs import PhrasePairs
 from phrasescore.training.batches import batches_of_pass
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.task import Examples
+from phrasescore.transfer import on_device
 
 _MOST_KEPT = {"cpu": 3 << 26, "cuda": 1 << 31}
 """Numbers that may be kept for the gradient of a batch: of ordinary ones there are fewer."""
@@ -78,8 +79,8 @@ class PairTask:
 
     def _log_probs(self, examples: Examples) -> Tensor:
         pairs = self.pairs.take(examples)
-        device = self.device.torch_device
-        batch = PairBatch.apart(pairs.source, pairs.target).to(device)
+        batch = PairBatch.apart(pairs.source, pairs.target)
+        self.network.prepare(batch)
+        batch, weight_P = on_device((batch, torch.from_numpy(pairs.weight)), self.device.torch_device)
         log_prob_I: Tensor = self.network(batch, self.config.teacher_forcing)
-        weight_P = torch.from_numpy(pairs.weight).to(device)
         return log_prob_I * weight_P[batch.pair_I]

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar, cast
@@ -26,6 +26,7 @@ from torch.distributed.rendezvous import rendezvous
 from phrasescore.errors import UsageError, UserError, is_out_of_memory
 from phrasescore.files import full_disk_told
 from phrasescore.files.temporary import make_temporary
+from phrasescore.structures import with_each
 from phrasescore.training.ranks import HANDED_ON, Ranks
 from phrasescore.training.task import BatchLoss, Examples
 
@@ -175,7 +176,7 @@ def _write(content: T, file: BinaryIO) -> T:
         file.write(np.ascontiguousarray(array[:1] if is_repeated else array).data)
         return _Place(begin, array.dtype, array.shape, is_repeated)
 
-    written = _with_each(np.ndarray, write, content)
+    written = with_each(np.ndarray, write, content)
     file.flush()
     return cast(T, written)
 
@@ -191,19 +192,7 @@ def _mapped(content: T, path: Path) -> T:
             return np.broadcast_to(np.frombuffer(found, place.dtype, 1, place.begin), place.shape)
         return np.frombuffer(found, place.dtype, math.prod(place.shape), place.begin).reshape(place.shape)
 
-    return cast(T, _with_each(_Place, array, content))
-
-
-def _with_each(kind: type[Any], change: Callable[[Any], Any], value: Any) -> Any:
-    """Return dataclasses and tuples with what is of a kind in them changed."""
-    if isinstance(value, kind):
-        return change(value)
-    if type(value) is tuple:
-        return tuple(_with_each(kind, change, part) for part in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {item.name: getattr(value, item.name) for item in fields(value)}
-        return replace(value, **{name: _with_each(kind, change, part) for name, part in parts.items()})
-    return value
+    return cast(T, with_each(_Place, array, content))
 
 
 @contextmanager

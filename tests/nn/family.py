@@ -90,3 +90,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 def config_of(name: str) -> ModelConfig:
     return replace(BASE, **VARIANTS[name])
+
+
+FAMILY = (
+    "simplest, rnn",
+    "the lecture's, shared",
+    "tutorial",
+    "reversed",
+    "stacked",
+    "both-tanh, halves, lstm",
+    "Bahdanau",
+    "Luong with input feeding",
+    "notes' dot",
+)
+"""Of each kind one."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasescore.device import choose_device
+from phrasescore.device import Device, Precision, choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.nn import softmax
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -26,21 +28,11 @@ from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
 from tests.conftest import DATA, MINI, TINY
 from tests.family_reference import pair_log_prob
-from tests.nn.family import config_of
+from tests.nn.family import FAMILY, config_of
 from tests.nn.networks import weights_of
+from tests.no_numbers import META, copies
 from tests.reference import pair_log_probs
 
-FAMILY = (
-    "simplest, rnn",
-    "the lecture's, shared",
-    "tutorial",
-    "reversed",
-    "stacked",
-    "both-tanh, halves, lstm",
-    "Bahdanau",
-    "Luong with input feeding",
-    "notes' dot",
-)
 WORDS = [b"a", b"b", b"c", b"d"]
 
 
@@ -173,6 +165,64 @@ def test_batches_that_do_not_fit_into_memory_are_halved(monkeypatch: pytest.Monk
     assert np.allclose(score(scorer, some), expected, atol=1e-6)
     assert sizes == [5, 4, 2, 2, 1]
     assert scorer.batch_pairs == 2
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", FAMILY)
+def test_a_batch_is_one_copy_and_asks_the_device_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, name: str, precision: Precision
+) -> None:
+    """But for its scores, which are waited for when the next batch has been started."""
+    monkeypatch.setitem(engine._SYMBOL_UNITS, "meta", 1 << 20)
+    monkeypatch.setitem(engine._BATCH_PAIRS, "meta", 2)
+    events: list[str] = []
+    monkeypatch.setattr(engine, "fetch", lambda found: lambda: events.append("wait") or torch.full(found.shape, -1.0))
+    model = make_model(config=config_of(name))
+    device = Device(META, choose_device("cpu", precision).product_dtype)
+    scorer = Scorer(model, device, [make_model(config=config_of("Bahdanau reversed"))])
+    some = scorer.encode([b"a b", b"a b", b"c", b"d"], [b"c", b"d d z", b"a", b""])
+    with copies() as counted:
+        for number, batch in enumerate(scorer.batches(some), 1):
+            scorer._start(batch)
+            assert counted.number == number
+        found = scorer.score_encoded(some).log_prob
+    assert counted.number == 4
+    assert events == ["wait", "wait"]
+    assert found.tolist() == [-1.0] * 4
+
+
+def test_scores_are_waited_for_one_batch_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    scorer = make_scorer()
+    scorer.batch_pairs = 1
+    pair_scores = scorer.networks[0].pair_scores
+
+    def start(batch: PairBatch) -> torch.Tensor:
+        events.append("start")
+        found: torch.Tensor = pair_scores(batch)
+        return found
+
+    def wait(found: torch.Tensor) -> Callable[[], torch.Tensor]:
+        return lambda: (events.append("wait"), found)[1]
+
+    monkeypatch.setattr(scorer.networks[0], "pair_scores", start)
+    monkeypatch.setattr(engine, "fetch", wait)
+    score(scorer, [(b"a", b"b"), (b"b", b"c"), (b"c", b"d")])
+    assert events == ["start", "start", "wait", "start", "wait", "wait"]
+
+
+def test_sixteen_bit_scores_of_much_that_is_improbable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a GPU does again on its own: then the batch is done again."""
+    model = make_model()
+    with torch.no_grad():
+        model.network.softmax.words.weight.mul_(2000)
+    some = [(b"a b", b"c"), (b"a b", b"d d z"), (b"c", b"a"), (b"b", b"b a"), (b"d", b"")]
+    expected = score(Scorer(model, choose_device("cpu", "fp32")), some)
+    assert min(expected) < -100
+    scorer = Scorer(model, choose_device("cpu", "bf16"))
+    monkeypatch.setattr(softmax, "_large", lambda log_Z_A: torch.empty(0, dtype=torch.int64))
+    assert np.allclose(score(scorer, some), expected, rtol=0.05)
+    assert model.network.softmax.product_dtype is torch.bfloat16
 
 
 def test_a_pair_that_does_not_fit_into_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,26 +5,28 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.device import choose_device
+from phrasescore.device import Device, choose_device
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.phrases import Phrases
 from phrasescore.training import pair_task
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.phrase_pairs import PhrasePairTask
-from tests.nn.family import config_of
+from tests.nn.family import FAMILY, config_of
+from tests.no_numbers import META, copies
 
 WORDS = 12
 
 
-def make_task() -> PhrasePairTask:
+def make_task(name: str = "dot before", device: Device | None = None) -> PhrasePairTask:
     torch.manual_seed(1)
-    network = EncoderDecoder(config_of("dot before"), WORDS, WORDS)
+    network = EncoderDecoder(config_of(name), WORDS, WORDS)
     random = np.random.default_rng(1)
     lists = [random.integers(2, WORDS, length).tolist() for length in (9, 9, 5, 2, 1, 0)]
     sides = Phrases.from_lists(lists[::-1]), Phrases.from_lists(lists)
     pairs = PhrasePairs(*sides, np.linspace(1, 2, 6, dtype=np.float32))
-    device = choose_device("cpu", "fp32")
+    device = device or choose_device("cpu", "fp32")
+    network.to(device.torch_device)
     return PhrasePairTask(network, TrainingConfig(), device, pairs, np.arange(6), pairs.take(np.arange(0)), None)
 
 
@@ -43,3 +45,17 @@ def test_a_batch_of_long_pairs_has_the_same_gradient_in_parts(monkeypatch: pytes
     assert [part.tolist() for part in task._parts(np.arange(6))] == [[0], [1], [2], [3], [4], [5]]
     assert np.abs(whole).max() > 1e-3
     assert gradient(task) == pytest.approx(whole, rel=1e-4, abs=1e-7)
+
+
+@pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("name", FAMILY)
+def test_a_gradient_takes_one_copy_and_asks_the_device_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, name: str, product_dtype: torch.dtype | None
+) -> None:
+    monkeypatch.setitem(pair_task._MOST_KEPT, "meta", 1 << 20)
+    task = make_task(name, Device(META, None))
+    task.network.multiply_in(product_dtype)
+    with copies() as counted:
+        task.loss(np.arange(6)).mean.backward()
+    assert counted.number == 1
+    assert all(weight.grad is not None for weight in task.network.parameters())

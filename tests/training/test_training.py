@@ -26,6 +26,7 @@ from safetensors.torch import load_file, save
 from phrasescore.device import Device, choose_device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
+from phrasescore.nn import softmax
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
@@ -41,6 +42,7 @@ from phrasescore.training.run import Settings, prepare
 from phrasescore.training.run_folder import RunFolder
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI, TINY
+from tests.no_numbers import Reads
 
 CPU = choose_device("cpu", "fp32")
 
@@ -81,6 +83,22 @@ def test_a_resumed_run_equals_one_never_stopped(
     assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
     assert [record["update"] for record in metrics(tmp_path / "whole")] == [10, 20, 30, 34]
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+def test_updates_ask_for_no_number_between_looks_at_the_loss(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch, optimiser: str
+) -> None:
+    """On a GPU each would wait for it; the softmax does other rows again there (`tests/training/test_pair_task.py`)."""
+    monkeypatch.setattr(softmax, "_large", lambda log_Z_A: log_Z_A.topk(1).indices)
+    training = replace(tiny_settings.training, optimiser=optimiser, clip=1.0)
+    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
+    batches = itertools.cycle(trainer.task.batches(0))
+    with Reads() as reads:
+        for update in range(1, 2 * loop._LOOK_EVERY + 1):
+            trainer._timed_update(next(batches))
+            assert len(reads.names) == update // loop._LOOK_EVERY
+    trainer.folder.release()
 
 
 def test_time_and_patience_go_on_where_a_run_stopped(
