@@ -222,8 +222,8 @@ def _require_file(args: argparse.Namespace, option: str) -> None:
 def _say_estimate(found: Estimate) -> None:
     about = "" if found.is_exact else "about "
     print(
-        f"{about}{found.lines:,} lines; about {duration(found.seconds)} and {found.memory / 1e9:.1f} GB of memory, processes: "
-        f"{found.processes}"
+        f"{about}{found.lines:,} lines; about {duration(found.seconds)} and {found.memory / 1e9:.1f} GB of memory, "
+        f"processes: {found.processes}"
     )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,15 @@ from phrasescore.model_folder import WEIGHTS
 from phrasescore.nn.config import ModelConfig
 from phrasescore.training.by_size import dropout_by_size, settings_by_size, updates_by_size
 from phrasescore.training.config import TrainingConfig
-from phrasescore.training.loop import Watcher
+from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
 
 CPU = choose_device("cpu", "fp32")
 SIZES = [1, 60, 5_000, 62_500, 670_000, 1_200_000, 3_600_000, 20_700_000, 10**9]
 
 
-@pytest.mark.parametrize(
-    ("pairs", "good"), [(670_000, 0.4), (1_200_000, 0.4), (3_600_000, 0.3), (20_700_000, 0.3)]
-)
+@pytest.mark.parametrize(("pairs", "good"), [(670_000, 0.4), (1_200_000, 0.4), (3_600_000, 0.3), (20_700_000, 0.3)])
 def test_the_dropout_is_near_what_was_good(pairs: int, good: float) -> None:
     assert dropout_by_size(pairs) == pytest.approx(good, abs=0.05)
 
@@ -47,20 +47,24 @@ def test_what_follows_is_what_an_option_may_be(pairs: int) -> None:
     assert training.max_updates // training.evaluate_every >= min(training.max_updates, 20)
 
 
+def _is_at(trainer: Trainer[PhrasePairTask], update: int | None) -> bool:
+    return trainer.progress.update == update
+
+
 def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     training = replace(tiny_settings.training, epochs=None)
     by_size = frozenset({"dropout", "max_updates", "warmup_updates"})
     settings = replace(tiny_settings, training=training, by_size=by_size)
-    for folder, stops in (("whole", [None]), ("parts", [7, 60, None])):
-        for stop in stops:
-            trainer, data = prepare(small_table, tmp_path / folder, settings, CPU)
-            assert trainer.network.config.dropout == dropout_by_size(len(data.distinct)) == 0.6
-            assert trainer.config.max_updates == updates_by_size(600, 32) == 150
-            assert (trainer.config.warmup_updates, trainer.config.evaluate_every) == (15, 10)
-            # What is measured before it begins leaves no trace.
-            assert trainer.seconds_left()
-            trainer.watcher = Watcher(should_stop=lambda update=stop: trainer.progress.update == update)
-            trainer.train()
+    runs = [("whole", None), ("parts", 7), ("parts", 60), ("parts", None)]
+    for folder, stop in runs:
+        trainer, data = prepare(small_table, tmp_path / folder, settings, CPU)
+        assert trainer.network.config.dropout == dropout_by_size(len(data.distinct)) == 0.6
+        assert trainer.config.max_updates == updates_by_size(600, 32) == 150
+        assert (trainer.config.warmup_updates, trainer.config.evaluate_every) == (15, 10)
+        # What is measured before it begins leaves no trace.
+        assert trainer.seconds_left()
+        trainer.watcher = Watcher(should_stop=partial(_is_at, trainer, stop))
+        trainer.train()
     assert trainer.progress.update == 150
     assert (tmp_path / "whole" / WEIGHTS).read_bytes() == (tmp_path / "parts" / WEIGHTS).read_bytes()
 
