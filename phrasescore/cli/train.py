@@ -217,7 +217,8 @@ def _introduce(reporter: Reporter, data: PairData) -> None:
     if is_table:
         reporter.say(
             "losses are nats per pair: held-out pairs are random pairs of the same table, pieces of sentences it was "
-            "made from, and show how well the table is fitted; --validation shows pairs of other sentences"
+            "made from, and show how well the table is fitted, even if that is by heart; --validation shows pairs of "
+            "other sentences"
         )
     else:
         reporter.say(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from phrasescore.training.task import Task
 
     AnyTask = TypeVar("AnyTask", bound=Task)
+
+
+_RISEN = 1.01
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -96,9 +99,15 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
     if seconds := trainer.seconds_left():
         reporter.say(f"training takes about {duration(seconds)}, if the loss falls for so long")
     with reporter.task("training") as task:
+        evaluations: list[Evaluation] = []
+
+        def on_evaluation(evaluation: Evaluation) -> None:
+            evaluations.append(evaluation)
+            reporter.say(_evaluation_line(evaluation, unit))
+
         trainer.watcher = Watcher(
             on_update=lambda status: task.update(status.spent, _status_line(status, unit)),
-            on_evaluation=lambda evaluation: reporter.say(_evaluation_line(evaluation, unit)),
+            on_evaluation=on_evaluation,
             should_stop=stop,
         )
         progress = trainer.train()
@@ -106,11 +115,28 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
         how = "the same command without --restart resumes it" if restarted else "the same command resumes"
         reporter.say(f"stopped after update {progress.update}; {how}")
         return stop.exit_code
+    if learns_by_heart(evaluations):
+        reporter.say(
+            f"the loss on other data has risen again while that on the {unit}s learnt from fell: the network has begun "
+            "to learn them by heart; more --dropout, or a smaller budget, may give better weights"
+        )
     reporter.say(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
         f"are in {trainer.folder.path}"
     )
     return 0
+
+
+def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
+    """Whether the loss on validation data is 1 % above its lowest, and that in training below what it was there.
+
+    What is held out of a table cannot tell: those pairs are pieces of the sentences that the others are pieces of.
+    """
+    measured = [(one.validation.per_example, one.training_loss) for one in evaluations if one.validation is not None]
+    if not measured:
+        return False
+    (lowest, at_lowest), (last, at_last) = min(measured), measured[-1]
+    return last > _RISEN * lowest and at_last < at_lowest
 
 
 def _status_line(status: Status, unit: str) -> str:

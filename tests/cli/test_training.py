@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from phrasescore.cli.console import duration
+from phrasescore.cli.training import learns_by_heart
+from phrasescore.training.evaluation import PairLoss
+from phrasescore.training.loop import Evaluation
+
+
+def evaluation(training: float, validation: float | None) -> Evaluation:
+    measured = None if validation is None else PairLoss(validation, validation / 5)
+    return Evaluation(1, 0.1, 1.0, 1.0, 1e-3, training, PairLoss(training, training / 5), measured, best=False)
+
+
+@pytest.mark.parametrize(
+    ("losses", "by_heart"),
+    [
+        ([(9.0, 9.0), (7.0, 8.6), (5.0, 10.2)], True),
+        ([(9.0, 9.0), (7.0, 8.6), (5.0, 8.65)], False),
+        ([(9.0, 9.0), (7.0, 8.6), (7.5, 10.2)], False),
+        ([(9.0, 9.0), (7.0, 8.6)], False),
+        ([(9.0, None), (2.0, None)], False),
+        ([], False),
+    ],
+)
+def test_learning_by_heart_is_a_validation_loss_that_rises_while_the_other_falls(
+    losses: list[tuple[float, float | None]], by_heart: bool
+) -> None:
+    assert learns_by_heart([evaluation(*pair) for pair in losses]) == by_heart
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "2 seconds"),
+        (40.4, "40 seconds"),
+        (100.0, "2 minutes"),
+        (1080.0, "18 minutes"),
+        (9000.0, "2.5 hours"),
+    ],
+)
+def test_durations_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
