@@ -136,6 +136,15 @@ def first_sentences(
     return orient(([source for source, _ in first], [target for _, target in first]), data.direction)
 
 
+def side_by_side(text: ParallelText) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the lines of a text to measure on, source and target.
+
+    Raises:
+        UserError: a file cannot be read or has a line that is none, or the files differ in their number of lines.
+    """
+    return _pairs(_Side(text.source, utf8_lines_of), _Side(text.target, utf8_lines_of))
+
+
 def _is_wanted(pair: tuple[bytes, bytes], longest: int | None) -> bool:
     lengths = [len(split_words(line)) for line in pair]
     return min(lengths) > 0 and (longest is None or max(lengths) <= longest)

@@ -24,7 +24,7 @@ from phrasescore.cli.training import (
 )
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
-from phrasescore.files import require_one_standard_input
+from phrasescore.files import STANDARD_STREAM, is_device_or_pipe, require_one_standard_input
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
@@ -74,6 +74,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="TABLE",
         help="phrase table from other sentences; its loss then decides, not that of held-out pairs, which weights are "
         "kept and when to stop",
+    )
+    parser.add_argument(
+        "--dev",
+        nargs=2,
+        type=Path,
+        metavar=("SOURCE", "REFERENCE"),
+        help="sentences that the table was not made from, and their translations, tokenised as it is; how well the "
+        "network chooses among the table's options for them (see `choice`) decides the same, in place of --validation",
+    )
+    parser.add_argument(
+        "--dev-language-model",
+        type=Path,
+        metavar="LM",
+        help="n-gram model of the target language, ARPA or KenLM binary, beside which the network is to choose",
     )
     text = parser.add_argument_group("parallel text, in the place of a table")
     text.add_argument("--source", type=Path, metavar="TEXT", help="source sentences, one a line, tokenised")
@@ -129,6 +143,16 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--source and --target: are the two sides of one text; give both or neither")
     if (args.validation_source is None) != (args.validation_target is None):
         raise UsageError("--validation-source and --validation-target: are the two sides of one text; give both")
+    if args.dev is None and args.dev_language_model is not None:
+        raise UsageError("--dev-language-model: is for choices in sentences; give them by --dev")
+    if args.dev is not None and args.source is not None:
+        raise UsageError(
+            "--dev: is for the options of a phrase table; for sentences give --validation-source, --validation-target"
+        )
+    if args.dev is not None and args.validation is not None:
+        raise UsageError("--dev and --validation: both would decide which weights are kept; give one")
+    if args.dev is not None and (args.table == STANDARD_STREAM or is_device_or_pipe(args.table)):
+        raise UsageError("--dev: has the table read twice; give a file")
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
     if args.validation_source is not None:
@@ -189,14 +213,16 @@ def _prepare(
     say: Say,
     ranks: Ranks,
 ) -> tuple[Trainer[Any], PairData]:
+    from phrasescore.training.choice import DevSentences
     from phrasescore.training.run import prepare, prepare_sentences
 
     if args.source is None:
-        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines, say, ranks)
-    text, other = ParallelText(args.source, args.target), None
+        other = DevSentences(ParallelText(*args.dev), args.dev_language_model) if args.dev else args.validation
+        return prepare(args.table, args.output, settings, device, other, args.restart, on_lines, say, ranks)
+    text, others = ParallelText(args.source, args.target), None
     if args.validation_source is not None:
-        other = ParallelText(args.validation_source, args.validation_target)
-    return prepare_sentences(text, args.output, settings, device, other, args.restart, on_lines, say, ranks)
+        others = ParallelText(args.validation_source, args.validation_target)
+    return prepare_sentences(text, args.output, settings, device, others, args.restart, on_lines, say, ranks)
 
 
 def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
@@ -218,7 +244,7 @@ def _introduce(reporter: Reporter, data: PairData) -> None:
         reporter.say(
             "losses are nats per pair: held-out pairs are random pairs of the same table, pieces of sentences it was "
             "made from, and show how well the table is fitted, even if that is by heart; --validation shows pairs of "
-            "other sentences"
+            "other sentences, --dev how well the network chooses for them, in nats per choice"
         )
     else:
         reporter.say(

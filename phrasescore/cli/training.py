@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     AnyTask = TypeVar("AnyTask", bound=Task)
 
 
-_RISEN = 1.01
+_RISEN = 0.05
+"""The share of its fall by which a loss has risen again, if that is no accident."""
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -128,19 +129,19 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
 
 
 def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
-    """Whether the loss on validation data is 1 % above its lowest, and that in training below what it was there.
+    """Whether the loss on validation data has risen again while that in training fell.
 
-    What is held out of a table cannot tell: those pairs are pieces of the sentences that the others are pieces of.
+    By how much is a share of what it had fallen since the first evaluation, whatever its unit is. What is held out of a table cannot tell: those pairs are pieces of the sentences that the others are pieces of.
     """
     measured = [(one.validation.per_example, one.training_loss) for one in evaluations if one.validation is not None]
     if not measured:
         return False
-    (lowest, at_lowest), (last, at_last) = min(measured), measured[-1]
-    return last > _RISEN * lowest and at_last < at_lowest
+    (first, _), (lowest, at_lowest), (last, at_last) = measured[0], min(measured), measured[-1]
+    return last - lowest > _RISEN * (first - lowest) and at_last < at_lowest
 
 
 def _status_line(status: Status, unit: str) -> str:
-    lowest = "" if status.lowest is None else f", lowest measured {status.lowest:.3f}"
+    lowest = "" if status.lowest is None else f", lowest measured {status.lowest:.4g}"
     return f"update {status.update:,}, {status.examples_per_second:,.0f} {unit}s/s, loss {status.loss:.3f}{lowest}"
 
 

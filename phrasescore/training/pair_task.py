@@ -42,8 +42,6 @@ class PairTask:
     """The lines to learn from."""
     held_out: PhrasePairs
     """Random pairs among the others."""
-    validation: PhrasePairs | None
-    """Pairs of other sentences, if there are any."""
 
     @property
     def pairs_per_pass(self) -> int:

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from phrasescore.pairs import PhrasePairs
 from phrasescore.training.batches import are_short, some_of_pass
+from phrasescore.training.choice import ChoiceLoss, ChoiceMeasure
 from phrasescore.training.evaluation import PairLoss, mean_loss
 from phrasescore.training.pair_task import PairTask
 from phrasescore.training.task import BatchLoss, Examples
@@ -20,6 +22,9 @@ class PhrasePairTask(PairTask):
     """Maximises the mean ln p(target | source) of phrase pairs (Eq. 4). Its examples are lines of a phrase table."""
 
     unit: ClassVar[str] = "pair"
+
+    validation: PhrasePairs | ChoiceMeasure | None
+    """Pairs of other sentences, or choices to be made in them, if there are any."""
 
     @cached_property
     def _short_and_long(self) -> tuple[Examples, Examples]:
@@ -51,6 +56,8 @@ class PhrasePairTask(PairTask):
         """Return the loss on the held-out pairs."""
         return mean_loss(self.network, self.held_out, self.device) if len(self.held_out) else None
 
-    def validation_loss(self) -> PairLoss | None:
-        """Return the loss on the validation pairs."""
+    def validation_loss(self) -> PairLoss | ChoiceLoss | None:
+        """Return the loss on the validation pairs, or of the choices."""
+        if isinstance(self.validation, ChoiceMeasure):
+            return self.validation.loss()
         return mean_loss(self.network, self.validation, self.device) if self.validation else None

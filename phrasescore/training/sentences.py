@@ -20,6 +20,8 @@ class SentenceTask(PairTask):
 
     unit: ClassVar[str] = "sentence"
 
+    validation: PhrasePairs | None
+    """Other sentences, if there are any."""
     bleu: BleuSample | None = None
     """Validation sentences to translate."""
     measured: MeasuredLoss = "teacher-forced"

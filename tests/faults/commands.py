@@ -384,4 +384,14 @@ COMMANDS = {
         _bleu,
         _equals_sacrebleu,
     ),
+    "choice": Command(
+        (
+            *(*_PHRASESCORE, "choice", ANNOTATED, "--dev", "dev.en", "dev.fr", "--language-model", ARPA, "-m", "model"),
+            *("--report", "out.json", *_FP32, "-q"),
+        ),
+        (ANNOTATED, ANNOTATED, "dev.en", "dev.fr", ARPA, *MODEL),
+        _stdout,
+        _no_odd_numbers,
+        ("out.json",),
+    ),
 }

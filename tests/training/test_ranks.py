@@ -28,6 +28,7 @@ from phrasescore.pairs import DataConfig, read_table
 from phrasescore.phrases import Phrases
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.tensor_file import open_tensors
+from phrasescore.training.choice import DevSentences
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks, joined
@@ -55,6 +56,7 @@ class Run:
     table: Path
     stop_after: int | None = None
     restart: bool = False
+    dev: DevSentences | None = None
 
     def __call__(self, ranks: Ranks = ALONE) -> Trainer[Any]:
         trainer = self._prepare(ranks)
@@ -68,7 +70,7 @@ class Run:
         if self.settings.sentences is not None:
             text = ParallelText(MINI / "train.en", MINI / "train.fr")
             return prepare_sentences(text, self.folder, self.settings, CPU, ranks=ranks)[0]
-        return prepare(self.table, self.folder, self.settings, CPU, restart=self.restart, ranks=ranks)[0]
+        return prepare(self.table, self.folder, self.settings, CPU, self.dev, restart=self.restart, ranks=ranks)[0]
 
 
 def start(rank: int, number: int, machines: int, meeting: Path, work: Callable[[Ranks], object]) -> None:
@@ -123,9 +125,9 @@ def state(folder: Path) -> dict[str, torch.Tensor]:
         return dict(file.read())
 
 
-def losses(folder: Path) -> list[tuple[int, float, dict[str, float]]]:
+def losses(folder: Path) -> list[tuple[Any, ...]]:
     records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
-    return [(record["update"], record["training_loss"], record["held_out"]) for record in records]
+    return [tuple(record[key] for key in ("update", "training_loss", "held_out", "validation")) for record in records]
 
 
 @pytest.mark.usefixtures("double")
@@ -145,16 +147,22 @@ def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, 
         "long": replace(some, training=replace(some.training, long_pairs=0.3)),
         "weights": replace(some, data=replace(some.data, weight_by_count=True)),
         "attention": replace(some, model=replace(TINY, summary=False, attention="concat"), sentences=SentenceConfig()),
+        "choices": some,
         "words": LmSettings(NeuralLmConfig(4, 5, 8, 6, self_normalise=0.1), TextConfig(held_out=0.1), words),
     }
     resumed = Run(tmp_path / "several/resumed", kinds["whole"], small_table, stop_after=7)
     resumed()
-    several = [Run(tmp_path / "several" / name, settings, small_table) for name, settings in kinds.items()]
+
+    def run_of(name: str, place: str) -> Run:
+        dev = DevSentences(ParallelText(MINI / "dev.en", MINI / "dev.fr")) if name == "choices" else None
+        return Run(tmp_path / place / name, kinds[name], small_table, dev=dev)
+
+    several = [run_of(name, "several") for name in kinds]
     codes, said = start_all(tmp_path / "meeting", Runs([*several, replace(resumed, stop_after=25)]))
     assert (codes, said) == ([0, 0], ["", ""])
     replace(resumed, stop_after=None)()
-    for name, settings in kinds.items():
-        alone = Run(tmp_path / "alone" / name, settings, small_table)()
+    for name in kinds:
+        alone = run_of(name, "alone")()
         torch.testing.assert_close(
             torch.load(tmp_path / "several" / name / "gradients"), gradients(alone.network), rtol=0, atol=1e-9
         )
