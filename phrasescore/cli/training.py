@@ -131,7 +131,8 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
 def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
     """Whether the loss on validation data has risen again while that in training fell.
 
-    By how much is a share of what it had fallen since the first evaluation, whatever its unit is. What is held out of a table cannot tell: those pairs are pieces of the sentences that the others are pieces of.
+    By how much is a share of what it had fallen since the first evaluation, whatever its unit is. What is held out of
+    a table cannot tell: those pairs are pieces of the sentences that the others are pieces of.
     """
     measured = [(one.validation.per_example, one.training_loss) for one in evaluations if one.validation is not None]
     if not measured:
