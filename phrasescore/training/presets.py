@@ -60,13 +60,22 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
         "training": {"batch_size": 1024, "learning_rate": 1e-3, "max_minutes": 60.0},
     },
-    # About twenty minutes on two CPU cores for a million pairs.
+    # Luong et al. 2015's form with a gated unit, which learnt most in equal time. Twenty minutes on two CPU cores for a
+    # million pairs.
     "small": {
         "model": {
             "hidden": 384,
             "embedding": 192,
             "maxout": 192,
             "output_rank": 192,
+            "encoder_unit": "gru",
+            "decoder_unit": "gru",
+            "directions": "halves",
+            "summary": False,
+            "bridge": "last",
+            "feed_context": False,
+            "attention": "dot",
+            "readout": "attentional",
             "biases": "all",
             "initialisation": "scaled",
         },

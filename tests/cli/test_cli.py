@@ -25,7 +25,7 @@ from phrasescore.training.presets import BY_SIZE, DEFAULT_PRESET
 from tests.cli.running import ENVIRONMENT, MODEL, run
 from tests.conftest import DATA, MINI
 
-TINY_OPTIONS = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --evaluate-every 20 --device cpu"
+TINY_OPTIONS = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 32 --evaluate-every 20 --device cpu"
 
 
 def error_of(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
