@@ -180,7 +180,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
     refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
     values = read_settings(args, _SECTIONS, PRESETS[preset], refused)
     if args.source is not None:
-        refuse_idle(args, ["long_pairs"], "of parallel text, of which a pass takes all")
+        refuse_idle(args, ["long_pairs"], "with parallel text, of which a pass takes all")
         values["training"].pop("long_pairs", None)
     settings = Settings(
         ModelConfig(**values["model"]),

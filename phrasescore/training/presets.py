@@ -83,6 +83,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "training": {
             "batch_size": 384,
             "learning_rate": 3e-3,
+            "long_pairs": 0.3,
         },
     },
     "plain": _PLAIN,

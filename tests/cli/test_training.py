@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from phrasescore.cli import make_parser
 from phrasescore.cli.console import duration
+from phrasescore.cli.train import settings_of
 from phrasescore.cli.training import learns_by_heart
+from phrasescore.errors import UsageError
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation
+from phrasescore.training.run import Settings
 
 
 def evaluation(training: float, validation: float | None) -> Evaluation:
@@ -43,3 +47,29 @@ def test_learning_by_heart_is_a_validation_loss_that_rises_while_the_other_falls
 )
 def test_durations_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def settings(*options: str) -> Settings:
+    return settings_of(make_parser().parse_args(["train", *options, "-o", "rnn"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "by_size"),
+    [
+        ("", {"dropout", "max_updates", "warmup_updates", "evaluate_every"}),
+        ("--dropout 0 --warmup-updates 3", {"max_updates", "evaluate_every"}),
+        ("--max-minutes 4", {"dropout", "warmup_updates", "evaluate_every"}),
+        ("--epochs 4 --evaluate-every 7", {"dropout", "warmup_updates"}),
+        ("--preset base", {"dropout"}),
+        ("--preset cho2014", set()),
+    ],
+)
+def test_what_is_given_does_not_follow_the_table(options: str, by_size: set[str]) -> None:
+    assert settings("table", *options.split()).by_size == by_size
+
+
+def test_a_pass_takes_all_sentences() -> None:
+    text = ("--source", "a", "--target", "b")
+    assert settings(*text, "--preset", "small").training.long_pairs == 1
+    with pytest.raises(UsageError, match="--long-pairs: changes nothing with parallel text"):
+        settings(*text, "--long-pairs", "0.5")
