@@ -11,9 +11,9 @@ from typing import Any
 
 _MILLION = 1_000_000
 _LEAST_DROPOUT, _MOST_DROPOUT = 0.1, 0.6
-_PASSES_OF_A_MILLION, _MOST_PASSES = 2, 8
+_PASSES_OF_A_MILLION, _MOST_PASSES = 3, 8
 _WARMUP_SHARE, _EVALUATIONS = 10, 20
-_LONGEST_WARMUP, _MOST_BETWEEN = 200, 500
+_LONGEST_WARMUP = 200
 
 
 def settings_by_size(examples: int, batch_size: int) -> dict[str, dict[str, Any]]:
@@ -30,7 +30,7 @@ def settings_by_size(examples: int, batch_size: int) -> dict[str, dict[str, Any]
             "max_updates": updates,
             # A short training is not to be over before it has warmed up, or before it was measured.
             "warmup_updates": min(_LONGEST_WARMUP, updates // _WARMUP_SHARE),
-            "evaluate_every": max(1, min(_MOST_BETWEEN, updates // _EVALUATIONS)),
+            "evaluate_every": max(1, updates // _EVALUATIONS),
         },
     }
 
@@ -46,7 +46,7 @@ def dropout_by_size(examples: int) -> float:
 
 
 def updates_by_size(examples: int, batch_size: int) -> int:
-    """Return the updates for so many distinct pairs: two passes over a million, and they grow with the square root.
+    """Return the updates for so many distinct pairs: three passes over a million, and they grow with the square root.
 
     So a table four times as large is trained for twice as long, and each of its pairs is seen half as often. No pair
     is seen more than eight times: by then a small table is known by heart.

@@ -81,8 +81,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "data": {"source_vocabulary": 15_000, "target_vocabulary": 15_000},
         "training": {
-            "batch_size": 384,
-            "learning_rate": 3e-3,
+            "batch_size": 128,
+            "learning_rate": 2e-3,
             "long_pairs": 0.3,
         },
     },
