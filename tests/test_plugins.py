@@ -18,7 +18,7 @@ from tests.cli.running import ENVIRONMENT
 from tests.conftest import MINI
 
 DOCUMENT = (Path(__file__).parents[1] / "docs/plugins.md").read_text()
-SIZES = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --warmup-updates 0 --device cpu"
+SIZES = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 32 --warmup-updates 0 --device cpu"
 
 
 def run(*commands: list[str], code: int = 0) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phrasescore import __version__
-from phrasescore.cli.console import Reporter
+from phrasescore.cli.console import Reporter, duration
 from phrasescore.cli.options import (
     add_device_options,
     add_direction_option,
@@ -222,10 +222,9 @@ def _require_file(args: argparse.Namespace, option: str) -> None:
 
 def _say_estimate(found: Estimate) -> None:
     about = "" if found.is_exact else "about "
-    hours = f"{found.seconds / 3600:.1f} hours" if found.seconds >= 3600 else f"{found.seconds / 60:.1f} minutes"
     print(
-        f"{about}{found.lines:,} lines; about {hours} and {found.memory / 1e9:.1f} GB of memory, processes: "
-        f"{found.processes}"
+        f"{about}{found.lines:,} lines; about {duration(found.seconds)} and {found.memory / 1e9:.1f} GB of memory, "
+        f"processes: {found.processes}"
     )
 
 

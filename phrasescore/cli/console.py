@@ -144,6 +144,13 @@ def _notes_said(quiet: bool) -> Iterator[None]:
         log.handlers = outer
 
 
+def duration(seconds: float) -> str:
+    """Return a time in words: `40 seconds`, `18 minutes`, `2.5 hours`."""
+    if seconds < 90:
+        return f"{max(2, seconds):.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
 class Reporter:
     """Messages and progress on standard error."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,8 @@ from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.text import Say
-from phrasescore.training.config import TrainingConfig
-from phrasescore.training.presets import DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS
+from phrasescore.training.config import BUDGET, TrainingConfig
+from phrasescore.training.presets import BY_SIZE, DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS, described
 from phrasescore.training.ranks import Ranks, joined
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--preset",
         choices=PRESETS,
-        help="cho2014: the paper's settings; base: an hour on a GPU; small: 15 minutes on two CPU cores; plain: "
+        help="cho2014: the paper's settings; base: an hour on a GPU; small: on CPU cores, as long as "
+        "suits the number of pairs: some twenty minutes on two for a million; plain: "
         "a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
         f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET})",
     )
@@ -108,7 +109,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_training_options(parser)
     add_device_options(parser)
     for name, section in _SECTIONS.items():
-        add_section_options(parser, name, section, presets=PRESETS)
+        add_section_options(parser, name, section, presets=described())
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -129,6 +130,8 @@ def run(args: argparse.Namespace) -> int:
 
             trainer, data = _prepare(args, settings, device, on_lines, reporter.say, ranks)
         _introduce(reporter, data)
+        if followed := _followed(settings.by_size, trainer):
+            reporter.say(f"as suits the number of pairs: {followed}")
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
 
 
@@ -192,14 +195,18 @@ def settings_of(args: argparse.Namespace) -> Settings:
     from phrasescore.training.run import Settings
 
     _check_usage(args)
-    default = DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET
+    preset = args.preset or (DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET)
     refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
-    values = read_settings(args, _SECTIONS, PRESETS[args.preset or default], refused)
+    values = read_settings(args, _SECTIONS, PRESETS[preset], refused)
+    if args.source is not None:
+        refuse_idle(args, ["long_pairs"], "with parallel text, of which a pass takes all")
+        values["training"].pop("long_pairs", None)
     settings = Settings(
         ModelConfig(**values["model"]),
         DataConfig(**values["data"]),
         TrainingConfig(**values["training"]),
         None if args.source is None else SentenceConfig(**values["sentences"]),
+        _left_to_size(preset, values),
     )
     if settings.model.readout != "maxout":
         refuse_idle(args, ["maxout"], f"with the readout `{settings.model.readout}`, which has no maxout")
@@ -209,6 +216,12 @@ def settings_of(args: argparse.Namespace) -> Settings:
     if args.summary and not settings.model.uses_summary:
         refuse_idle(args, ["summary"], "where neither the steps nor the first state of the decoder see the summary")
     return settings
+
+
+def _left_to_size(preset: str, values: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """Return which options of a preset that may follow the number of pairs do: those without a value."""
+    left = {name for section, names in BY_SIZE.get(preset, {}).items() for name in names - values[section].keys()}
+    return frozenset(left - BUDGET if BUDGET & values["training"].keys() else left)
 
 
 def _prepare(
@@ -233,6 +246,12 @@ def _prepare(
     return prepare_sentences(text, args.output, settings, device, others, args.restart, on_lines, say, ranks)
 
 
+def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
+    """Return in words what follows the number of pairs, of what matters most."""
+    values = {"dropout": trainer.task.network.config.dropout, "max_updates": trainer.config.max_updates}
+    return ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items() if name in by_size)
+
+
 def _introduce(reporter: Reporter, data: PairData) -> None:
     facts = data.summary
     is_table = "distinct_pairs" in facts
@@ -245,8 +264,8 @@ def _introduce(reporter: Reporter, data: PairData) -> None:
     if is_table:
         reporter.say(
             "losses are nats per pair: held-out pairs are random pairs of the same table, pieces of sentences it was "
-            "made from, and show how well the table is fitted; --validation shows pairs of other sentences, --dev how "
-            "well the network chooses for them, in nats per choice"
+            "made from, and show how well the table is fitted, even if that is by heart; --validation shows pairs of "
+            "other sentences, --dev how well the network chooses for them, in nats per choice"
         )
     else:
         reporter.say(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from phrasescore.cli.console import Reporter, StopRequest
+from phrasescore.cli.console import Reporter, StopRequest, duration
 from phrasescore.cli.options import add_plugin_option, given_options, refuse_idle
 from phrasescore.configuration import Section, check_values, read_toml
 from phrasescore.errors import UsageError, UserError
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from phrasescore.training.task import Task
 
     AnyTask = TypeVar("AnyTask", bound=Task)
+
+
+_RISEN = 0.05
+"""The share of its fall by which a loss has risen again, if that is no accident."""
 
 
 def add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -93,10 +97,18 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
     reporter.say(f"network of {parameters:,} parameters on {trainer.device}")
     if trainer.progress.update:
         reporter.say(f"resuming after update {trainer.progress.update}")
+    if seconds := trainer.seconds_left():
+        reporter.say(f"training takes about {duration(seconds)}, if the loss falls for so long")
     with reporter.task("training") as task:
+        evaluations: list[Evaluation] = []
+
+        def on_evaluation(evaluation: Evaluation) -> None:
+            evaluations.append(evaluation)
+            reporter.say(_evaluation_line(evaluation, unit))
+
         trainer.watcher = Watcher(
             on_update=lambda status: task.update(status.spent, _status_line(status, unit)),
-            on_evaluation=lambda evaluation: reporter.say(_evaluation_line(evaluation, unit)),
+            on_evaluation=on_evaluation,
             should_stop=stop,
         )
         progress = trainer.train()
@@ -104,11 +116,29 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
         how = "the same command without --restart resumes it" if restarted else "the same command resumes"
         reporter.say(f"stopped after update {progress.update}; {how}")
         return stop.exit_code
+    if learns_by_heart(evaluations):
+        reporter.say(
+            f"the loss on other data has risen again while that on the {unit}s learnt from fell: the network has begun "
+            "to learn them by heart; more --dropout, or a smaller budget, may give better weights"
+        )
     reporter.say(
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
         f"are in {trainer.folder.path}"
     )
     return 0
+
+
+def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
+    """Whether the loss on validation data has risen again while that in training fell.
+
+    By how much is a share of what it had fallen since the first evaluation, whatever its unit is. What is held out of
+    a table cannot tell: those pairs are pieces of the sentences that the others are pieces of.
+    """
+    measured = [(one.validation.per_example, one.training_loss) for one in evaluations if one.validation is not None]
+    if not measured:
+        return False
+    (first, _), (lowest, at_lowest), (last, at_last) = measured[0], min(measured), measured[-1]
+    return last - lowest > _RISEN * (first - lowest) and at_last < at_lowest
 
 
 def _status_line(status: Status, unit: str) -> str:

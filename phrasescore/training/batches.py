@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from phrasescore.pairs import DataConfig, PhrasePairs
 
+_SHORT = 4
 _POOL_BATCHES = 64
 """Batches whose pairs are sorted by length together; see `batches_of_pass`."""
 
@@ -21,6 +22,19 @@ def split_held_out(
     held_out = min(int(len(lines) * config.held_out), config.held_out_limit)
     shuffled = np.random.default_rng([seed, 0]).permutation(lines)
     return np.sort(shuffled[held_out:]), np.sort(shuffled[:held_out])
+
+
+def are_short(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return of which lines neither side has more than four words."""
+    sides = pairs.source.offsets, pairs.target.offsets
+    source_is, target_is = (offsets[lines + 1] - offsets[lines] <= _SHORT for offsets in sides)
+    return source_is & target_is
+
+
+def some_of_pass(lines: NDArray[np.int64], share: float, seed: int, number: int) -> NDArray[np.int64]:
+    """Return a share of some lines, rounded up and drawn anew for each number of a pass."""
+    random = np.random.default_rng([seed, 3, number])
+    return random.permutation(lines)[: math.ceil(share * len(lines))]
 
 
 def batches_of_pass(

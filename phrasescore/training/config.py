@@ -23,6 +23,12 @@ class TrainingConfig:
     batch_size: int = option(
         512, "the most examples of an update: pairs of phrases or of sentences, for `lm` words", minimum=1
     )
+    long_pairs: float = option(
+        1.0,
+        "share of the pairs of more than 4 words on a side that a pass takes, others in each pass (phrase tables only)",
+        minimum=0.001,
+        maximum=1,
+    )
     teacher_forcing: float = option(
         1.0,
         "share of the steps in training that go on from the words of the target; the others go on from the word most "

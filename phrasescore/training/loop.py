@@ -40,6 +40,10 @@ _DATA = {
 """What of a run is kept as a digest, which says nothing to a reader, in words."""
 _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
+_PROBED = 8
+"""Batches that are learnt from without a step, to tell how long the training will take."""
+_MEASURING = 0.4
+"""The time to measure an example, as a share of that to learn from it, about."""
 _SAVE_SECONDS = 600.0
 """Seconds after which the state is saved without an evaluation: what a kill can cost."""
 _SEEDS_A_RANK = 1 << 24
@@ -263,6 +267,46 @@ class Trainer(Generic[TaskT]):
             return self._train()
         finally:
             self.folder.release()
+
+    def seconds_left(self) -> float | None:
+        """Return about how many seconds the rest of the budget takes, None if there is no budget.
+
+        It takes some seconds, in which a few batches are learnt from without a step: the run stays where it is. All
+        ranks must ask for it.
+        """
+        config, progress = self.config, self.progress
+        left = [] if config.max_minutes is None else [60 * config.max_minutes - progress.seconds]
+        updates = self._updates_left()
+        if updates is not None:
+            measured = len(self.task.held_out) + len(self.task.validation or ())
+            examples = updates * config.batch_size
+            if config.evaluate_every:
+                examples += int(_MEASURING * measured * updates / config.evaluate_every)
+            left.append(examples * self._seconds_an_example() if updates else 0.0)
+        return max(0.0, min(left)) if left else None
+
+    def _updates_left(self) -> int | None:
+        """Return the updates until the budget in updates or passes is spent, None if there is none."""
+        config, progress, a_pass = self.config, self.progress, self.task.batches_per_pass
+        ends = [config.max_updates, None if config.epochs is None else config.epochs * a_pass]
+        done = progress.update, progress.epoch * a_pass + progress.batch
+        left = [end - before for end, before in zip(ends, done, strict=True) if end is not None]
+        return max(0, min(left)) if left else None
+
+    def _seconds_an_example(self) -> float:
+        """Find the gradients of a few batches of this pass, after that of the first, which warms up."""
+        batches = list(islice(self.task.batches(self.progress.epoch), _PROBED))
+
+        def learn(batch: Examples) -> None:
+            with self.device.products():
+                float(self.ranks.backward(self.network, self.task.loss, batch).mean)
+            self.optimiser.zero_grad(set_to_none=True)
+
+        learn(batches[0])
+        started = time.monotonic()
+        for batch in batches:
+            learn(batch)
+        return (time.monotonic() - started) / sum(map(len, batches))
 
     def _train(self) -> Progress:
         while self._reason_to_end() is None:

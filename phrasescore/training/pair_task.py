@@ -44,13 +44,23 @@ class PairTask:
     """Random pairs among the others."""
 
     @property
+    def pairs_per_pass(self) -> int:
+        """How many pairs a pass takes."""
+        return len(self.lines)
+
+    def lines_of_pass(self, number: int) -> Examples:
+        """Return the lines that a pass takes."""
+        return self.lines
+
+    @property
     def batches_per_pass(self) -> int:
         """How many batches `batches` yields."""
-        return math.ceil(len(self.lines) / self.config.batch_size)
+        return math.ceil(self.pairs_per_pass / self.config.batch_size)
 
     def batches(self, number: int) -> Iterator[Examples]:
         """Yield the lines of each batch of a pass."""
-        return batches_of_pass(self.pairs, self.lines, self.config.batch_size, self.config.seed, number)
+        lines = self.lines_of_pass(number)
+        return batches_of_pass(self.pairs, lines, self.config.batch_size, self.config.seed, number)
 
     def log_probs(self, examples: Examples) -> Tensor:
         """Return ln p of every symbol of some pairs, times the weight of its pair, with its gradient."""

@@ -25,6 +25,7 @@ from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences,
 from phrasescore.text import Say, silently
 from phrasescore.training.batches import split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
+from phrasescore.training.by_size import settings_by_size
 from phrasescore.training.choice import ChoiceMeasure, DevChoices
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
@@ -49,6 +50,22 @@ class Settings:
     training: TrainingConfig
     sentences: SentenceConfig | None = None
     """Of parallel text; None for a phrase table."""
+    by_size: frozenset[str] = frozenset()
+    """Options whose values are still to follow from how much there is to learn from."""
+
+    def fitted(self, examples: int) -> Settings:
+        """Return the settings for so many distinct pairs, or sentences."""
+        found = settings_by_size(examples, self.training.batch_size)
+        model, training = (
+            {name: value for name, value in found[section].items() if name in self.by_size}
+            for section in ("model", "training")
+        )
+        return replace(
+            self,
+            model=replace(self.model, **model),
+            training=replace(self.training, **training),
+            by_size=frozenset(),
+        )
 
     def fixed(self) -> dict[str, Any]:
         """Return what must be the same when a run is resumed, as JSON values."""
@@ -118,6 +135,7 @@ def prepare(
 
     with run_folder(folder, restart, KIND, ranks) as home:
         data, others = ranks.once_a_machine(read, state)
+        settings = settings.fitted(len(data.distinct))
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
         if not len(lines):
             raise UserError(f"{display_name(table)}: leaves no pairs to train on; hold out less or give a larger table")
@@ -187,6 +205,7 @@ def prepare_sentences(
 
     with run_folder(folder, restart, KIND, ranks) as home:
         data, others, bleu = ranks.once_a_machine(read, state)
+        settings = settings.fitted(len(data.distinct))
         lines, held_out = data.distinct, data.distinct[:0]
         if validation is None:
             lines, held_out = split_held_out(lines, settings.data, settings.training.seed)

@@ -21,11 +21,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import phrasescore
-from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
+from phrasescore.training.presets import BY_SIZE, DEFAULT_PRESET
 from tests.cli.running import ENVIRONMENT, MODEL, run
 from tests.conftest import DATA, MINI
 
-TINY_OPTIONS = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 32 --evaluate-every 20 --device cpu"
+TINY_OPTIONS = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 32 --evaluate-every 20 --device cpu"
 
 
 def error_of(done: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
@@ -128,7 +128,7 @@ def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run")
     assert done.returncode == 0
-    assert re.fullmatch(rb"600 lines; about 0.0 minutes and \d\.\d GB of memory, processes: \d+\n", done.stdout)
+    assert re.fullmatch(rb"600 lines; about 2 seconds and \d\.\d GB of memory, processes: \d+\n", done.stdout)
     assert [path.name for path in tmp_path.iterdir()] == ["small.gz"]
     refused = run("annotate", "-", "-m", MODEL, "--dry-run", stdin=b"")
     assert b"--dry-run: reads the table twice; give a file" in refused.stderr
@@ -284,7 +284,7 @@ def test_a_configuration_file_and_the_command_line(small_table: Path, tmp_path: 
 
 @pytest.mark.parametrize("in_a_file", [False, True])
 def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path: Path, in_a_file: bool) -> None:
-    assert PRESETS[DEFAULT_PRESET]["training"]["max_minutes"]
+    assert "max_updates" in BY_SIZE[DEFAULT_PRESET]["training"]
     budget = ["--max-updates", "2"]
     if in_a_file:
         (tmp_path / "budget.toml").write_text("[training]\nmax_updates = 2\n")
@@ -293,6 +293,19 @@ def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path:
     assert b"done after update 2: the budget is spent" in done.stderr
     training = json.loads((tmp_path / "rnn/config.json").read_text())["training"]
     assert [training[key] for key in ("max_updates", "epochs", "max_minutes")] == [2, None, None]
+
+
+def test_what_nobody_says_follows_the_table_and_is_said(small_table: Path, tmp_path: Path) -> None:
+    done = run("train", small_table, "-o", tmp_path / "rnn", *TINY_OPTIONS.split())
+    said, description = done.stderr.decode(), json.loads((tmp_path / "rnn/config.json").read_text())
+    assert "\nas suits the number of pairs: --dropout 0.6, --max-updates 150\n" in said
+    assert re.search(r"\ntraining takes about \d+ seconds, if the loss falls for so long\nupdate 20,", said)
+    training = description["training"]
+    assert (description["model"]["dropout"], training["max_updates"], training["warmup_updates"]) == (0.6, 150, 15)
+    assert training["evaluate_every"] == 20
+    done = run("train", small_table, "-o", tmp_path / "other", *TINY_OPTIONS.split(), "--dropout", "0", "--epochs", "1")
+    assert "as suits" not in done.stderr.decode()
+    assert json.loads((tmp_path / "other/config.json").read_text())["model"]["dropout"] == 0
 
 
 def wait_for(folder: Path, pattern: str) -> None:

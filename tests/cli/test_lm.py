@@ -223,7 +223,9 @@ def test_nothing_is_held_out_beside_a_validation_text(tmp_path: Path, capsys: py
 def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["lm", "train", "--help"])
-    assert "--teacher-forcing" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "--teacher-forcing" not in said
+    assert "--long-pairs" not in said
     assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), "--teacher-forcing", "0.5"]) == 2
     assert "--teacher-forcing: is for encoder-decoders; leave it out" in capsys.readouterr().err
 

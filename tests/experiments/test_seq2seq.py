@@ -72,6 +72,7 @@ GLOBAL = {"attention": "general", "readout": "attentional"}
 HALVES = {**PLAIN, "directions": "halves", "readout": "attentional"}
 BAHDANAU = {
     **CHO,
+    "summary": False,
     "decoder_unit": "gru-paper",
     "directions": "both",
     "bridge": "first-backward",
@@ -190,7 +191,6 @@ SMALL_PHRASES = """
     preset = "small"
     hidden = 8
     embedding = 4
-    maxout = 3
     output-rank = 2
     batch-size = 64
     [[systems]]
@@ -209,7 +209,9 @@ def settings(options: list[str], *, sentences: bool) -> Settings:
 
 
 def form(found: Settings) -> dict[str, Any]:
-    return {key: value for key, value in asdict(found.model).items() if key not in SIZES}
+    """A summary that goes nowhere is none."""
+    values = {**asdict(found.model), "summary": found.model.summary and found.model.uses_summary}
+    return {key: value for key, value in values.items() if key not in SIZES}
 
 
 def parameters(found: Settings, source: int, target: int) -> int:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.moses, pytest.mark.timeout(600)]
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 HOOK = "TRAINING:custom-phrase-table-pruning"
-SMALL_NETWORK = "--max-updates 2 --hidden 8 --embedding 4 --maxout 4 --output-rank 4"
+SMALL_NETWORK = "--max-updates 2 --hidden 8 --embedding 4 --output-rank 4"
 
 # What is not about the hook; alignment and language model are given, so that neither GIZA nor lmplz is needed.
 CONFIG = """\

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from phrasescore.device import choose_device
 from phrasescore.pairs import DataConfig, read_table
-from phrasescore.training.batches import batches_in_order, batches_of_pass, split_held_out
+from phrasescore.training.batches import are_short, batches_in_order, batches_of_pass, some_of_pass, split_held_out
+from phrasescore.training.run import Settings, prepare
 from tests.conftest import MINI
 
 
@@ -51,3 +54,38 @@ def test_no_batch_is_smaller_than_the_others(tmp_path: Path, number: int) -> Non
     assert max(sizes) <= 32
     assert max(sizes) - min(sizes) <= 1
     assert sorted(np.concatenate(batches).tolist()) == lines.tolist()
+
+
+def test_short_pairs_have_at_most_four_words_on_both_sides(tmp_path: Path) -> None:
+    data = read_table(MINI / "phrase-table.gz", tmp_path, DataConfig())
+    lines = data.distinct[7:]
+    sides = data.pairs.source.lengths, data.pairs.target.lengths
+    assert are_short(data.pairs, lines).tolist() == [max(side[line] for side in sides) <= 4 for line in lines.tolist()]
+
+
+def test_a_pass_takes_all_short_pairs_and_a_share_of_the_others(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    settings = replace(tiny_settings, training=replace(tiny_settings.training, long_pairs=0.3))
+    task = prepare(small_table, tmp_path / "run", settings, choose_device("cpu", "fp32"))[0].task
+    short = are_short(task.pairs, task.lines)
+    assert 50 < short.sum() < len(short) - 50
+    for number in (0, 1):
+        batches = list(task.batches(number))
+        assert len(batches) == task.batches_per_pass
+        taken = np.concatenate(batches)
+        assert len(np.unique(taken)) == len(taken) == short.sum() + math.ceil(0.3 * (~short).sum())
+        assert np.isin(taken, task.lines).all()
+        assert np.isin(task.lines[short], taken).all()
+
+
+def test_each_pass_takes_other_long_pairs() -> None:
+    lines = np.arange(100, 201)
+    passes = [some_of_pass(lines, 0.3, seed=1, number=number) for number in (0, 0, 1)]
+    assert [len(np.unique(some)) for some in passes] == [31, 31, 31]
+    assert all(np.isin(some, lines).all() for some in passes)
+    assert passes[0].tolist() == passes[1].tolist()
+    assert len(np.intersect1d(passes[0], passes[2])) < 31
+    assert some_of_pass(lines, 0.3, seed=2, number=0).tolist() != passes[0].tolist()
+    assert len(some_of_pass(lines[:1], 0.001, seed=1, number=0)) == 1
+    assert len(some_of_pass(lines[:0], 0.3, seed=1, number=0)) == 0

@@ -144,6 +144,7 @@ def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, 
         "adadelta": replace(some, training=replace(some.training, optimiser="adadelta", clip=0.0)),
         "empty": replace(some, training=replace(some.training, batch_size=1)),
         "forcing": replace(some, training=replace(some.training, teacher_forcing=0.5)),
+        "long": replace(some, training=replace(some.training, long_pairs=0.3)),
         "weights": replace(some, data=replace(some.data, weight_by_count=True)),
         "attention": replace(some, model=replace(TINY, summary=False, attention="concat"), sentences=SentenceConfig()),
         "choices": some,
@@ -228,7 +229,7 @@ def test_one_process_ends_all_with_one_sentence(
 def test_torchrun(small_table: Path, tmp_path: Path) -> None:
     """Joined by the environment, with one model folder and one voice."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    sizes = ["--hidden", "8", "--embedding", "5", "--maxout", "4", "--output-rank", "3"]
+    sizes = ["--hidden", "8", "--embedding", "5", "--output-rank", "3"]
     options = ["--device", "cpu", "--precision", "fp32", "--batch-size", "32", "--epochs", "1", *sizes]
     command = ["train", str(small_table), "-o", str(tmp_path / "run"), *options]
     done = subprocess.run([*launcher, "-m", "phrasescore", *command], capture_output=True, text=True, check=True)

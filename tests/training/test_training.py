@@ -160,7 +160,7 @@ def test_the_recurrent_network_is_trained_with_16_bit_products(
 
 def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     """Kill -9 in the middle; the run goes on from its last checkpoint."""
-    options = "--hidden 8 --embedding 5 --maxout 4 --output-rank 3 --batch-size 16 --epochs 20 --evaluate-every 25"
+    options = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 16 --epochs 20 --evaluate-every 25"
     command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "--device", "cpu", *options.split()]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([*command, "-o", str(tmp_path / "whole"), "-q"], check=True, env=environment)

@@ -51,7 +51,7 @@ def test_the_hook_replaces_the_constant(tmp_path: Path, counted: Path, capfd: py
 
 
 def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Path) -> None:
-    options = "--max-updates 2 --hidden 8 --embedding 4 --maxout 4 --output-rank 4"
+    options = "--max-updates 2 --hidden 8 --embedding 4 --output-rank 4"
     arguments = ["ems-hook", "-m", str(tmp_path / "rnn"), "--train", options, str(counted), str(tmp_path / "out")]
     assert main(arguments) == 0
     assert len(lines_of(tmp_path / "out.gz")) == 50
@@ -64,9 +64,7 @@ def test_the_hook_goes_on_with_a_training_that_was_killed(
     tmp_path: Path, counted: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     model, updates = tmp_path / "rnn", 200
-    options = (
-        f"--max-updates {updates} --patience 0 --evaluate-every 1 --hidden 8 --embedding 4 --maxout 4 --output-rank 4"
-    )
+    options = f"--max-updates {updates} --patience 0 --evaluate-every 1 --hidden 8 --embedding 4 --output-rank 4"
     arguments = ["ems-hook", "-m", str(model), "--train", options, str(counted), str(tmp_path / "out")]
     process = subprocess.Popen(command(*arguments), env=environment())
     while not (model / "weights.safetensors").exists():

@@ -1,0 +1,55 @@
+"""What of a training follows from how much there is to learn from, where neither a preset nor the user says it.
+
+The rules go through what was measured, and are straight lines over the logarithm of the number of distinct pairs; for
+parallel text, of sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+_MILLION = 1_000_000
+_LEAST_DROPOUT, _MOST_DROPOUT = 0.1, 0.6
+_PASSES_OF_A_MILLION, _MOST_PASSES = 3, 5
+_WARMUP_SHARE, _EVALUATIONS = 10, 20
+_LONGEST_WARMUP = 200
+
+
+def settings_by_size(examples: int, batch_size: int) -> dict[str, dict[str, Any]]:
+    """Return the values of options by their sections.
+
+    Args:
+        examples: distinct pairs, or sentences.
+        batch_size: of an update.
+    """
+    updates = updates_by_size(examples, batch_size)
+    return {
+        "model": {"dropout": dropout_by_size(examples)},
+        "training": {
+            "max_updates": updates,
+            # A short training is not to be over before it has warmed up, or before it was measured.
+            "warmup_updates": min(_LONGEST_WARMUP, updates // _WARMUP_SHARE),
+            "evaluate_every": max(1, updates // _EVALUATIONS),
+        },
+    }
+
+
+def dropout_by_size(examples: int) -> float:
+    """Return the dropout for so many distinct pairs: 0.4 for a million, and 0.1 less for each ten times as many.
+
+    The pairs of a small table come back often, and a network learns them by heart unless much is dropped; those of a
+    large one hardly do. 0.4 was good for 0.7 and 1.2 million pairs, 0.3 for 3.6 and 21 million (docs/experiments.md).
+    """
+    found = 0.4 - 0.1 * math.log10(examples / _MILLION)
+    return round(min(_MOST_DROPOUT, max(_LEAST_DROPOUT, found)), 2)
+
+
+def updates_by_size(examples: int, batch_size: int) -> int:
+    """Return the updates for so many distinct pairs: they have three million pairs for a million, and twice for four.
+
+    So a table four times as large is trained for twice as long, and each of its pairs is seen half as often. A small
+    table is gone through no more than five times: by then it is known by heart.
+    """
+    passes = min(_MOST_PASSES, _PASSES_OF_A_MILLION / math.sqrt(examples / _MILLION))
+    return math.ceil(passes * examples / batch_size)

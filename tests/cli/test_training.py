@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+
+from phrasescore.cli import make_parser
+from phrasescore.cli.console import duration
+from phrasescore.cli.train import settings_of
+from phrasescore.cli.training import learns_by_heart
+from phrasescore.errors import UsageError
+from phrasescore.training.evaluation import PairLoss
+from phrasescore.training.loop import Evaluation
+from phrasescore.training.run import Settings
+
+
+def evaluation(training: float, validation: float | None) -> Evaluation:
+    measured = None if validation is None else PairLoss(validation, validation / 5)
+    return Evaluation(1, 0.1, 1.0, 1.0, 1e-3, training, PairLoss(training, training / 5), measured, best=False)
+
+
+@pytest.mark.parametrize(
+    ("losses", "by_heart"),
+    [
+        ([(9.0, 9.0), (7.0, 8.6), (5.0, 10.2)], True),
+        ([(9.0, 0.66), (7.0, 0.65), (5.0, 0.652)], True),
+        ([(9.0, 9.0), (7.0, 8.0), (5.0, 8.04)], False),
+        ([(9.0, 9.0), (7.0, 8.6), (7.5, 10.2)], False),
+        ([(9.0, 9.0), (7.0, 8.6)], False),
+        ([(9.0, None), (2.0, None)], False),
+        ([], False),
+    ],
+)
+def test_learning_by_heart_is_a_validation_loss_that_rises_while_the_other_falls(
+    losses: list[tuple[float, float | None]], by_heart: bool
+) -> None:
+    assert learns_by_heart([evaluation(*pair) for pair in losses]) == by_heart
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "2 seconds"),
+        (40.4, "40 seconds"),
+        (100.0, "2 minutes"),
+        (1080.0, "18 minutes"),
+        (9000.0, "2.5 hours"),
+    ],
+)
+def test_durations_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def settings(*options: str) -> Settings:
+    return settings_of(make_parser().parse_args(["train", *options, "-o", "rnn"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "by_size"),
+    [
+        ("", {"dropout", "max_updates", "warmup_updates", "evaluate_every"}),
+        ("--dropout 0 --warmup-updates 3", {"max_updates", "evaluate_every"}),
+        ("--max-minutes 4", {"dropout", "warmup_updates", "evaluate_every"}),
+        ("--epochs 4 --evaluate-every 7", {"dropout", "warmup_updates"}),
+        ("--preset base", {"dropout"}),
+        ("--preset cho2014", set()),
+    ],
+)
+def test_what_is_given_does_not_follow_the_table(options: str, by_size: set[str]) -> None:
+    assert settings("table", *options.split()).by_size == by_size
+
+
+def test_a_pass_takes_all_sentences() -> None:
+    text = ("--source", "a", "--target", "b")
+    assert settings(*text, "--preset", "small").training.long_pairs == 1
+    with pytest.raises(UsageError, match="--long-pairs: changes nothing with parallel text"):
+        settings(*text, "--long-pairs", "0.5")

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from phrasescore.configuration import check_values
+from phrasescore.device import choose_device
+from phrasescore.model_folder import WEIGHTS
+from phrasescore.nn.config import ModelConfig
+from phrasescore.training.by_size import dropout_by_size, settings_by_size, updates_by_size
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.run import Settings, prepare
+
+CPU = choose_device("cpu", "fp32")
+SIZES = [1, 60, 5_000, 62_500, 670_000, 1_200_000, 3_600_000, 20_700_000, 10**9]
+
+
+@pytest.mark.parametrize(("pairs", "good"), [(670_000, 0.4), (1_200_000, 0.4), (3_600_000, 0.3), (20_700_000, 0.3)])
+def test_the_dropout_is_near_what_was_good(pairs: int, good: float) -> None:
+    assert dropout_by_size(pairs) == pytest.approx(good, abs=0.05)
+
+
+def test_a_small_table_has_more_dropout_and_more_passes_and_fewer_updates() -> None:
+    dropouts = [dropout_by_size(pairs) for pairs in SIZES]
+    assert dropouts == sorted(dropouts, reverse=True)
+    updates = [updates_by_size(pairs, 384) for pairs in SIZES]
+    assert updates == sorted(updates)
+    passes = [number * 384 / pairs for number, pairs in zip(updates, SIZES, strict=True) if pairs > 384]
+    assert all(before >= after - 0.1 for before, after in itertools.pairwise(passes))
+    assert updates_by_size(1_000_000, 400) == 7_500
+    assert updates_by_size(4_000_000, 400) == 15_000
+
+
+@pytest.mark.parametrize("pairs", SIZES)
+def test_what_follows_is_what_an_option_may_be(pairs: int) -> None:
+    found = settings_by_size(pairs, 384)
+    check_values(ModelConfig, found["model"], "here")
+    training = TrainingConfig(**check_values(TrainingConfig, found["training"], "here"))
+    assert training.max_updates is not None
+    assert training.warmup_updates <= training.max_updates // 10
+    assert training.max_updates // training.evaluate_every >= min(training.max_updates, 20)
+
+
+def _is_at(trainer: Trainer[PhrasePairTask], update: int | None) -> bool:
+    return trainer.progress.update == update
+
+
+def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    training = replace(tiny_settings.training, epochs=None)
+    by_size = frozenset({"dropout", "max_updates", "warmup_updates"})
+    settings = replace(tiny_settings, training=training, by_size=by_size)
+    runs = [("whole", None), ("parts", 7), ("parts", 60), ("parts", None)]
+    for folder, stop in runs:
+        trainer, data = prepare(small_table, tmp_path / folder, settings, CPU)
+        assert trainer.task.network.config.dropout == dropout_by_size(len(data.distinct)) == 0.6
+        assert trainer.config.max_updates == updates_by_size(600, 32) == 150
+        assert (trainer.config.warmup_updates, trainer.config.evaluate_every) == (15, 10)
+        # What is measured before it begins leaves no trace.
+        assert trainer.seconds_left()
+        trainer.watcher = Watcher(should_stop=partial(_is_at, trainer, stop))
+        trainer.train()
+    assert trainer.progress.update == 150
+    assert (tmp_path / "whole" / WEIGHTS).read_bytes() == (tmp_path / "parts" / WEIGHTS).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("budget", "done", "least", "most"),
+    [
+        ({"epochs": None}, 0, None, None),
+        ({"epochs": None, "max_minutes": 2.0}, 0, 120, 120),
+        ({"epochs": None, "max_minutes": 2.0}, 30, 90, 90),
+        ({"max_minutes": 1e6}, 0, 0.001, 60),
+        ({"epochs": None, "max_updates": 30}, 30, 0, 0),
+    ],
+)
+def test_the_time_that_is_left(
+    small_table: Path,
+    tmp_path: Path,
+    tiny_settings: Settings,
+    budget: dict[str, float | None],
+    done: int,
+    least: float | None,
+    most: float | None,
+) -> None:
+    """`done` are seconds, and updates."""
+    settings = replace(tiny_settings, training=replace(tiny_settings.training, **budget))  # type: ignore[arg-type]
+    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
+    trainer.progress.seconds, trainer.progress.update = float(done), done
+    left = trainer.seconds_left()
+    assert left == least if least is None or most is None else least <= (left or 0.0) <= most
+    assert trainer.optimiser.state_dict()["state"] == {}
+    assert all(weight.grad is None for weight in trainer.network.parameters())
