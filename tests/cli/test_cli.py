@@ -298,10 +298,10 @@ def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path:
 def test_what_nobody_says_follows_the_table_and_is_said(small_table: Path, tmp_path: Path) -> None:
     done = run("train", small_table, "-o", tmp_path / "rnn", *TINY_OPTIONS.split())
     said, description = done.stderr.decode(), json.loads((tmp_path / "rnn/config.json").read_text())
-    assert "\nas suits the number of pairs: --dropout 0.6, --max-updates 150\n" in said
+    assert "\nas suits the number of pairs: --dropout 0.6, --max-updates 94\n" in said
     assert re.search(r"\ntraining takes about \d+ seconds, if the loss falls for so long\nupdate 20,", said)
     training = description["training"]
-    assert (description["model"]["dropout"], training["max_updates"], training["warmup_updates"]) == (0.6, 150, 15)
+    assert (description["model"]["dropout"], training["max_updates"], training["warmup_updates"]) == (0.6, 94, 9)
     assert training["evaluate_every"] == 20
     done = run("train", small_table, "-o", tmp_path / "other", *TINY_OPTIONS.split(), "--dropout", "0", "--epochs", "1")
     assert "as suits" not in done.stderr.decode()
@@ -589,7 +589,12 @@ def test_help_needs_no_torch(command: str) -> None:
     ("command", "option", "shown"),
     [
         ("train", "--hidden N", "1000 with cho2014, base; 384 with small; 256 with plain; 512 with attention"),
-        ("train", "--max-minutes X", "none with cho2014, plain, attention; 60.0 with base; 15.0 with small"),
+        ("train", "--max-minutes X", "none with cho2014, small, plain, attention; 60.0 with base"),
+        (
+            "train",
+            "--max-updates N",
+            "none with cho2014, base, plain, attention; by the number of pairs with small",
+        ),
         ("train", "--feed-word, --no-feed-word", "true"),
         ("train", "--seed N", "1"),
         ("lm train", "--first-hidden N", "1536 with cho2014; 384 with small"),
