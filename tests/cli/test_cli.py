@@ -590,6 +590,11 @@ def test_help_needs_no_torch(command: str) -> None:
     [
         ("train", "--hidden N", "1000 with cho2014, base; 384 with small; 256 with plain; 512 with attention"),
         ("train", "--max-minutes X", "none with cho2014, small, plain, attention; 60.0 with base"),
+        (
+            "train",
+            "--max-updates N",
+            "none with cho2014, base, plain, attention; by the number of pairs with small",
+        ),
         ("train", "--feed-word, --no-feed-word", "true"),
         ("train", "--seed N", "1"),
         ("lm train", "--first-hidden N", "1536 with cho2014; 384 with small"),

@@ -230,7 +230,7 @@ def test_torchrun(small_table: Path, tmp_path: Path) -> None:
     """Joined by the environment, with one model folder and one voice."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     sizes = ["--hidden", "8", "--embedding", "5", "--output-rank", "3"]
-    whole = ["--long-pairs", "1", "--evaluate-every", "500"]
+    whole = ["--long-pairs", "1", "--evaluate-every", "100"]
     options = ["--device", "cpu", "--precision", "fp32", "--batch-size", "32", "--epochs", "1", *sizes, *whole]
     command = ["train", str(small_table), "-o", str(tmp_path / "run"), *options]
     done = subprocess.run([*launcher, "-m", "phrasescore", *command], capture_output=True, text=True, check=True)
