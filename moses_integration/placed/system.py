@@ -1,0 +1,100 @@
+"""The system of a text: a moses.ini with the table of that text, and the text with the names that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moses_integration.decoder.declaration import load_model
+from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
+from moses_integration.decoder.reordering import LexicalReordering
+from moses_integration.decoder.settings import read_settings
+from moses_integration.ini import MosesIni
+from moses_integration.placed.names import require_unmarked
+from moses_integration.placed.places import Place, PlaceColumns, find_places, named_text
+from moses_integration.placed.tables import NamedPlaces
+from phrasescore.files import open_output, write_lines
+from phrasescore.text import text_lines
+
+INI, TEXT = "moses.ini", "text"
+"""Names of the files in the folder; those of the tables are in the ini."""
+
+
+@dataclass(frozen=True)
+class PlacedSystem:
+    """What was written."""
+
+    ini: Path
+    text: Path
+    """With names: what to translate with this ini, which translates nothing else."""
+    sentences: int
+    places: int
+    lines: int
+    """Of the phrase table."""
+
+
+def place_text(
+    ini: MosesIni, text: Path, folder: Path, columns: PlaceColumns | None = None, table_limit: int | None = None
+) -> PlacedSystem:
+    """Write the system of a text, which any toolkit translates as it would the text with the system given.
+
+    Args:
+        ini: the system. Its weights choose the options that are kept.
+        text: prepared sentences.
+        folder: for ini, text and tables; the ini is written last.
+        columns: what the phrase table gets more for each place.
+        table_limit: how many options of a phrase are kept, 0 for all; None for as many as the ini lets a decoder use.
+
+    Raises:
+        UserError: the text has bars or names already, or the embedded decoder does not know the system: a feature may
+            look at source words, and a binary table cannot be read.
+    """
+    place, made = folder / INI, folder / TEXT
+    lines = list(text_lines(text))
+    require_words(lines, text)
+    require_unmarked(lines, text)
+    ini.require_placeable(place)
+    sentences = [words_of(line) for line in lines]
+    longest = read_settings(ini).search.longest_phrase
+    model = load_model(ini, sentences, longest)
+    if table_limit is not None:
+        model.table_limit = table_limit
+    places = list(find_places(model, sentences, longest))
+    values_OK = _values(columns, sentences, places)
+    named = named_text(sentences, places)
+    by_name = NamedPlaces(places, named)
+    # An earlier one would not fit the new tables.
+    place.unlink(missing_ok=True)
+    placed = ini.with_absolute_paths()
+    phrase_table = ini.phrase_table()
+    _write(placed, phrase_table.label, folder / "phrase-table.gz", by_name.phrase_lines(values_OK))
+    if columns:
+        placed.widen(phrase_table.label, columns.width)
+    reorderings = [feature for feature in model.features if isinstance(feature, LexicalReordering)]
+    for number, feature in enumerate(reorderings):
+        name = f"reordering-table{number or ''}.gz"
+        _write(placed, feature.label, folder / name, by_name.reordering_lines(feature.table))
+    write_lines(made, (b" ".join(sentence) for sentence in named))
+    placed.write(place)
+    return PlacedSystem(place, made, len(sentences), len(places), len(values_OK))
+
+
+def _values(columns: PlaceColumns | None, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+    """Return the new columns [O, K] of the options of all places."""
+    options = sum(len(place.phrase.lines) for place in places)
+    if columns is None:
+        return np.zeros((options, 0))
+    values_OK = columns.values(sentences, places)
+    if values_OK.shape != (options, columns.width) or np.isnan(values_OK).any():
+        raise ValueError("columns are not as many as were promised, or not numbers")
+    return values_OK
+
+
+def _write(ini: MosesIni, label: str, table: Path, lines: Iterable[bytes]) -> None:
+    """Write the table of a feature, and let the ini name it."""
+    with open_output(table) as stream:
+        stream.writelines(lines)
+    ini.set_argument(label, "path", str(table.resolve()))
