@@ -35,6 +35,16 @@ class Place(NamedTuple):
     phrase: Phrase
 
 
+class Copy(NamedTuple):
+    """A word that no option translates alone, and what the decoder makes of it."""
+
+    word: bytes
+    name: bytes
+    """What the text has in its place; the word itself if it needs no name."""
+    target: Words
+    """The same, or nothing where unknown words are dropped."""
+
+
 class PlaceColumns(Protocol):
     """More columns of the phrase table, which depend on the sentence that a phrase pair is used in."""
 
@@ -104,3 +114,23 @@ def named_text(sentences: Sequence[Words], places: Iterable[Place]) -> list[Word
             word = text[place.sentence][place.end]
             text[place.sentence][place.end] = name_of(word, place.sentence, place.end)
     return [tuple(sentence) for sentence in text]
+
+
+def copies(
+    model: LogLinearModel, sentences: Sequence[Words], places: Iterable[Place], text: Sequence[Words]
+) -> set[Copy]:
+    """Return the words that no option translates alone; `text` has the names."""
+    translated = {(place.sentence, place.start) for place in places if place.start == place.end}
+    untranslated = {
+        (word, name)
+        for number, (words, names) in enumerate(zip(sentences, text, strict=True))
+        for start, (word, name) in enumerate(zip(words, names, strict=True))
+        if (number, start) not in translated
+    }
+    return {Copy(word, name, (name,) if _is_kept(model, word) else ()) for word, name in untranslated}
+
+
+def _is_kept(model: LogLinearModel, word: bytes) -> bool:
+    copied = model.every_translation((word,))
+    assert copied is not None
+    return copied.targets[0].words != ()

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_integration.decoder.declaration import load_model
+from moses_integration.decoder.declaration import declare_model, load_model
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni
+from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.placed.names import require_unmarked
-from moses_integration.placed.places import Place, PlaceColumns, find_places, named_text
-from moses_integration.placed.tables import NamedPlaces
+from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
+from moses_integration.placed.tables import phrase_lines, reordering_lines
 from phrasescore.files import open_output, write_lines
 from phrasescore.text import text_lines
 
@@ -37,49 +37,70 @@ class PlacedSystem:
 
 
 def place_text(
-    ini: MosesIni, text: Path, folder: Path, columns: PlaceColumns | None = None, table_limit: int | None = None
+    ini: MosesIni,
+    text: Path,
+    folder: Path,
+    columns: PlaceColumns | None = None,
+    weights: Weights | None = None,
+    origin: str = "weights",
+    table_limit: int | None = None,
 ) -> PlacedSystem:
     """Write the system of a text, which any toolkit translates as it would the text with the system given.
 
     Args:
-        ini: the system. Its weights choose the options that are kept.
+        ini: the system.
         text: prepared sentences.
         folder: for ini, text and tables; the ini is written last.
         columns: what the phrase table gets more for each place.
-        table_limit: how many options of a phrase are kept, 0 for all; None for as many as the ini lets a decoder use.
+        weights: those of the system with the new columns; None for the ini's, and some to start from for new columns.
+        origin: where those come from, in messages.
+        table_limit: how many options of a phrase are kept, the best by the weights of all features but the new columns;
+            0 for all, None for as many as the ini lets a decoder use.
 
     Raises:
-        UserError: the text has bars or names already, or the embedded decoder does not know the system: a feature may
-            look at source words, and a binary table cannot be read.
+        UserError: the text has bars or names already, the weights do not fit, or the embedded decoder does not know the
+            system: a feature may look at source words, and a binary table cannot be read.
     """
     place, made = folder / INI, folder / TEXT
     lines = list(text_lines(text))
     require_words(lines, text)
     require_unmarked(lines, text)
     ini.require_placeable(place)
+    placed = ini.with_absolute_paths()
+    table = ini.phrase_table()
+    if columns:
+        placed.widen(table.label, columns.width)
+    declared = declare_model(placed)
+    if weights is not None:
+        declared.set_weights(weights, origin)
+        placed.set_weights(weights)
     sentences = [words_of(line) for line in lines]
     longest = read_settings(ini).search.longest_phrase
-    model = load_model(ini, sentences, longest)
+    model = load_model(_narrowed(placed, table), sentences, longest)
     if table_limit is not None:
         model.table_limit = table_limit
     places = list(find_places(model, sentences, longest))
     values_OK = _values(columns, sentences, places)
     named = named_text(sentences, places)
-    by_name = NamedPlaces(places, named)
+    copied = copies(model, sentences, places, named)
     # An earlier one would not fit the new tables.
     place.unlink(missing_ok=True)
-    placed = ini.with_absolute_paths()
-    phrase_table = ini.phrase_table()
-    _write(placed, phrase_table.label, folder / "phrase-table.gz", by_name.phrase_lines(values_OK))
-    if columns:
-        placed.widen(phrase_table.label, columns.width)
+    _write(placed, table.label, folder / "phrase-table.gz", phrase_lines(places, named, values_OK))
     reorderings = [feature for feature in model.features if isinstance(feature, LexicalReordering)]
     for number, feature in enumerate(reorderings):
         name = f"reordering-table{number or ''}.gz"
-        _write(placed, feature.label, folder / name, by_name.reordering_lines(feature.table))
+        _write(placed, feature.label, folder / name, reordering_lines(feature.table, places, named, copied))
     write_lines(made, (b" ".join(sentence) for sentence in named))
     placed.write(place)
     return PlacedSystem(place, made, len(sentences), len(places), len(values_OK))
+
+
+def _narrowed(ini: MosesIni, table: FeatureLine) -> MosesIni:
+    """Return a copy in which the phrase table has the columns that are in its file, with their weights."""
+    narrowed = ini.copy()
+    narrowed.set_argument(table.label, "num-features", str(table.width))
+    narrowed.set_weights({table.label: ini.weights_of_features()[table.label][: table.width]})
+    return narrowed
 
 
 def _values(columns: PlaceColumns | None, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:

@@ -12,42 +12,50 @@ import numpy as np
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.tables import ReorderingTable
-from moses_integration.placed.places import Phrase, Place
+from moses_integration.placed.places import Copy, Place
 from phrasescore.phrases import offsets_of
 from phrasescore.scoring.columns import FLOOR, LARGEST_COUNT
 from phrasescore.table.entry import SEPARATOR, cut_line, without_end
 
 
-class NamedPlaces:
-    """The places of a text, by the bytes of their source phrases as the text with names has them."""
+def phrase_lines(places: Sequence[Place], text: Sequence[Words], values_OK: Floats) -> Iterator[bytes]:
+    """Yield the lines of the phrase table of a text with names, with more columns."""
+    first = offsets_of(np.array([len(place.phrase.lines) for place in places], np.int64))
+    cut: dict[Words, list[tuple[bytes, bytes]]] = {}
+    for source, number in sorted((_source(place, text), number) for number, place in enumerate(places)):
+        phrase = places[number].phrase
+        if phrase.words not in cut:
+            cut[phrase.words] = [_around_columns(line) for line in phrase.lines]
+        columns = _column_texts(values_OK[first[number] : first[number + 1]])
+        for (before, after), column in zip(cut[phrase.words], columns, strict=True):
+            yield b"%b%b%b%b" % (source, before, column, after)
 
-    def __init__(self, places: Sequence[Place], text: Sequence[Words]) -> None:
-        """Take the places, and the text with names."""
-        self._places = places
-        spans = (text[place.sentence][place.start : place.end + 1] for place in places)
-        self._sources = [b"%b |||" % b" ".join(words) for words in spans]
-        self._order = sorted(range(len(places)), key=self._sources.__getitem__)
 
-    def phrase_lines(self, values_OK: Floats) -> Iterator[bytes]:
-        """Yield the lines of the phrase table, with more columns."""
-        first = offsets_of(np.array([len(place.phrase.lines) for place in self._places], np.int64))
-        cut: dict[Words, list[tuple[bytes, bytes]]] = {}
-        for number in self._order:
-            phrase, source = self._places[number].phrase, self._sources[number]
-            if phrase.words not in cut:
-                cut[phrase.words] = [_around_columns(line) for line in phrase.lines]
-            columns = _column_texts(values_OK[first[number] : first[number + 1]])
-            for (before, after), column in zip(cut[phrase.words], columns, strict=True):
-                yield b"%b%b%b%b" % (source, before, column, after)
+def reordering_lines(
+    table: ReorderingTable, places: Iterable[Place], text: Sequence[Words], copies: Iterable[Copy]
+) -> Iterator[bytes]:
+    """Yield the lines of a reordering table for a text with names, whose copied words may stand in it, too."""
+    found: dict[Words, list[bytes]] = {}
+    ends: list[tuple[bytes, list[bytes]]] = []
+    for place in places:
+        words, targets, _ = place.phrase
+        if words not in found:
+            found[words] = _reordering_ends(table, words, [(target, target) for target in targets])
+        ends.append((_source(place, text), found[words]))
+    for word, name, target in copies:
+        original = (word,) if target else ()
+        ends.append((_as_source((name,)), _reordering_ends(table, (word,), [(original, target)])))
+    for source, of_source in sorted(ends):
+        yield from (source + end for end in of_source)
 
-    def reordering_lines(self, table: ReorderingTable) -> Iterator[bytes]:
-        """Yield the lines of a reordering table."""
-        found: dict[Words, list[bytes]] = {}
-        for number in self._order:
-            phrase, source = self._places[number].phrase, self._sources[number]
-            if phrase.words not in found:
-                found[phrase.words] = list(_reordering_ends(table, phrase))
-            yield from (source + end for end in found[phrase.words])
+
+def _source(place: Place, text: Sequence[Words]) -> bytes:
+    return _as_source(text[place.sentence][place.start : place.end + 1])
+
+
+def _as_source(words: Words) -> bytes:
+    """Return the first field of a line with the separator behind it, by which lines are sorted."""
+    return b" ".join(words) + b" |||"
 
 
 def _around_columns(line: bytes) -> tuple[bytes, bytes]:
@@ -64,10 +72,12 @@ def _column_texts(values_OK: Floats) -> Iterable[bytes]:
     return [b"".join(b" %.9g" % number for number in numbers_K) for numbers_K in numbers_OK.tolist()]
 
 
-def _reordering_ends(table: ReorderingTable, phrase: Phrase) -> Iterator[bytes]:
-    """Yield what the lines of a phrase have behind the source phrase in a reordering table."""
-    for target in dict.fromkeys(phrase.targets if table.has_target else [()]):
-        scores = table.scores(phrase.words, target)
+def _reordering_ends(table: ReorderingTable, source: Words, targets: Iterable[tuple[Words, Words]]) -> list[bytes]:
+    """Return what lines have behind their source, for those targets that the table has, each with its new name."""
+    ends = []
+    for target, name in targets:
+        scores = table.scores(source, target)
         if scores is not None:
-            fields = [b" ".join(target)] * table.has_target + [scores.strip(b" ")]
-            yield b" " + b" ||| ".join(fields) + b"\n"
+            fields = [b" ".join(name)] * table.has_target + [scores.strip(b" ")]
+            ends.append(b" " + b" ||| ".join(fields) + b"\n")
+    return list(dict.fromkeys(ends))
