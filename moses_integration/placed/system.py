@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from moses_integration.decoder.declaration import declare_model, load_model
+from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import FeatureLine, MosesIni, Weights
+from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
@@ -61,22 +62,14 @@ def place_text(
         UserError: the text has bars or names already, the weights do not fit, or the embedded decoder does not know the
             system: a feature may look at source words, and a binary table cannot be read.
     """
-    place, made = folder / INI, folder / TEXT
     lines = list(text_lines(text))
     require_words(lines, text)
     require_unmarked(lines, text)
-    ini.require_placeable(place)
-    placed = ini.with_absolute_paths()
-    table = ini.phrase_table()
-    if columns:
-        placed.widen(table.label, columns.width)
-    declared = declare_model(placed)
-    if weights is not None:
-        declared.set_weights(weights, origin)
-        placed.set_weights(weights)
     sentences = [words_of(line) for line in lines]
+    tables = _tables(ini, folder)
+    placed = _declare(ini, tables, columns.width if columns else 0, weights, origin)
     longest = read_settings(ini).search.longest_phrase
-    model = load_model(_narrowed(placed, table), sentences, longest)
+    model = _load(ini, sentences, longest, weights)
     if table_limit is not None:
         model.table_limit = table_limit
     places = list(find_places(model, sentences, longest))
@@ -84,23 +77,49 @@ def place_text(
     named = named_text(sentences, places)
     copied = copies(model, sentences, places, named)
     # An earlier one would not fit the new tables.
-    place.unlink(missing_ok=True)
-    _write(placed, table.label, folder / "phrase-table.gz", phrase_lines(places, named, values_OK))
-    reorderings = [feature for feature in model.features if isinstance(feature, LexicalReordering)]
-    for number, feature in enumerate(reorderings):
-        name = f"reordering-table{number or ''}.gz"
-        _write(placed, feature.label, folder / name, reordering_lines(feature.table, places, named, copied))
-    write_lines(made, (b" ".join(sentence) for sentence in named))
-    placed.write(place)
-    return PlacedSystem(place, made, len(sentences), len(places), len(values_OK))
+    (folder / INI).unlink(missing_ok=True)
+    _write(tables[ini.phrase_table().label], phrase_lines(places, named, values_OK))
+    for feature in model.features:
+        if isinstance(feature, LexicalReordering):
+            _write(tables[feature.label], reordering_lines(feature.table, places, named, copied))
+    write_lines(folder / TEXT, (b" ".join(sentence) for sentence in named))
+    placed.write(folder / INI)
+    return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
 
 
-def _narrowed(ini: MosesIni, table: FeatureLine) -> MosesIni:
-    """Return a copy in which the phrase table has the columns that are in its file, with their weights."""
-    narrowed = ini.copy()
-    narrowed.set_argument(table.label, "num-features", str(table.width))
-    narrowed.set_weights({table.label: ini.weights_of_features()[table.label][: table.width]})
-    return narrowed
+def _tables(ini: MosesIni, folder: Path) -> dict[str, Path]:
+    """Return which tables are written, by the labels of their features."""
+    tables = {ini.phrase_table().label: folder / "phrase-table.gz"}
+    reorderings = (feature.label for feature in ini.features() if feature.kind == "LexicalReordering")
+    return tables | {label: folder / f"reordering-table{number or ''}.gz" for number, label in enumerate(reorderings)}
+
+
+def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: Weights | None, origin: str) -> MosesIni:
+    """Return an ini with other tables, more columns and other weights, checked before any work is done.
+
+    Raises:
+        UserError: the embedded decoder does not know the system, weights do not fit, or an ini cannot hold a path.
+    """
+    placed = ini.with_absolute_paths()
+    if columns:
+        placed.widen(ini.phrase_table().label, columns)
+    for label, path in tables.items():
+        placed.set_argument(label, "path", str(path.resolve()))
+    model = declare_model(placed)
+    if weights is not None:
+        model.set_weights(weights, origin)
+        placed.set_weights(weights)
+    ini.require_files()
+    return placed
+
+
+def _load(ini: MosesIni, sentences: Sequence[Words], longest: int, weights: Weights | None) -> LogLinearModel:
+    """Load what the sentences need of a system; the weights may be some of a wider phrase table, and are checked."""
+    model, table = load_model(ini, sentences, longest), ini.phrase_table()
+    if weights is not None:
+        own = {table.label: weights[table.label][: table.width]} if table.label in weights else {}
+        model.set_weights({**weights, **own})
+    return model
 
 
 def _values(columns: PlaceColumns | None, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
@@ -114,8 +133,6 @@ def _values(columns: PlaceColumns | None, sentences: Sequence[Words], places: Se
     return values_OK
 
 
-def _write(ini: MosesIni, label: str, table: Path, lines: Iterable[bytes]) -> None:
-    """Write the table of a feature, and let the ini name it."""
+def _write(table: Path, lines: Iterable[bytes]) -> None:
     with open_output(table) as stream:
         stream.writelines(lines)
-    ini.set_argument(label, "path", str(table.resolve()))
