@@ -382,9 +382,26 @@ class MosesIni:
         weights has weights of 1, as in Moses; the new columns get `weight`.
 
         Raises:
-            UserError: the feature is no text table, the file has another number of scores than the ini would say, the
-                weights do not fit the feature, another line says something of it that would be wrong then, or a label
-                or path is one that Moses' programs cannot read.
+            UserError: see `widen`, or the file has another number of scores than the ini would say.
+        """
+        widened = self.copy()
+        widened.widen(label, columns, weight)
+        before, after = self.feature(label), widened.feature(label)
+        found = score_count(table)
+        if found != after.width:
+            raise UserError(
+                f"{table}: has {found} scores a line, but {self.name} has num-features={before.width} and "
+                f"{columns} more are to be added; annotate the table that {self.name} names, or give --columns"
+            )
+        widened.set_argument(label, "path", self._path_to(table, before.arguments.get("path", "")))
+        self.lines = widened.lines
+
+    def widen(self, label: str, columns: int, weight: float = 0.2) -> None:
+        """Let a phrase table have `columns` more scores, with num-features and weights to match.
+
+        Raises:
+            UserError: the feature is no text table, the weights do not fit it, another line says something of it that
+                would be wrong then, or a label or path is one that Moses' programs cannot read.
         """
         feature = self.feature(label)
         if not feature.is_phrase_table:
@@ -403,14 +420,7 @@ class MosesIni:
         self._refuse_parallel_paths(label)
         self._refuse_mentions(feature.label, feature.kind)
         weights = self._weights_of_table(feature)
-        found = score_count(table)
-        if found != feature.width + columns:
-            raise UserError(
-                f"{table}: has {found} scores a line, but {self.name} has num-features={feature.width} and "
-                f"{columns} more are to be added; annotate the table that {self.name} names, or give --columns"
-            )
-        self.set_argument(label, "path", self._path_to(table, feature.arguments.get("path", "")))
-        self.set_argument(label, "num-features", str(found))
+        self.set_argument(label, "num-features", str(feature.width + columns))
         self.set_weights({label: [*weights, *[weight] * columns]})
 
     def add_feature(self, kind: str, label: str, arguments: Mapping[str, str | Path], weights: Sequence[float]) -> None:

@@ -136,7 +136,8 @@ def read_ini(path: Path, reporter: Reporter, toolkit: Toolkit | None = None) -> 
 def work_folder(given: Path | None) -> Iterator[Path]:
     """Yield the folder for what a run leaves behind: the one given, or one that is deleted afterwards.
 
-    It is kept when a step of Moses fails, for the message names a log in it.
+    It is kept when a step of Moses fails, for the message names a log in it. One that was made for a run that failed
+    before it wrote anything is removed.
 
     Raises:
         UserError: the one given cannot be made, another run is at work in it, or it has files that no earlier run
@@ -147,15 +148,20 @@ def work_folder(given: Path | None) -> Iterator[Path]:
     if given is not None:
         if given.exists() and not given.is_dir():
             raise UserError(f"{given}: is a file; give the name of a folder")
-        mark = given / _WORK_MARK
+        mark, is_new = given / _WORK_MARK, not given.exists()
         if given.exists() and any(given.iterdir()) and not mark.exists():
-            raise UserError(f"{given}: has files that no earlier run with --work left; give a new or empty folder")
+            raise UserError(f"{given}: has files that no earlier run left; give a new or empty folder")
         try:
             given.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{given}: cannot be made ({error.strerror}); check the folder and its rights") from error
         with lock_file(mark, f"{given}: another run is at work in it; wait for it or give another folder"):
-            yield given
+            try:
+                yield given
+            except BaseException:
+                if is_new and [*given.iterdir()] == [mark]:
+                    shutil.rmtree(given)
+                raise
         return
     folder = Path(mkdtemp(prefix="phrasescore."))
     try:

@@ -138,10 +138,14 @@ class LogLinearModel:
             every = self.every_translation(source)
             if every is None:
                 return None
-            score_T = (every.values_TF + every.estimate_TF) @ self.weights_F
-            best = np.argsort(-score_T, kind="stable")
-            self._pruned[source] = every.take((best[: self.table_limit] if self.table_limit else best).tolist())
+            self._pruned[source] = every.take(self.best(every))
         return self._pruned[source]
+
+    def best(self, translations: Translations) -> list[int]:
+        """Return which of some translations are the best `table_limit`, the best first; 0 is no limit."""
+        score_T = (translations.values_TF + translations.estimate_TF) @ self.weights_F
+        best: list[int] = np.argsort(-score_T, kind="stable").tolist()
+        return best[: self.table_limit] if self.table_limit else best
 
     def every_translation(self, source: Words) -> Translations | None:
         """Return all translations that the table has, or the copy of an unknown word."""

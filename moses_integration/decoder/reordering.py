@@ -144,12 +144,12 @@ class LexicalReordering:
         Raises:
             UserError: the table cannot be read or has a malformed line.
         """
-        self._table = ReorderingTable(self.path, self.width, self._has_target, wanted)
+        self.table = ReorderingTable(self.path, self.width, self._has_target, wanted)
 
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return the logarithms [T, K] of the table."""
         none = (0.0,) * self.width
-        found = [self._table.lookup(source, target.words) or none for target in targets]
+        found = [self.table.lookup(source, target.words) or none for target in targets]
         return np.array(found, np.float64).reshape(len(targets), self.width)
 
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:

@@ -62,6 +62,10 @@ class PhraseTable:
         """
         return [self._parse(row, line) for row, line in self._lines.get(b" ".join(source), ())]
 
+    def lines(self, source: Words) -> list[bytes]:
+        """Return the lines of those translations, with their ends."""
+        return [line for _, line in self._lines.get(b" ".join(source), ())]
+
     def _parse(self, row: int, line: bytes) -> TargetPhrase:
         try:
             entry = parse_line(line)
@@ -89,7 +93,7 @@ class ReorderingTable:
         """
         zipped = path.with_name(path.name + ".gz")
         self.path = path if path.exists() or not zipped.exists() else zipped
-        self.width, self._has_target = width, has_target
+        self.width, self.has_target = width, has_target
         self._lines: dict[bytes, tuple[int, bytes]] = {}
         for row, source, line in _wanted_lines(self.path, wanted, _without_outer_blanks):
             _, *fields = without_end(line).split(SEPARATOR)
@@ -104,8 +108,7 @@ class ReorderingTable:
         Raises:
             UserError: the line has another number of scores than the model's type, or one is no probability.
         """
-        key = b" ".join(source) + SEPARATOR + (b" ".join(target) if self._has_target else b"")
-        found = self._lines.get(key)
+        found = self._find(source, target)
         if found is None:
             return None
         row, scores = found
@@ -113,6 +116,14 @@ class ReorderingTable:
             return _floored_logs(scores, self.width, f"the model's type needs {self.width}")
         except LineFault as fault:
             raise _error(self.path, row, fault) from fault
+
+    def scores(self, source: Words, target: Words) -> bytes | None:
+        """Return the field of the scores as it stands in the table, None for a pair that is not in it."""
+        found = self._find(source, target)
+        return found and found[1]
+
+    def _find(self, source: Words, target: Words) -> tuple[int, bytes] | None:
+        return self._lines.get(b" ".join(source) + SEPARATOR + (b" ".join(target) if self.has_target else b""))
 
 
 def _without_outer_blanks(phrase: bytes) -> bytes:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
+from moses_integration.build.language_model import build_language_model
 from tests.conftest import MINI
+from tests.moses_integration.decoder.small_system import TARGET_WORDS
 
 
 @pytest.fixture
@@ -24,3 +27,16 @@ def small_dev(tmp_path: Path) -> tuple[Path, Path]:
         lines = (MINI / f"dev{text.suffix}").read_bytes().splitlines(keepends=True)
         text.write_bytes(b"".join(lines[:12]))
     return texts
+
+
+@pytest.fixture(scope="session")
+def language_models(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Language models of orders 2 and 3 over the small systems' target words."""
+    folder = tmp_path_factory.mktemp("language-models")
+    draw = random.Random(1)
+    lines = [b" ".join(draw.choices(TARGET_WORDS, (8, 4, 2, 1), k=draw.randint(1, 8))) + b"\n" for _ in range(100)]
+    (folder / "text").write_bytes(b"".join(lines))
+    models = [folder / f"{order}.arpa" for order in (2, 3)]
+    for order, path in zip((2, 3), models, strict=True):
+        build_language_model(folder / "text", path, order, estimator="embedded")
+    return models

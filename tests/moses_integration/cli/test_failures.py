@@ -29,6 +29,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "two").write_text("the letter .\nthe women .\n")
     (tmp_path / "three").write_text("a .\nb .\nc .\n")
     (tmp_path / "bar").write_text("a .\nb|c .\n")
+    (tmp_path / "named").write_text("a\ufdd0a\ufdd0a .\n")
     (tmp_path / "empty").write_text("")
     (tmp_path / "blank").write_text("\n\n")
     (tmp_path / "wide").write_bytes("the letter .\nthe women .\n".encode("utf-16-le"))
@@ -52,6 +53,7 @@ INI = str(MINI / "moses.ini")
 BUILD = ["build", "-o", "FOLDER/system", "--source-language", "en", "--target-language", "fr"]
 TEXTS = [*BUILD, "--source", "x", "--target", "y"]
 TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
+PLACE = ["place", "--prepared", "-o", "FOLDER/placed"]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
 
 
@@ -118,7 +120,24 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture
             "r: cannot be written, for FOLDER/no",
         ),
         ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER/two"], "two: is a file; give the name of a"),
-        ([*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER"], "has files that no earlier run with --work"),
+        (
+            [*TUNE, "--source", "x", "--reference", "y", "--work", "FOLDER"],
+            "has files that no earlier run left; give a new",
+        ),
+        ([*PLACE, INI, "--source", "FOLDER/two", "-o", "FOLDER"], "has files that no earlier run left; give a new"),
+        ([*PLACE, INI, "--source", "FOLDER/bar"], "FOLDER/bar: line 2: has a `|`, which separates the factors"),
+        ([*PLACE, INI, "--source", "FOLDER/named"], "FOLDER/named: line 1: has U+FDD0, which is no character of text"),
+        ([*PLACE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
+        ([*PLACE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "gz is not there, relative to FOLDER; an ini that was"),
+        (
+            [*PLACE, INI, "--source", "FOLDER/two", "--weights", "FOLDER/weights.ini"],
+            "FOLDER/weights.ini: TranslationModel0 has 4 features but 3 weights",
+        ),
+        (
+            [*PLACE, INI, "--source", "FOLDER/two", "-o", "FOLDER/my placed"],
+            "cannot be written, for in a moses.ini a blank ends a value",
+        ),
+        (["unplace", "FOLDER/wide"], "FOLDER/wide: line 1: has a NUL"),
         (
             ["tune", "FOLDER/my system/moses.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
             "cannot be written, for in a moses.ini a blank ends a value",

@@ -1,0 +1,75 @@
+"""`phrasescore-smt place`: the table of a text."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from moses_integration.cli.options import add_text_options, natural, prepare_text, read_ini, work_folder
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import add_quiet_option, path_or_standard_stream
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "place",
+        help="write the table of a text",
+        description="Give the places of a text names of their own, and write tables that have a line for each place "
+        "where it can be used, so that its scores may depend on the sentence.",
+    )
+    parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
+    parser.add_argument(
+        "--source",
+        type=path_or_standard_stream,
+        default="-",
+        metavar="TEXT",
+        help="sentences (default: standard input)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="for moses.ini, its tables, and the text with names",
+    )
+    parser.add_argument(
+        "--weights",
+        type=Path,
+        metavar="INI",
+        help="take the weights of this ini, such as one tuned on the table of another text (default: those of INI)",
+    )
+    parser.add_argument(
+        "--table-limit",
+        type=natural,
+        metavar="N",
+        help="options of a phrase that are kept, the best by the weights; 0 for all (default: as many as INI lets a "
+        "decoder use)",
+    )
+    add_text_options(parser)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from moses_integration.ini import MosesIni
+    from moses_integration.placed.system import place_text
+    from phrasescore.errors import naming
+    from phrasescore.files import display_name
+
+    reporter = Reporter(quiet=args.quiet)
+    ini = read_ini(args.ini, reporter)
+    weights = MosesIni.read(args.weights).weights_of_features() if args.weights else None
+    with work_folder(args.output) as folder, work_folder(None) as temporary:
+        prepared = temporary / "prepared"
+        with naming({prepared: Path(display_name(args.source))}):
+            prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
+            made = place_text(ini, prepared, folder, None, weights, str(args.weights), args.table_limit)
+    a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""
+    reporter.say(
+        f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.places:,} places; translate {made.text} "
+        "with it, by `phrasescore-smt decode --prepared`"
+    )
+    return 0

@@ -1,0 +1,138 @@
+"""The system of a text: a moses.ini with the table of that text, and the text with the names that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moses_integration.decoder.declaration import declare_model, load_model
+from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
+from moses_integration.decoder.reordering import LexicalReordering
+from moses_integration.decoder.settings import read_settings
+from moses_integration.ini import MosesIni, Weights
+from moses_integration.placed.names import require_unmarked
+from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
+from moses_integration.placed.tables import phrase_lines, reordering_lines
+from phrasescore.files import open_output, write_lines
+from phrasescore.text import text_lines
+
+INI, TEXT = "moses.ini", "text"
+"""Names of the files in the folder; those of the tables are in the ini."""
+
+
+@dataclass(frozen=True)
+class PlacedSystem:
+    """What was written."""
+
+    ini: Path
+    text: Path
+    """With names: what to translate with this ini, which translates nothing else."""
+    sentences: int
+    places: int
+    lines: int
+    """Of the phrase table."""
+
+
+def place_text(
+    ini: MosesIni,
+    text: Path,
+    folder: Path,
+    columns: PlaceColumns | None = None,
+    weights: Weights | None = None,
+    origin: str = "weights",
+    table_limit: int | None = None,
+) -> PlacedSystem:
+    """Write the system of a text, which any toolkit translates as it would the text with the system given.
+
+    Args:
+        ini: the system.
+        text: prepared sentences.
+        folder: for ini, text and tables; the ini is written last.
+        columns: what the phrase table gets more for each place.
+        weights: those of the system with the new columns; None for the ini's, and some to start from for new columns.
+        origin: where those come from, in messages.
+        table_limit: how many options of a phrase are kept, the best by the weights of all features but the new columns;
+            0 for all, None for as many as the ini lets a decoder use.
+
+    Raises:
+        UserError: the text has bars or names already, the weights do not fit, or the embedded decoder does not know the
+            system: a feature may look at source words, and a binary table cannot be read.
+    """
+    lines = list(text_lines(text))
+    require_words(lines, text)
+    require_unmarked(lines, text)
+    sentences = [words_of(line) for line in lines]
+    tables = _tables(ini, folder)
+    placed = _declare(ini, tables, columns.width if columns else 0, weights, origin)
+    longest = read_settings(ini).search.longest_phrase
+    model = _load(ini, sentences, longest, weights)
+    if table_limit is not None:
+        model.table_limit = table_limit
+    places = list(find_places(model, sentences, longest))
+    values_OK = _values(columns, sentences, places)
+    named = named_text(sentences, places)
+    copied = copies(model, sentences, places, named)
+    # An earlier one would not fit the new tables.
+    (folder / INI).unlink(missing_ok=True)
+    _write(tables[ini.phrase_table().label], phrase_lines(places, named, values_OK))
+    for feature in model.features:
+        if isinstance(feature, LexicalReordering):
+            _write(tables[feature.label], reordering_lines(feature.table, places, named, copied))
+    write_lines(folder / TEXT, (b" ".join(sentence) for sentence in named))
+    placed.write(folder / INI)
+    return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
+
+
+def _tables(ini: MosesIni, folder: Path) -> dict[str, Path]:
+    """Return which tables are written, by the labels of their features."""
+    tables = {ini.phrase_table().label: folder / "phrase-table.gz"}
+    reorderings = (feature.label for feature in ini.features() if feature.kind == "LexicalReordering")
+    return tables | {label: folder / f"reordering-table{number or ''}.gz" for number, label in enumerate(reorderings)}
+
+
+def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: Weights | None, origin: str) -> MosesIni:
+    """Return an ini with other tables, more columns and other weights, checked before any work is done.
+
+    Raises:
+        UserError: the embedded decoder does not know the system, weights do not fit, or an ini cannot hold a path.
+    """
+    placed = ini.with_absolute_paths()
+    if columns:
+        placed.widen(ini.phrase_table().label, columns)
+    for label, path in tables.items():
+        placed.set_argument(label, "path", str(path.resolve()))
+    model = declare_model(placed)
+    if weights is not None:
+        model.set_weights(weights, origin)
+        placed.set_weights(weights)
+    ini.require_files()
+    return placed
+
+
+def _load(ini: MosesIni, sentences: Sequence[Words], longest: int, weights: Weights | None) -> LogLinearModel:
+    """Load what the sentences need of a system; the weights may be some of a wider phrase table, and are checked."""
+    model, table = load_model(ini, sentences, longest), ini.phrase_table()
+    if weights is not None:
+        own = {table.label: weights[table.label][: table.width]} if table.label in weights else {}
+        model.set_weights({**weights, **own})
+    return model
+
+
+def _values(columns: PlaceColumns | None, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+    """Return the new columns [O, K] of the options of all places."""
+    options = sum(len(place.phrase.lines) for place in places)
+    if columns is None:
+        return np.zeros((options, 0))
+    values_OK = columns.values(sentences, places)
+    if values_OK.shape != (options, columns.width) or np.isnan(values_OK).any():
+        raise ValueError("columns are not as many as were promised, or not numbers")
+    return values_OK
+
+
+def _write(table: Path, lines: Iterable[bytes]) -> None:
+    with open_output(table) as stream:
+        stream.writelines(lines)

@@ -1,0 +1,83 @@
+"""Phrase and reordering table of a text, in which each line stands once for each place where it can be used.
+
+Lines are sorted by the bytes of their source phrase, as Moses' converters to binary tables want them.
+Shapes: O options of all places, one place after another, K new columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.decoder.tables import ReorderingTable
+from moses_integration.placed.places import Copy, Place
+from phrasescore.phrases import offsets_of
+from phrasescore.scoring.columns import FLOOR, LARGEST_COUNT
+from phrasescore.table.entry import SEPARATOR, cut_line, without_end
+
+
+def phrase_lines(places: Sequence[Place], text: Sequence[Words], values_OK: Floats) -> Iterator[bytes]:
+    """Yield the lines of the phrase table of a text with names, with more columns."""
+    first = offsets_of(np.array([len(place.phrase.lines) for place in places], np.int64))
+    cut: dict[Words, list[tuple[bytes, bytes]]] = {}
+    for source, number in sorted((_source(place, text), number) for number, place in enumerate(places)):
+        phrase = places[number].phrase
+        if phrase.words not in cut:
+            cut[phrase.words] = [_around_columns(line) for line in phrase.lines]
+        columns = _column_texts(values_OK[first[number] : first[number + 1]])
+        for (before, after), column in zip(cut[phrase.words], columns, strict=True):
+            yield b"%b%b%b%b" % (source, before, column, after)
+
+
+def reordering_lines(
+    table: ReorderingTable, places: Iterable[Place], text: Sequence[Words], copies: Iterable[Copy]
+) -> Iterator[bytes]:
+    """Yield the lines of a reordering table for a text with names, whose copied words may stand in it, too."""
+    found: dict[Words, list[bytes]] = {}
+    ends: list[tuple[bytes, list[bytes]]] = []
+    for place in places:
+        words, targets, _ = place.phrase
+        if words not in found:
+            found[words] = _reordering_ends(table, words, [(target, target) for target in targets])
+        ends.append((_source(place, text), found[words]))
+    for word, name, target in copies:
+        original = (word,) if target else ()
+        ends.append((_as_source((name,)), _reordering_ends(table, (word,), [(original, target)])))
+    for source, of_source in sorted(ends):
+        yield from (source + end for end in of_source)
+
+
+def _source(place: Place, text: Sequence[Words]) -> bytes:
+    return _as_source(text[place.sentence][place.start : place.end + 1])
+
+
+def _as_source(words: Words) -> bytes:
+    """Return the first field of a line with the separator behind it, by which lines are sorted."""
+    return b" ".join(words) + b" |||"
+
+
+def _around_columns(line: bytes) -> tuple[bytes, bytes]:
+    """Return what a line of a phrase table has behind its source phrase, cut where the last score ends."""
+    entry = cut_line(line)
+    return line[line.index(SEPARATOR) + len(SEPARATOR) : entry.end], without_end(line[entry.end :]) + b"\n"
+
+
+def _column_texts(values_OK: Floats) -> Iterable[bytes]:
+    """Return the text of new columns of some options, of which Moses will take the logarithm, with a blank before."""
+    if not values_OK.shape[1]:
+        return [b""] * len(values_OK)
+    numbers_OK = np.exp(np.clip(values_OK, FLOOR, LARGEST_COUNT))
+    return [b"".join(b" %.9g" % number for number in numbers_K) for numbers_K in numbers_OK.tolist()]
+
+
+def _reordering_ends(table: ReorderingTable, source: Words, targets: Iterable[tuple[Words, Words]]) -> list[bytes]:
+    """Return what lines have behind their source, for those targets that the table has, each with its new name."""
+    ends = []
+    for target, name in targets:
+        scores = table.scores(source, target)
+        if scores is not None:
+            fields = [b" ".join(name)] * table.has_target + [scores.strip(b" ")]
+            ends.append(b" " + b" ||| ".join(fields) + b"\n")
+    return list(dict.fromkeys(ends))

@@ -1,0 +1,48 @@
+"""Names of places are taken off again, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from moses_integration.placed.names import MARK, name_of, require_unmarked, without_names
+from phrasescore.errors import UserError
+from phrasescore.text import is_text
+
+ODD_WORDS = [b"dog", b"", b"dog~1~2", b"\xff", b"a", "ﷰ".encode(), b"&#124;", b"1.5", b"[", MARK[:-1]]
+
+
+@pytest.mark.parametrize("word", ODD_WORDS)
+def test_names_are_taken_off(word: bytes) -> None:
+    name = name_of(word, 1203, 45)
+    assert name == word + MARK + b"bcad" + MARK + b"ef"
+    assert without_names(b"a %b %b b\n" % (name, name)) == b"a %b %b b\n" % (word, word)
+
+
+def test_names_are_taken_off_wherever_they_stand() -> None:
+    a, b = name_of(b"a", 0, 0), name_of(b"b", 10, 9)
+    entry = b"10 ||| x %b %b  ||| D0= -1 LM0= -2 ||| -3 ||| 0=0 1-2=1-2 ||| 0-0 1-1 \n" % (a, b)
+    assert without_names(entry) == b"10 ||| x a b  ||| D0= -1 LM0= -2 ||| -3 ||| 0=0 1-2=1-2 ||| 0-0 1-1 \n"
+    assert without_names(b"UNK%b |0-0|" % a) == b"UNKa |0-0|"
+
+
+def test_names_differ_by_their_places() -> None:
+    places = [(sentence, place) for sentence in (0, 1, 11, 111) for place in (0, 1, 11, 111)]
+    assert len({name_of(b"a", *place) for place in places}) == len(places)
+
+
+def test_what_is_no_name_stays() -> None:
+    for line in (b"a b", MARK, b"a" + MARK, b"a" + MARK + b"b", b"a%bk%bb" % (MARK, MARK), b"a%b1%b2" % (MARK, MARK)):
+        assert without_names(line) == line
+
+
+def test_names_are_text_that_nothing_takes_apart() -> None:
+    name = name_of("été".encode(), 12, 3)
+    assert is_text(name)
+    assert name.decode().split() == [name.decode()] == name.decode().splitlines()
+    assert not set(name_of(b"", 0, 12)) & set(b"0123456789|<>[]")
+
+
+def test_a_text_with_the_mark_is_refused() -> None:
+    require_unmarked(ODD_WORDS, "text")
+    with pytest.raises(UserError, match=r"^text: line 2: has U\+FDD0, which is no character of text .*; remove it"):
+        require_unmarked([b"a", b"b c" + MARK, b"d"], "text")

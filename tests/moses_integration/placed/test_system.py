@@ -1,0 +1,330 @@
+"""A text is translated with its own table as with the one of all texts."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_integration.decoder.output import nbest_entry
+from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.decoder.pool import Decoder
+from moses_integration.decoder.settings import read_settings
+from moses_integration.embedded_toolkit import EmbeddedToolkit
+from moses_integration.ini import MosesIni
+from moses_integration.installed_moses import Installation
+from moses_integration.moses_toolkit import MosesToolkit
+from moses_integration.placed.names import MARK, name_of, without_names
+from moses_integration.placed.places import Place
+from moses_integration.placed.system import PlacedSystem, place_text
+from moses_integration.toolkit import NbestRequest, Toolkit
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines, write_lines
+from tests.conftest import MINI
+from tests.moses_integration.decoder.searching import UNLIMITED, Graph
+from tests.moses_integration.decoder.small_system import Line, SmallSystem, random_system
+
+ODD = """\
+the zzz quantum letter .
+
+the the the the
+letter
+qqq
+xx dog~1~2 \ufdcf the\u00a0.
+""".encode()
+
+
+class Recorded:
+    """Two columns: the number of the sentence, and the place of the option; and what was asked for them."""
+
+    width = 2
+
+    def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+        self.places = places
+        options = [(-place.sentence, -k / 8) for place in places for k in range(len(place.phrase.targets))]
+        return np.array(options, np.float64).reshape(-1, 2)
+
+
+def table_of(placed: PlacedSystem, number: int = 0) -> list[bytes]:
+    ini = MosesIni.read(placed.ini)
+    tables = [feature for feature in ini.features() if feature.kind in ("PhraseDictionaryMemory", "LexicalReordering")]
+    return gzip.decompress(ini.path_of(tables[number]).read_bytes()).splitlines(keepends=True)
+
+
+def translate(toolkit: Toolkit, ini: Path, text: Path, folder: Path) -> tuple[bytes, bytes]:
+    """Translations and lists, without names."""
+    folder.mkdir()
+    system = MosesIni.read(ini)
+    with toolkit.translator(system, text, folder) as run:
+        run(system.weights(), folder / "out", NbestRequest(folder / "list", 20))
+    best, lists = (b"\n".join(map(without_names, read_lines(folder / name))) for name in ("out", "list"))
+    return best, lists
+
+
+@pytest.fixture
+def odd_text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.in"
+    lines = (MINI / "test.en").read_bytes().splitlines(keepends=True)[:20]
+    path.write_bytes(ODD + b"".join(lines) + (MINI / "hard.en").read_bytes())
+    return path
+
+
+# The same translations
+
+
+def check_alike(toolkit: Toolkit, text: Path, folder: Path) -> None:
+    (folder / "placed").mkdir()
+    placed = place_text(MosesIni.read(MINI / "moses.ini"), text, folder / "placed")
+    plain = translate(toolkit, MINI / "moses.ini", text, folder / "plain.out")
+    assert translate(toolkit, placed.ini, placed.text, folder / "placed.out") == plain
+    assert b"zzz" in plain[0]
+    assert MARK not in plain[0] + plain[1]
+
+
+def test_a_text_is_translated_alike(odd_text: Path, tmp_path: Path) -> None:
+    with odd_text.open("ab") as stream:
+        stream.write(b" the  men\tlike him .\n")
+    check_alike(EmbeddedToolkit(1), odd_text, tmp_path)
+
+
+@pytest.mark.moses
+@pytest.mark.parametrize("binary", [None, "compact", "probing"])
+def test_moses_translates_a_text_alike(moses_home: Path, odd_text: Path, tmp_path: Path, binary: str | None) -> None:
+    if binary == "compact" and not (moses_home / "bin/processPhraseTableMin").exists():
+        pytest.skip("this Moses was built without cmph")
+    check_alike(MosesToolkit(Installation(moses_home), 1, binary), odd_text, tmp_path)
+
+
+@pytest.mark.parametrize("first", [50, 100])
+def test_small_systems_translate_alike(language_models: list[Path], tmp_path: Path, first: int) -> None:
+    """With all that they may have: equal lines, empty targets, dropped words, reordering of copies, several tables."""
+    named = 0
+    for seed in range(first, first + 50):
+        system, sentence = random_system(random.Random(seed), language_models)
+        # Without limits words are copied for which there are phrases, too.
+        ini = replace(system, settings=UNLIMITED if seed % 2 else {}).write(tmp_path)
+        # Repeated, so that a place is more than its words.
+        sentences = [sentence, sentence[::-1], (), sentence, sentence[:2] * 2]
+        write_lines(tmp_path / "in", map(b" ".join, sentences))
+        (tmp_path / str(seed)).mkdir()
+        placed = place_text(ini, tmp_path / "in", tmp_path / str(seed))
+        text = [tuple(line.split()) for line in read_lines(placed.text)]
+        assert [[without_names(word) for word in words] for words in text] == [list(words) for words in sentences]
+        found = lists(MosesIni.read(placed.ini), text)
+        assert [without_names(line) for line in found] == lists(ini, sentences), seed
+        named += sum(MARK in line for line in found)
+    assert named, "no word with a name was copied"
+
+
+def lists(ini: MosesIni, sentences: Sequence[Words]) -> list[bytes]:
+    decoder = Decoder(ini, read_settings(ini), sentences)
+    entries = []
+    for number in range(len(sentences)):
+        model, graph = decoder.run(Graph(), number)
+        listed = graph.n_best(200, distinct=False)
+        entries += [nbest_entry(model, number, one, segmentation=True, alignment=True).to_line() for one in listed]
+    return entries
+
+
+# What is written
+
+
+def small_system(*lines: Line, table_limit: int = 20) -> SmallSystem:
+    weights = {"U": [1.0], "W": [-1.0], "P": [0.2], "T": [0.5], "D": [0.3]}
+    return SmallSystem(lines=lines, weights=weights, table_limit=table_limit)
+
+
+def place_lines(tmp_path: Path, system: SmallSystem, *text: bytes, **options: object) -> PlacedSystem:
+    (tmp_path / "system").mkdir()
+    (tmp_path / "placed").mkdir()
+    write_lines(tmp_path / "text.in", text)
+    return place_text(system.write(tmp_path / "system"), tmp_path / "text.in", tmp_path / "placed", **options)  # type: ignore[arg-type]
+
+
+A, B, AB = (
+    Line((b"a",), (b"A",), (0.5,)),
+    Line((b"b",), (b"B",), (0.25,)),
+    Line((b"a", b"b"), (b"A", b"B"), (0.125,)),
+)
+
+
+def test_each_place_has_its_lines(tmp_path: Path) -> None:
+    placed = place_lines(tmp_path, small_system(A, B, AB), b"b a b", b"x a")
+    b0, a0, b1, a1 = name_of(b"b", 0, 0), name_of(b"a", 0, 1), name_of(b"b", 0, 2), name_of(b"a", 1, 1)
+    assert [*read_lines(placed.text)] == [b" ".join((b0, a0, b1)), b"x " + a1]
+    assert table_of(placed) == [
+        b"%b %b ||| A B ||| 0.125\n" % (a0, b1),
+        b"%b ||| A ||| 0.5\n" % a0,
+        b"%b ||| A ||| 0.5\n" % a1,
+        b"%b ||| B ||| 0.25\n" % b0,
+        b"%b ||| B ||| 0.25\n" % b1,
+    ]
+    assert (placed.sentences, placed.places, placed.lines) == (2, 5, 5)
+
+
+def test_words_without_translations_keep_their_form(tmp_path: Path) -> None:
+    """But for what it takes to tell the place of a phrase that has no other words."""
+    assert [*read_lines(place_lines(tmp_path, small_system(AB, A), b"b a b x", b"b b").text)] == [
+        b" ".join((b"b", name_of(b"a", 0, 1), b"b", b"x")),
+        b"b b",
+    ]
+
+
+def test_a_phrase_of_words_without_translations_has_a_place(tmp_path: Path) -> None:
+    placed = place_lines(tmp_path, small_system(AB), b"a b a b")
+    first, second = name_of(b"b", 0, 1), name_of(b"b", 0, 3)
+    assert [*read_lines(placed.text)] == [b" ".join((b"a", first, b"a", second))]
+    assert table_of(placed) == [b"a %b ||| A B ||| 0.125\n" % name for name in (first, second)]
+
+
+def test_lines_are_sorted_as_converters_want_them(odd_text: Path, tmp_path: Path) -> None:
+    (tmp_path / "placed").mkdir()
+    placed = place_text(MosesIni.read(MINI / "moses.ini"), odd_text, tmp_path / "placed")
+    for number in range(2):
+        sources = [line[: line.index(b"|||") + 3] for line in table_of(placed, number)]
+        assert sources == sorted(sources)
+        assert len(sources) > 1000
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(None, 2), (0, 4), (1, 1), (3, 3)])
+def test_the_best_options_are_kept_in_their_order(tmp_path: Path, limit: int | None, kept: int) -> None:
+    options = [Line((b"a",), (word,), (score,)) for word, score in ((b"P", 0.1), (b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
+    placed = place_lines(tmp_path, small_system(*options, table_limit=2), b"a a", table_limit=limit)
+    # The limit of the decoder stays what it was.
+    assert MosesIni.read(placed.ini).phrase_table().arguments["table-limit"] == "2"
+    best = {1: b"Q", 2: b"QS", 3: b"QRS", 4: b"PQRS"}[kept]
+    assert [line.split()[2] for line in table_of(placed)] == [bytes([word]) for word in best] * 2
+
+
+def test_other_weights_choose_other_options(tmp_path: Path) -> None:
+    options = [Line((b"a",), (b"P",), (0.1,)), Line((b"a",), (b"Q",), (0.4,))]
+    placed = place_lines(tmp_path, small_system(*options), b"a", table_limit=1, weights={"T": [-0.5]})
+    assert [line.split()[2] for line in table_of(placed)] == [b"P"]
+    assert MosesIni.read(placed.ini).weights()["T"] == [-0.5]
+
+
+# More columns
+
+
+def test_columns_are_those_of_the_place(tmp_path: Path) -> None:
+    options = [Line((b"a",), (word,), (score,)) for word, score in ((b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
+    columns = Recorded()
+    placed = place_lines(tmp_path, small_system(*options, B, AB, table_limit=2), b"b a b", b"", b"x a", columns=columns)
+    found = [(place.sentence, place.start, place.end, place.phrase.words) for place in columns.places]
+    assert found == [
+        (0, 0, 0, (b"b",)),
+        (0, 1, 1, (b"a",)),
+        (0, 2, 2, (b"b",)),
+        (0, 1, 2, (b"a", b"b")),
+        (2, 1, 1, (b"a",)),
+    ]
+    assert columns.places[1].phrase.targets == ((b"Q",), (b"S",))
+    logs = {}
+    for line in table_of(placed):
+        source, target, scores = line.rstrip().split(b" ||| ")
+        sentence = ord(re.findall(MARK + b"(.)", source)[0]) - ord("a")
+        logs[sentence, without_names(source), target] = np.log([float(score) for score in scores.split()[1:]])
+    assert {key: pytest.approx(value) for key, value in logs.items()} == {
+        (0, b"a", b"Q"): [0, 0],
+        (0, b"a", b"S"): [0, -1 / 8],
+        (0, b"b", b"B"): [0, 0],
+        (0, b"a b", b"A B"): [0, 0],
+        (2, b"a", b"Q"): [-2, 0],
+        (2, b"a", b"S"): [-2, -1 / 8],
+    }
+    ini = MosesIni.read(placed.ini)
+    assert ini.phrase_table().width == 3
+    assert ini.weights()["T"] == [0.5, 0.2, 0.2]
+
+
+def test_columns_stand_before_the_other_fields(odd_text: Path, tmp_path: Path) -> None:
+    made = []
+    for number, columns in enumerate((None, Recorded())):
+        (tmp_path / str(number)).mkdir()
+        ini = MosesIni.read(MINI / "moses.ini")
+        made.append(table_of(place_text(ini, odd_text, tmp_path / str(number), columns)))
+    for plain, wider in zip(*made, strict=True):
+        fields, more = plain.split(b" ||| "), wider.split(b" ||| ")
+        *scores, first, second = more[2].split(b" ")
+        assert [*more[:2], b" ".join(scores), *more[3:]] == fields
+        assert 0 < float(first) <= 1 >= float(second) > 0
+
+
+def test_columns_change_the_translation(tmp_path: Path) -> None:
+    """By their places: of two options the second sentence has the other one."""
+
+    class Second:
+        width = 1
+
+        def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+            # Above 0, too, and beyond what Moses can read.
+            return np.array([[0], [-1000], [0], [1000]], np.float64)
+
+    system = small_system(Line((b"a",), (b"P",), (0.5,)), Line((b"a",), (b"Q",), (0.25,)))
+    weights = {"T": [0.5, 0.3]}
+    placed = place_lines(tmp_path, system, b"a", b"a", columns=Second(), weights=weights)
+    ini = MosesIni.read(placed.ini)
+    assert ini.weights()["T"] == [0.5, 0.3]
+    best = lists(ini, [tuple(line.split()) for line in read_lines(placed.text)])
+    assert [line.split(b" ||| ")[1].strip() for line in best] == [b"P", b"Q", b"Q", b"P"]
+
+
+def test_weights_must_fit(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"tuned\.ini: T has 3 features but 1 weights"):
+        place_lines(tmp_path, small_system(A), b"a", columns=Recorded(), weights={"T": [1.0]}, origin="tuned.ini")
+    assert [*(tmp_path / "placed").iterdir()] == []
+
+
+def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
+    class Wrong:
+        width = 1
+
+        def __init__(self, values: Floats) -> None:
+            self._values = values
+
+        def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+            return self._values
+
+    (tmp_path / "placed").mkdir()
+    write_lines(tmp_path / "in", [b"a"])
+    for values in (np.zeros((2, 1)), np.zeros((1, 2)), np.full((1, 1), np.nan)):
+        with pytest.raises(ValueError, match="not as many as were promised, or not numbers"):
+            place_text(small_system(A).write(tmp_path), tmp_path / "in", tmp_path / "placed", Wrong(values))
+
+
+# What cannot be placed
+
+
+def test_a_text_with_names_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"text.in: line 2: has U\+FDD0"):
+        place_lines(tmp_path, small_system(A), b"a", name_of(b"a", 0, 0))
+
+
+def test_a_table_with_names_is_refused(tmp_path: Path) -> None:
+    system = small_system(A, Line((b"b",), (name_of(b"B", 0, 0),), (0.5,)))
+    assert place_lines(tmp_path, system, b"a").lines == 1
+    write_lines(tmp_path / "text.in", [b"b"])
+    ini = MosesIni.read(tmp_path / "system/moses.ini")
+    with pytest.raises(UserError, match=r"table: a line for `b` has U\+FDD0"):
+        place_text(ini, tmp_path / "text.in", tmp_path / "placed")
+
+
+def test_binary_tables_are_refused(tmp_path: Path) -> None:
+    ini = small_system(A).write(tmp_path)
+    ini.set_kind("T", "PhraseDictionaryCompact")
+    write_lines(tmp_path / "in", [b"a"])
+    with pytest.raises(UserError, match="reads text tables, not PhraseDictionaryCompact"):
+        place_text(ini, tmp_path / "in", tmp_path)
+
+
+def test_a_text_without_places(tmp_path: Path) -> None:
+    placed = place_lines(tmp_path, small_system(A), b"", b"x", columns=Recorded())
+    assert table_of(placed) == []
+    assert [*read_lines(placed.text)] == [b"", b"x"]
+    assert MosesIni.read(placed.ini).phrase_table().width == 3
