@@ -34,7 +34,7 @@ def test_a_text_is_placed_and_translated(
     assert main([*place, "-q"]) == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == made
     for name, ini, text in (("plain", tuned, source), ("placed", f"{folder}/moses.ini", f"{folder}/text")):
-        out = tmp_path / name
+        out = tmp_path / f"{name}.out"
         assert main(["decode", ini, "--source", text, "-o", str(out), *EMBEDDED, "-q"]) == 0
         assert main(["unplace", str(out)]) == 0
         outputs[name] = capfd.readouterr()

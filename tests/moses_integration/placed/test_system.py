@@ -23,7 +23,7 @@ from moses_integration.moses_toolkit import MosesToolkit
 from moses_integration.placed.names import MARK, name_of, without_names
 from moses_integration.placed.places import Place
 from moses_integration.placed.system import PlacedSystem, place_text
-from moses_integration.toolkit import NbestRequest, Toolkit
+from moses_integration.toolkit import Binary, NbestRequest, Toolkit
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import MINI
@@ -95,7 +95,7 @@ def test_a_text_is_translated_alike(odd_text: Path, tmp_path: Path) -> None:
 
 @pytest.mark.moses
 @pytest.mark.parametrize("binary", [None, "compact", "probing"])
-def test_moses_translates_a_text_alike(moses_home: Path, odd_text: Path, tmp_path: Path, binary: str | None) -> None:
+def test_moses_translates_a_text_alike(moses_home: Path, odd_text: Path, tmp_path: Path, binary: Binary | None) -> None:
     if binary == "compact" and not (moses_home / "bin/processPhraseTableMin").exists():
         pytest.skip("this Moses was built without cmph")
     check_alike(MosesToolkit(Installation(moses_home), 1, binary), odd_text, tmp_path)
