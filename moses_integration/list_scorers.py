@@ -380,7 +380,7 @@ class _Loading:
         """
         from phrasescore.lm.scorer import NeuralLmScorer
 
-        model = NeuralLmScorer.load(self.folder, self.device, self.backoff, self.unnormalised)
+        model = NeuralLmScorer.load(self.folder, self.device.of_this_process(), self.backoff, self.unnormalised)
         if model.model.weights_digest != self.digest:
             raise UserError(f"{self.folder}: has other weights now than a moment ago; start again when it is trained")
         return model

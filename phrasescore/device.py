@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 
 from phrasescore.errors import UserError
-from phrasescore.workers import available_cores
+from phrasescore.workers import available_cores, process_number
 
 Precision = Literal["auto", "fp32", "bf16"]
 
+_ANY_GPU = torch.device("cuda")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
+_PROGRAM_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+_PROGRAMS = 64
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,19 @@ class Device:
         return f"{self.torch_device} {self.precision}"
 
     def processes(self, asked: int | None) -> int:
-        """Return the number of processes asked for, or if none is, of those that suit the device."""
-        return asked or (available_cores() if self.torch_device.type == "cpu" else 1)
+        """Return the number of processes asked for, or if none is, of those that suit the device: one a core or GPU."""
+        if asked is not None:
+            return asked
+        if self.torch_device.type == "cpu":
+            return available_cores()
+        return torch.cuda.device_count() if self.torch_device == _ANY_GPU else 1
+
+    def of_this_process(self) -> Device:
+        """Return the GPU of this process where several share work: of `cuda`, without a number, each takes the next."""
+        number = process_number()
+        if self.torch_device != _ANY_GPU or number is None:
+            return self
+        return replace(self, torch_device=torch.device("cuda", number % torch.cuda.device_count()))
 
     def products(self) -> AbstractContextManager[object]:
         """Return the context in which matrix products are as precise as the device says.
@@ -89,12 +104,17 @@ def _cpu_has_bf16() -> bool:
     return bool(cpu._is_amx_tile_supported() or cpu._is_avx512_bf16_supported())
 
 
-def keep_freed_memory() -> None:
-    """Make glibc hold on to freed memory instead of returning large blocks to the system.
+def settle_memory() -> None:
+    """Keep freed memory, and few of the programs that oneDNN makes for matrices of each new size.
 
-    Each step frees and allocates the same hundreds of megabytes; getting them back as zeroed pages takes a
-    part of the training time that can be saved. Elsewhere than on Linux this does nothing.
+    Each step frees and allocates the same hundreds of megabytes; getting them back as zeroed pages takes a part of the
+    training time that can be saved. Only Linux is told so.
+
+    PyTorch and oneDNN keep a thousand programs each, and in 16 bit a block has new sizes: after some millions of lines
+    a process held 0.6 GB of them, where fewer serve as fast. They read how many at the first product.
     """
+    for cache in _PROGRAM_CACHES:
+        os.environ.setdefault(cache, str(_PROGRAMS))
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError, OSError):
             libc = ctypes.CDLL(None)

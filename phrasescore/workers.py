@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, current_process, get_context, parent_process
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -35,6 +36,8 @@ _TASKS_AHEAD = 2
 """Tasks that wait for each worker: enough to keep it busy, few enough for memory."""
 _ENDINGS = {signal.SIGTERM, signal.SIGHUP}
 _SECONDS_TO_CONNECT = 20
+_NAME = re.compile(r"SpawnProcess-(?:\d+:)*(\d+)")
+"""How multiprocessing names the processes that it spawns."""
 _UNGUARDED = (
     "sharing work: no process could begin, for each imports the script that started it; let that be a file, with what "
     'it does under `if __name__ == "__main__":`, or take one process'
@@ -335,6 +338,16 @@ class _Dask:
 
 
 # In the processes of this machine
+
+
+def process_number() -> int | None:
+    """Return the number of this process among those that share work on this machine, None for who shares it out.
+
+    Processes that are started together have numbers that follow one another; one that takes the place of a lost one has
+    a new number.
+    """
+    found = _NAME.fullmatch(current_process().name)
+    return int(found[1]) - 1 if found else None
 
 
 def _begin(threads: int) -> None:

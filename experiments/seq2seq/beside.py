@@ -8,7 +8,7 @@ from functools import partial
 
 from experiments.seq2seq.config import System
 from experiments.training import Json
-from phrasescore.device import keep_freed_memory
+from phrasescore.device import settle_memory
 from phrasescore.workers import available_cores, share_work
 
 Work = Callable[[System], Json]
@@ -26,7 +26,7 @@ def each(work: Work, systems: Sequence[System], processes: int) -> Iterator[Json
         UserError: a system fails, or its process is killed.
     """
     if processes == 1:
-        keep_freed_memory()
+        settle_memory()
         yield from map(work, systems)
         return
     killed = "training: a process was killed, most likely for want of memory; use fewer --processes"
@@ -41,7 +41,7 @@ def progress_options(processes: int) -> list[str]:
 
 
 def _done(work: Work, system: System) -> Json:
-    keep_freed_memory()
+    settle_memory()
     try:
         return work(system)
     except SystemExit as stopped:

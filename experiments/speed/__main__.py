@@ -14,7 +14,7 @@ from experiments.machine import machine
 from experiments.speed import decoder, end_to_end, language_model, long_sentences, pipeline, scoring, training
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
-from phrasescore.device import choose_device, keep_freed_memory
+from phrasescore.device import choose_device, settle_memory
 from phrasescore.files import write_atomically, write_json
 from phrasescore.lm.presets import PRESETS
 
@@ -155,7 +155,7 @@ def as_table(report: dict[str, Any]) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Measure what was asked for; print the table."""
-    keep_freed_memory()
+    settle_memory()
     report: dict[str, Any] = {"schema": 3, "table": str(args.table), "machine": measured_on(args.device)}
     measurements: dict[str, Callable[[], Any]] = {
         "scoring": lambda: scoring.measure(args.table, args.device, args.lines, args.repetitions, args.batch_pairs),

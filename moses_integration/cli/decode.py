@@ -9,6 +9,7 @@ from typing import Any
 
 from moses_integration.cli.options import (
     add_binarise_option,
+    add_source_option,
     add_text_options,
     add_toolkit_options,
     prepare_text,
@@ -41,13 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "text; with --prepared, tokens give tokens.",
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    parser.add_argument(
-        "--source",
-        type=path_or_standard_stream,
-        default="-",
-        metavar="TEXT",
-        help="sentences (default: standard input)",
-    )
+    add_source_option(parser)
     parser.add_argument(
         "-o",
         "--output",

@@ -22,7 +22,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="sacreBLEU with its signature; with --baseline, paired approximate randomisation.",
     )
     parser.add_argument("translations", type=Path, metavar="TEXT", help="the system's translations")
-    parser.add_argument("--reference", type=Path, nargs="+", required=True, metavar="TEXT", help="one file or more")
+    parser.add_argument(
+        "--reference", type=Path, nargs="+", action="extend", required=True, metavar="TEXT", help="one file or more"
+    )
     parser.add_argument("--baseline", type=Path, metavar="TEXT", help="another system's translations to compare with")
     parser.add_argument(
         "--tokenise",

@@ -13,9 +13,9 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_sharing_options, whole_number
+from phrasescore.cli.options import add_sharing_options, path_or_standard_stream, whole_number
 from phrasescore.errors import UserError
-from phrasescore.files import lock_file, write_lines
+from phrasescore.files import STANDARD_STREAM, lock_file, write_lines
 from phrasescore.text import Say, silently, text_lines
 
 if TYPE_CHECKING:
@@ -37,6 +37,17 @@ def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
         "or `moses` is on the PATH (default: %(default)s)",
     )
     add_sharing_options(parser)
+
+
+def add_source_option(parser: argparse.ArgumentParser) -> None:
+    """Add --source, which standard input stands in for."""
+    parser.add_argument(
+        "--source",
+        type=path_or_standard_stream,
+        default=STANDARD_STREAM,
+        metavar="TEXT",
+        help="sentences (default: standard input)",
+    )
 
 
 def add_text_options(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +75,9 @@ class Distinct(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
-        """Store them."""
+        """Store them, with those of the same option before."""
+        before = getattr(namespace, self.dest)
+        values = values if before is self.default else [*before, *values]
         twice = [value for value, count in Counter(values).items() if count > 1]
         if twice:
             raise argparse.ArgumentError(self, f"{twice[0]} is given twice")

@@ -5,9 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import add_text_options, natural, prepare_text, read_ini, work_folder
+from moses_integration.cli.options import (
+    add_source_option,
+    add_text_options,
+    natural,
+    prepare_text,
+    read_ini,
+    work_folder,
+)
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, path_or_standard_stream
+from phrasescore.cli.options import add_quiet_option
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,13 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "where it can be used, so that its scores may depend on the sentence.",
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    parser.add_argument(
-        "--source",
-        type=path_or_standard_stream,
-        default="-",
-        metavar="TEXT",
-        help="sentences (default: standard input)",
-    )
+    add_source_option(parser)
     parser.add_argument(
         "-o",
         "--output",

@@ -68,7 +68,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="also write the list, with the new features and totals, the best translation of each sentence first",
     )
     mode = parser.add_mutually_exclusive_group(required=True)
-    mode.add_argument("--reference", type=Path, nargs="+", metavar="TEXT", help="tune: translations, one file or more")
+    mode.add_argument(
+        "--reference",
+        type=Path,
+        nargs="+",
+        action="extend",
+        metavar="TEXT",
+        help="tune: translations, one file or more",
+    )
     mode.add_argument("--weights", type=Path, metavar="FILE", help="apply: weights that this command has tuned")
     parser.add_argument(
         "--ini",
@@ -326,9 +333,9 @@ def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:
 
 def _device(args: argparse.Namespace, choices: Sequence[ScorerChoice]) -> Device:
     """Return where and how precisely the scorers compute."""
-    from phrasescore.device import choose_device, keep_freed_memory
+    from phrasescore.device import choose_device, settle_memory
 
-    keep_freed_memory()
+    settle_memory()
     precision = args.precision
     if precision == "auto" and any(choice.kind in LANGUAGE_MODELS for choice in choices):
         # As in the decoder: a list that it wrote has the same scores then.

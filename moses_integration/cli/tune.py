@@ -43,7 +43,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="dev sentences")
     parser.add_argument(
-        "--reference", type=Path, nargs="+", required=True, metavar="TEXT", help="their translations, one file or more"
+        "--reference",
+        type=Path,
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="TEXT",
+        help="their translations, one file or more",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.add_argument(

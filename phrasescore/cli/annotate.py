@@ -68,6 +68,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     columns.add_argument(
         "--columns",
         nargs="+",
+        action="extend",
         choices=tuple(COLUMNS),
         metavar="NAME",
         help=f"what to append, in this order: {', '.join(COLUMNS)} (default: score); the two options below are short "
@@ -96,6 +97,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     lines.add_argument(
         "--only-sources-in",
         nargs="+",
+        action="extend",
         type=Path,
         metavar="FILE",
         help="keep only lines whose source phrase occurs in these tokenised texts",

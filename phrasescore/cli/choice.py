@@ -146,10 +146,10 @@ def _load_scorers(args: argparse.Namespace) -> dict[str, Scorer]:
     """
     if not args.models:
         return {}
-    from phrasescore.device import keep_freed_memory
+    from phrasescore.device import settle_memory
     from phrasescore.scoring.engine import Scorer
 
-    keep_freed_memory()
+    settle_memory()
     return {str(folder): Scorer.load(folder, device=args.device, precision=args.precision) for folder in args.models}
 
 

@@ -221,8 +221,8 @@ def load_scorer(args: argparse.Namespace, direction: Direction | None = None) ->
     Raises:
         UserError: one is of another direction, or knows other words than the first.
     """
-    from phrasescore.device import keep_freed_memory
+    from phrasescore.device import settle_memory
     from phrasescore.scoring.engine import Scorer
 
-    keep_freed_memory()
+    settle_memory()
     return Scorer.load(*args.models, device=args.device, precision=args.precision, direction=direction)

@@ -119,9 +119,9 @@ def run(args: argparse.Namespace) -> int:
     with joined() as ranks, stop_on_signals(may_repeat=ranks.number > 1) as stop:
         settings = settings_of(args)
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
-        from phrasescore.device import choose_device, keep_freed_memory
+        from phrasescore.device import choose_device, settle_memory
 
-        keep_freed_memory()
+        settle_memory()
         device = choose_device(ranks.device_name(args.device), args.precision)
         with reporter.task("reading") as task, stop.urgently():
 

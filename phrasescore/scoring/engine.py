@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from phrasescore.device import Device, Precision, choose_device, keep_freed_memory
+from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UserError
 from phrasescore.log_probs import require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
@@ -105,7 +105,7 @@ class Loading(Generic[ScorerT]):
         Raises:
             UserError: a network is not to be seen from there, or is another one now.
         """
-        keep_freed_memory()
+        settle_memory()
         load_plugins(self.plugins)
         models = []
         for name, place, digest in self.networks:
@@ -113,7 +113,8 @@ class Loading(Generic[ScorerT]):
             if model.weights_digest != digest:
                 raise UserError(f"{name}: has other weights now than a moment ago; start again when it is trained")
             models.append(replace(model, folder=name))
-        return self.kind(models[0], choose_device(self.device, self.precision), models[1:])
+        device = choose_device(self.device, self.precision).of_this_process()
+        return self.kind(models[0], device, models[1:])
 
 
 class Scorer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import gzip
 import hashlib
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import phrasescore
+from moses_integration.cli import make_parser as make_smt_parser
+from phrasescore.cli import make_parser
 from phrasescore.training.presets import BY_SIZE, DEFAULT_PRESET
 from tests.cli.running import ENVIRONMENT, MODEL, run
 from tests.conftest import DATA, MINI
@@ -622,3 +626,25 @@ def test_nothing_is_pickled_or_evaluated() -> None:
                 called = node.func
                 assert not (isinstance(called, ast.Name) and called.id in forbidden), path
                 assert not (isinstance(called, ast.Attribute) and ast.unparse(called) == "torch.load"), path
+
+
+@pytest.mark.parametrize(
+    ("make", "command", "name"),
+    [
+        (make_parser, "annotate table -m rnn --only-sources-in a b --only-sources-in c", "only_sources_in"),
+        (make_smt_parser, "evaluate out --reference a b --reference c", "reference"),
+        (make_smt_parser, "tune ini --source s -o o --reference a b --reference c", "reference"),
+    ],
+)
+def test_what_an_option_is_given_twice_is_joined(
+    make: Callable[[], argparse.ArgumentParser], command: str, name: str
+) -> None:
+    assert [str(path) for path in getattr(make().parse_args(command.split()), name)] == ["a", "b", "c"]
+
+
+def test_seeds_given_twice_are_joined() -> None:
+    tune = ["tune", "ini", "--source", "s", "-o", "o", "--reference", "r"]
+    assert make_smt_parser().parse_args(tune).seeds == [1]
+    assert make_smt_parser().parse_args([*tune, "--seeds", "2", "3", "--seeds", "4"]).seeds == [2, 3, 4]
+    with pytest.raises(SystemExit):
+        make_smt_parser().parse_args([*tune, "--seeds", "2", "--seeds", "2"])

@@ -157,10 +157,10 @@ def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     _check_usage(args)
     require_writable(None if args.summary else STANDARD_STREAM, args.report)
-    from phrasescore.device import choose_device, keep_freed_memory
+    from phrasescore.device import choose_device, settle_memory
     from phrasescore.lm.scorer import NeuralLmScorer
 
-    keep_freed_memory()
+    settle_memory()
     device = choose_device(args.device, args.precision)
     scorer = NeuralLmScorer.load(args.model, device, args.backoff, args.unnormalised)
     weight = _learn_weight(scorer, args.weight_text) if args.interpolate == _AUTO else args.interpolate

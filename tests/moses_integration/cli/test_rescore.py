@@ -198,7 +198,7 @@ def test_another_network_is_refused(
         ([*TUNE, "--nbest", "FOLDER/nowhere"], "nowhere: cannot be read"),
         ([*TUNE, "--reference", "FOLDER/two"], "two: has 2 lines where "),
         (
-            [*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/two"],
+            [*DEV, "--ini", MINI / "moses.ini", "--source", "FOLDER/two", "--reference", "FOLDER/two"],
             "nbest: has a sentence 2 (from 0) where the source has 2 lines",
         ),
         (
