@@ -32,7 +32,7 @@ from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import read_pairs
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, write_lines
-from phrasescore.lm.ngram_model import load_kenlm
+from phrasescore.lm.ngram_model import LN_10, load_kenlm
 from phrasescore.text import is_text, text_lines
 from phrasescore.words import split_words
 
@@ -45,7 +45,6 @@ Part = tuple[Path, ...]
 OTHER = b"<other>"
 """Stands for all words that the small text has less than twice. Text with Moses' escapes has no such word."""
 
-_LN_10 = math.log(10)
 _RECORD = np.dtype([("difference", "<f4"), ("words", "<u2")])
 _PACK = struct.Struct("<fH").pack
 _MOST_WORDS = np.iinfo(np.uint16).max
@@ -83,7 +82,7 @@ class Domain:
         """Return H_in - H_general of a sentence, in nats per word; its end counts as a word."""
         text = _known(line, self._vocabulary).decode()
         score: float = self._general.score(text) - self._inside.score(text)
-        return _LN_10 * score / (1 + len(split_words(line)))
+        return LN_10 * score / (1 + len(split_words(line)))
 
 
 def _known(line: bytes, vocabulary: frozenset[bytes]) -> bytes:

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
+from phrasescore.table.entry import LOWEST_LOG
 from phrasescore.words import split_words
 
 Words = tuple[bytes, ...]
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-
-LOWEST_SCORE = -100.0
-"""Moses' floor under every logarithm of a table score (moses/TypeDef.h)."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class UnknownWordPenalty:
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, 1]."""
-        return np.array([[LOWEST_SCORE if target.scores is None else 0.0] for target in targets])
+        return np.array([[LOWEST_LOG if target.scores is None else 0.0] for target in targets])
 
 
 class TableScores:

@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from moses_integration.decoder.phrases import LOWEST_SCORE, TargetPhrase, Words, words_of
+from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE, open_input
 from phrasescore.number import single
 from phrasescore.table.entry import (
+    LOWEST_LOG,
     SEPARATOR,
     LineFault,
     fault_of_the_whole,
@@ -161,7 +162,7 @@ def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
     if len(probabilities) != width:
         reason = f"has {len(probabilities)} scores where {promise}"
         raise LineFault("line", reason, "`phrasescore check` tells what is wrong with the table")
-    return tuple(max(single(math.log(p)), LOWEST_SCORE) if p > 0 else LOWEST_SCORE for p in probabilities)
+    return tuple(max(single(math.log(p)), LOWEST_LOG) if p > 0 else LOWEST_LOG for p in probabilities)
 
 
 def _error(path: Path, row: int, fault: LineFault) -> UserError:

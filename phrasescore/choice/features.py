@@ -5,16 +5,16 @@ Shapes: O options.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.choice.options import LOWEST, Options
+from phrasescore.choice.options import Options
 from phrasescore.lm.backoff import as_word
-from phrasescore.lm.ngram_model import require_log_probs
+from phrasescore.lm.ngram_model import LN_10, require_log_probs
+from phrasescore.table.entry import LOWEST_LOG
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from phrasescore.scoring.engine import Scorer
 
-_LN_10 = math.log(10)
 _OPTIONS_AT_ONCE = 8192
 
 
@@ -53,7 +52,7 @@ def phrase_log_probs(model: kenlm.Model, path: Path, options: Options) -> NDArra
     of_target = {target: log10_prob(target) for target in set(options.targets)}
     log10_probs = np.array([of_target[target] for target in options.targets], np.float64)
     require_log_probs(log10_probs, path)
-    return np.maximum(_LN_10 * log10_probs, LOWEST)
+    return np.maximum(LN_10 * log10_probs, LOWEST_LOG)
 
 
 def network_log_probs(scorer: Scorer, options: Options) -> NDArray[np.float64]:
@@ -69,4 +68,4 @@ def network_log_probs(scorer: Scorer, options: Options) -> NDArray[np.float64]:
     for start in range(0, len(sources), _OPTIONS_AT_ONCE):
         some = slice(start, start + _OPTIONS_AT_ONCE)
         scores.append(scorer.score_encoded(scorer.encode(sources[some], options.targets[some])).log_prob)
-    return np.maximum(np.concatenate(scores), LOWEST)
+    return np.maximum(np.concatenate(scores), LOWEST_LOG)

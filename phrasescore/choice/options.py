@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.phrases import Offsets, offsets_of, ranges
-from phrasescore.table.entry import parse_scores
+from phrasescore.table.entry import LOWEST_LOG, parse_scores
 from phrasescore.table.reader import TableReader
 
 MOST_OPTIONS = 50
 """Options of a source; those that are more hardly ever win."""
 _DIRECT = 2
 """The column of p(target given source) in Moses' order, by which the first options are told."""
-LOWEST = -100.0
-"""Where Moses floors the logarithm of a score."""
 
 _Option = tuple[bytes, list[float]]
 
@@ -104,7 +102,7 @@ def read_options(
     several = {source: _first(found[source], direct) for source in sorted(found) if len(found[source]) > 1}
     scores = [scores for options in several.values() for _, scores in options]
     with np.errstate(divide="ignore"):
-        columns_OC = np.maximum(np.log(np.array(scores).reshape(len(scores), reader.columns or 0)), LOWEST)
+        columns_OC = np.maximum(np.log(np.array(scores).reshape(len(scores), reader.columns or 0)), LOWEST_LOG)
     return Options(
         list(several),
         offsets_of(np.array([len(options) for options in several.values()], np.int64)),

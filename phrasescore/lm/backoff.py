@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.lm.ngram_model import UNKNOWN, as_text, load_kenlm, require_log_probs
+from phrasescore.lm.ngram_model import LN_10, UNKNOWN, as_text, load_kenlm, require_log_probs
 
 if TYPE_CHECKING:
     import kenlm
 
-_LN_10 = math.log(10)
 _START, _END = "<s>", "</s>"
 
 
@@ -77,7 +76,7 @@ class BackoffModel:
         """
         state = self._state(before)
         [log10_prob] = self._log10_probs(state, [word])
-        return min(0.0, _LN_10 * float(log10_prob) - math.log(self._mass_outside(state)))
+        return min(0.0, LN_10 * float(log10_prob) - math.log(self._mass_outside(state)))
 
     def word_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[NDArray[np.float64]]:
         """Return ln p of the words of each sentence, in their order, and of its `</s>`, by the n-gram model alone.
@@ -96,7 +95,7 @@ class BackoffModel:
             before, after = after, before
         log10_probs = np.array(scores)
         require_log_probs(log10_probs, self._path)
-        return _LN_10 * log10_probs
+        return LN_10 * log10_probs
 
     def _state(self, word: str | None) -> kenlm.State:
         """Return the state behind one word, or at the start of the sentence."""

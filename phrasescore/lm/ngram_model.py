@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import kenlm
 
 UNKNOWN = "<unk>"
+LN_10 = math.log(10)
+"""What turns the logarithms of such models, to base 10, into natural ones."""
 
 _BINARY = b"mmap lm "
 _HEADER_BYTES = 1 << 16

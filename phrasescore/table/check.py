@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
-from phrasescore.table.entry import SEPARATOR, Entry, LineFault, parse_alignment
+from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, parse_alignment
 from phrasescore.table.reader import TableReader
 from phrasescore.table.runs import SourceRuns
 from phrasescore.text import is_text
@@ -26,8 +26,7 @@ _MOSES_PROPERTIES = {
     b"Counts", b"SourceLabels", b"Tree", b"SpanLength", b"NonTermContext", b"Orientation", b"TargetPreferences",
 }  # fmt: skip
 """moses/PP/Factory.cpp; any other key stops the loader."""
-_SMALLEST = math.exp(-100.0)
-"""Moses floors the logarithm of every score at -100."""
+_SMALLEST = math.exp(LOWEST_LOG)
 
 
 @dataclass

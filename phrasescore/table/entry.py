@@ -18,6 +18,8 @@ from phrasescore.number import moses_number, parse_number
 from phrasescore.words import join_words, quote, split_words
 
 SEPARATOR = b"|||"
+LOWEST_LOG = -100.0
+"""Moses' floor under the logarithm of every score (moses/TypeDef.h)."""
 MOST_WORDS, MOST_BYTES = 1_000, 10_000
 """What has more is no phrase, for Moses' extraction ends at 7 words by default: so the memory of a pair is bounded."""
 Counted = Literal["target", "source", "pair"]

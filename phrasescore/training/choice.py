@@ -12,11 +12,11 @@ import numpy as np
 
 from phrasescore.choice.comparison import hold_out, mean_loss
 from phrasescore.choice.instances import DevPairs, DevText
-from phrasescore.choice.options import LOWEST
 from phrasescore.choice.problem import ChoiceProblem
 from phrasescore.errors import UserError
 from phrasescore.scoring.engine import EncodedPairs, Scorer
 from phrasescore.sentences import ParallelText
+from phrasescore.table.entry import LOWEST_LOG
 from phrasescore.text import Say
 
 MOST_OPTIONS = 50_000
@@ -110,6 +110,6 @@ class ChoiceMeasure:
             return ChoiceLoss(math.nan, self._without_network, math.nan)
         finally:
             network.train()
-        features = {**problem.base, _COLUMN: np.maximum(log_prob_O, LOWEST)}
+        features = {**problem.base, _COLUMN: np.maximum(log_prob_O, LOWEST_LOG)}
         found = hold_out(features, problem.options, problem.instances)
         return ChoiceLoss(mean_loss(found.losses_I, problem.instances), self._without_network, found.weights[_COLUMN])
