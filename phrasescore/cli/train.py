@@ -219,9 +219,15 @@ def settings_of(args: argparse.Namespace) -> Settings:
 
 
 def _left_to_size(preset: str, values: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Return which options of a preset that may follow the number of pairs do: those without a value."""
-    left = {name for section, names in BY_SIZE.get(preset, {}).items() for name in names - values[section].keys()}
-    return frozenset(left - BUDGET if BUDGET & values["training"].keys() else left)
+    """Return which options of a preset that may follow the number of pairs do: those without a value.
+
+    With a budget that is given those of training do not: an evaluation after each twentieth of another one would end it
+    too soon, or never come.
+    """
+    sections = BY_SIZE.get(preset, {})
+    if BUDGET & values["training"].keys():
+        sections = {name: options for name, options in sections.items() if name != "training"}
+    return frozenset(name for section, names in sections.items() for name in names - values[section].keys())
 
 
 def _prepare(

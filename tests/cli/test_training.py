@@ -58,8 +58,8 @@ def settings(*options: str) -> Settings:
     [
         ("", {"dropout", "max_updates", "warmup_updates", "evaluate_every"}),
         ("--dropout 0 --warmup-updates 3", {"max_updates", "evaluate_every"}),
-        ("--max-minutes 4", {"dropout", "warmup_updates", "evaluate_every"}),
-        ("--epochs 4 --evaluate-every 7", {"dropout", "warmup_updates"}),
+        ("--max-minutes 4", {"dropout"}),
+        ("--epochs 4 --evaluate-every 7", {"dropout"}),
         ("--preset base", {"dropout"}),
         ("--preset cho2014", set()),
     ],
