@@ -47,6 +47,11 @@ class Phrases:
         """Words in each phrase."""
         return np.diff(self.offsets)
 
+    @property
+    def read_with(self) -> NDArray[np.int64]:
+        """Words that are read for each phrase beyond its own: none."""
+        return np.zeros(len(self), np.int64)
+
     def take(self, indices: NDArray[np.integer]) -> Phrases:
         """Return the phrases at these indices, in their order."""
         starts = self.offsets[indices]
@@ -84,6 +89,12 @@ class PlacedPhrases:
     def lengths(self) -> NDArray[np.int64]:
         """Words in each phrase."""
         return self.end_S - self.first_S
+
+    @property
+    def read_with(self) -> NDArray[np.int64]:
+        """Words that are read for each phrase beyond its own: the sentence, where it is another than the one before."""
+        is_next = np.diff(self.sentence_S, prepend=-1) != 0
+        return np.where(is_next, self.sentences.lengths[self.sentence_S], 0)
 
     def take(self, indices: NDArray[np.integer]) -> PlacedPhrases:
         """Return the phrases at these indices, in their order, with the sentences that they stand in."""

@@ -327,8 +327,7 @@ def _introduce(reporter: Reporter, data: PairData, settings: Settings) -> None:
         )
     elif settings.model.in_context:
         reporter.say(
-            "losses are nats per phrase pair where it occurs; held-out pairs are of sentences that are not learnt "
-            "from"
+            "losses are nats per phrase pair where it occurs; held-out pairs are of sentences that are not learnt from"
         )
     else:
         reporter.say(

@@ -27,7 +27,7 @@ from phrasescore.log_probs import require_log_probs
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import Direction, orient
-from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
 from phrasescore.plugins import load_plugins, loaded_plugins
 from phrasescore.scoring.columns import UnknownSide
 from phrasescore.table.entry import LineFault, check_length
@@ -54,8 +54,8 @@ _BYTES_A_SYMBOL_UNIT = 128
 class EncodedPairs:
     """Pairs as ids, equal sources next to each other."""
 
-    sources: Phrases
-    """The distinct sources, as the network sees them."""
+    sources: Phrases | PlacedPhrases
+    """The distinct sources, or their places, as the network sees them."""
     source_of_pair: NDArray[np.int64]
     targets: Phrases
     order: NDArray[np.int64] | None
@@ -217,6 +217,28 @@ class Scorer:
             order=order,
         )
 
+    def encode_places(
+        self,
+        sentences: Sequence[bytes],
+        places: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+        place_of_pair: NDArray[np.int64],
+        targets: list[bytes],
+    ) -> EncodedPairs:
+        """Turn phrases that stand in sentences, and translations of them, into ids.
+
+        Args:
+            sentences: tokenised, with one blank between words.
+            places: of each phrase the sentence, and where in it it begins and ends, from 0; sentence by sentence.
+            place_of_pair: for each translation the phrase that it translates, in rising order.
+            targets: the translations.
+        """
+        return EncodedPairs(
+            sources=PlacedPhrases(self.model.source_vocabulary.encode(sentences), *places),
+            source_of_pair=place_of_pair,
+            targets=self.model.target_vocabulary.encode(targets),
+            order=None,
+        )
+
     def score_encoded(self, pairs: EncodedPairs) -> Scores:
         """Score encoded pairs.
 
@@ -279,7 +301,8 @@ class Scorer:
         targets = np.cumsum(pairs.targets.lengths[start : start + self.batch_pairs] + 1)
         # Attention wants the sources side by side, each as long as the longest.
         longest = np.maximum.accumulate(pairs.sources.lengths[source_P] + 1)
-        symbols = targets + (source_P - source_P[0] + 1) * longest
+        read_S = pairs.sources.read_with[source_P[0] : source_P[-1] + 1].cumsum()
+        symbols = targets + (source_P - source_P[0] + 1) * longest + read_S[source_P - source_P[0]]
         most = min(_SYMBOLS_A_PAIR * self.batch_pairs, self._most_symbols)
         return max(1, int(np.searchsorted(symbols, most, side="right")))
 
@@ -367,7 +390,9 @@ def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:
     return [phrase for phrase, _ in runs], [size for _, size in runs]
 
 
-def _count_unknown(phrases: Phrases) -> NDArray[np.int64]:
+def _count_unknown(phrases: Phrases | PlacedPhrases) -> NDArray[np.int64]:
+    if isinstance(phrases, PlacedPhrases):
+        phrases = phrases.alone()
     unknown = offsets_of(phrases.ids == UNKNOWN)
     counts: NDArray[np.int64] = unknown[phrases.offsets[1:]] - unknown[phrases.offsets[:-1]]
     return counts
