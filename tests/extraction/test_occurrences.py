@@ -43,7 +43,8 @@ def occurring(alignment: Alignment) -> set[tuple[int, int, int, int]]:
 
 @given(st.lists(alignments(), min_size=1, max_size=4))
 def test_they_are_those_of_the_definition(texts: list[Alignment]) -> None:
-    source, target = (Phrases.from_lists([range(lengths[side]) for lengths in texts]) for side in (0, 1))
+    source = Phrases.from_lists(range(words) for words, _, _ in texts)
+    target = Phrases.from_lists(range(words) for _, words, _ in texts)
     points = Phrases.from_lists([word for point in sorted(points) for word in point] for *_, points in texts)
     found = find_occurrences(PhrasePairs(source, target, np.ones(len(texts), np.float32), points))
     assert found.source.sentence_S.tolist() == found.target.sentence_S.tolist() == sorted(found.source.sentence_S)
