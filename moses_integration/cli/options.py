@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_sharing_options, path_or_standard_stream, whole_number
 from phrasescore.errors import UserError
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from moses_integration.toolkit import Toolkit
     from moses_integration.tuning.tune import Tuning
 
-IN_CONTEXT = "in-context"
-"""Name of the comments of an ini that say where the networks lie whose column depends on the text."""
 _WORK_MARK = ".phrasescore-work"
 """A file in the folder of --work: what else is there is ours."""
 

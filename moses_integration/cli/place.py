@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import (
-    IN_CONTEXT,
     add_in_context_option,
     add_source_option,
     add_text_options,
@@ -16,6 +15,7 @@ from moses_integration.cli.options import (
     read_ini,
     work_folder,
 )
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_sharing_options
 

@@ -200,6 +200,33 @@ class Scorer:
             found.append(scores.log_prob)
         return np.concatenate(found)
 
+    def score_in_context(
+        self, sentence: str | bytes, phrases: Sequence[tuple[tuple[int, int], str | bytes]]
+    ) -> NDArray[np.float64]:
+        """Return ln p(target | source phrase, its sentence), end symbol included, of each phrase of a sentence, [P].
+
+        A natural logarithm. It means something of networks that were trained in context.
+
+        Args:
+            sentence: blanks separate words.
+            phrases: where a phrase begins and, exclusively, ends in it, counted in words from 0; and its translation.
+
+        Raises:
+            UserError: a phrase has no words or is not in the sentence, or a network is damaged.
+        """
+        words = join_words(sentence.encode() if isinstance(sentence, str) else sentence)
+        length = words.count(b" ") + 1 if words else 0
+        for number, ((first, end), _) in enumerate(phrases, 1):
+            if not 0 <= first < end <= length:
+                raise UserError(
+                    f"phrase {number}: words {first} to {end} are no phrase of a sentence of {length} words; give the "
+                    "places of its first word and behind its last one, from 0"
+                )
+        spans = np.array([span for span, _ in phrases], np.int64).reshape(-1, 2)
+        texts = [join_words(text.encode() if isinstance(text, str) else text) for _, text in phrases]
+        places = np.zeros(len(phrases), np.int64), spans[:, 0], spans[:, 1]
+        return self.score_encoded(self.encode_places([words], places, np.arange(len(phrases)), texts)).log_prob
+
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
         """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""
         sources, targets = orient((sources, targets), self.model.direction)
