@@ -23,6 +23,9 @@ from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes
 from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
 from phrasescore.vocabulary import END
 
+FARTHEST = 8
+"""Words, beyond which one distance is like another: one more than Moses' longest phrase."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -37,6 +40,18 @@ class Reading:
     """The node behind the symbol of each phrase that is read last, its end or what follows it being one of them."""
     symbol_N: Tensor
     """A symbol that leads into each node; the only one, if the phrases are kept apart."""
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Where in its phrase each symbol is that attention may look at, in words, `FARTHEST` at most."""
+
+    first_SL: Tensor
+    """From the first word of the phrase."""
+    following_SL: Tensor
+    """To what follows the phrase."""
+    length_S: Tensor
+    """Words of the phrase."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,19 @@ class SourceBatch:
             self.made["grid"] = torch.from_numpy(np.where(real_SL, symbol_SL, 0)), torch.from_numpy(real_SL)
         grid: tuple[Tensor, Tensor] = self.made["grid"]
         return grid
+
+    def distances(self) -> Distances:
+        """Return where in its phrase each symbol of `grid` is."""
+        if "distances" not in self.made:
+            first_S, last_S = self._first_and_last()
+            position_L = np.arange((last_S - first_S).max() + 1)
+            length_S = last_S - first_S
+            following_SL = np.clip(length_S[:, None] - position_L, 0, FARTHEST)
+            first_SL = np.broadcast_to(np.minimum(position_L, FARTHEST), following_SL.shape).copy()
+            numbers = first_SL, following_SL, np.minimum(length_S, FARTHEST)
+            self.made["distances"] = Distances(*map(torch.from_numpy, numbers))
+        distances: Distances = self.made["distances"]
+        return distances
 
     def _first_and_last(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the first symbol of each phrase, and its end symbol or what follows it in its sentence."""
