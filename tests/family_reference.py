@@ -100,7 +100,7 @@ def encode(
     if "encoder.summary.weight" in weights:
         c = np.tanh(affine(weights, "encoder.summary", c))
     annotations = xs
-    if config.in_context:
+    if config.in_context and config.attention != "none":
         annotations = [
             h + marks(weights, "first", i) + marks(weights, "following", behind - begin - i)
             for i, h in enumerate(xs[begin : behind + 1])

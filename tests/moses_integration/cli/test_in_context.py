@@ -21,7 +21,7 @@ from tests.conftest import MINI
 INI = str(MINI / "moses.ini")
 EMBEDDED = ["--toolkit", "embedded", "--processes", "1", "--prepared", "-q", "--device", "cpu", "--precision", "fp32"]
 QUICK = ["--iterations", "2", "--restarts", "2", "--nbest", "20"]
-SMALL = ["--hidden", "16", "--embedding", "8", "--output-rank", "8", "--max-updates", "40", "--learning-rate", "0.01"]
+SMALL = ["--hidden", "16", "--embedding", "8", "--output-rank", "8", "--max-updates", "20", "--learning-rate", "0.01"]
 
 
 @pytest.fixture(scope="session")
