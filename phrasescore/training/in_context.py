@@ -62,14 +62,15 @@ class ContextTask:
     def loss(self, examples: Examples) -> BatchLoss:
         """Return the mean negative log-likelihood of the pairs that some visits draw."""
         found = find_occurrences(self.sentences.take(examples % len(self.sentences)))
-        batch = _batch_of(found.take(self._drawn(examples, found)), self.network)
-        if not batch.pairs:
+        drawn = self.drawn(examples, found)
+        if not len(drawn):
             # No phrase pair is consistent with these alignments, so nothing is learnt.
             return BatchLoss(torch.stack([weight.sum() for weight in self.network.parameters()]).sum() * 0.0, 1)
+        batch = _batch_of(found.take(drawn), self.network)
         log_prob_I: Tensor = self.network(batch.to(self.device.torch_device), self.config.teacher_forcing)
         return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)
 
-    def _drawn(self, examples: Examples, found: Occurrences) -> NDArray[np.int64]:
+    def drawn(self, examples: Examples, found: Occurrences) -> NDArray[np.int64]:
         """Return which of the pairs of some visits are learnt from: so many of each, long ones less often.
 
         Draws depend on the visit alone, not on what else is in the batch. Those with the smallest of exponentially
