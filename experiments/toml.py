@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from phrasescore.cli import make_parser, train
 from phrasescore.cli.lm import train as lm_train
@@ -61,23 +61,27 @@ def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def network_settings(options: Sequence[str], place: str, *, of_sentences: bool = False) -> Settings:
+LearnsFrom = Literal["table", "sentences", "aligned"]
+"""A phrase table, parallel text, or phrase pairs in word-aligned text."""
+
+
+def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsFrom = "table") -> Settings:
     """Return what `phrasescore train` makes of its options: an experiment must not work for an hour before it does.
 
     Args:
         options: as `command_options` returns them.
         place: where they come from, for errors.
-        of_sentences: whether it learns from parallel text and not from a phrase table.
+        learns_from: what it is trained on.
 
     Raises:
         UserError: the command refuses them.
     """
-    text = ["TABLE", "--validation", "TABLE"]
-    if of_sentences:
-        text = ["--source", "TEXT", "--target", "TEXT", "--validation-source", "TEXT", "--validation-target", "TEXT"]
+    sides = {"table": [], "sentences": ["source", "target"], "aligned": ["source", "target", "alignment"]}[learns_from]
+    text = [word for side in sides for word in (f"--{side}", "TEXT", f"--validation-{side}", "TEXT")]
+    text = text or ["TABLE", "--validation", "TABLE"]
     with _said_of(place):
         args = _parsed("train", [*text, *options])
-        if of_sentences and args.table is not None:
+        if sides and args.table is not None:
             raise UserError(f"{args.table} belongs to no option; leave it out")
         return train.settings_of(args)
 

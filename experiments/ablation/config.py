@@ -85,13 +85,16 @@ class Config:
     """Options of `phrasescore lm train`."""
     sentence_network: tuple[str, ...] = ()
     """Options of `phrasescore train` for the network that is trained on sentences."""
+    context_network: tuple[str, ...] = ()
+    """Options of `phrasescore train` for the network that is trained on phrase pairs in their sentences."""
 
 
 _SECTIONS = {"data": DataSection, "build": BuildSection, "tuning": TuningSection, "scoring": ScoringSection}
 _COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
     "network": network_settings,
     "language_model": language_model_settings,
-    "sentence_network": partial(network_settings, of_sentences=True),
+    "sentence_network": partial(network_settings, learns_from="sentences"),
+    "context_network": partial(network_settings, learns_from="aligned"),
 }
 """What the commands make of the sections that are options of theirs."""
 

@@ -15,10 +15,13 @@ from experiments.toml import network_settings
 from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
+from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed.context_column import ContextColumn
 from moses_integration.scorer_kinds import ScorerChoice
 from phrasescore.documents import read_json
+from phrasescore.scoring.engine import Scorer
 
-CSLM, S2S = "cslm", "s2s"
+CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"
 
 
 class Networks:
@@ -53,6 +56,10 @@ class Networks:
             name = f"{name}.{column.name}"
             table = self._annotate(table, name, rests_on, column)
             ini.add_columns(ini.phrase_table().label, table, column.width)
+        if "CTX" in row.parts:
+            rests_on["networks"][CONTEXT] = self._context_network()
+            ini.widen(ini.phrase_table().label, 1)
+            ini.set_remarks(IN_CONTEXT, [str((self._folder / CONTEXT).resolve())])
         if "CSLM" in row.parts:
             rests_on["networks"][CSLM] = self.language_model()
             arguments: dict[str, str | Path] = {
@@ -79,6 +86,11 @@ class Networks:
             train()
             choices.append(ScorerChoice(label, kind, self._folder / name))
         return choices
+
+    def context_column(self, processes: int | None = None) -> ContextColumn:
+        """Return the column that the network of sentences makes of a text; it is trained if it is not yet."""
+        self._context_network()
+        return ContextColumn(Scorer.load(self._folder / CONTEXT, precision="fp32"), processes)
 
     def language_model(self) -> Json:
         """Train the neural language model, if it is not yet, and return what is known of it."""
@@ -119,6 +131,14 @@ class Networks:
         for side in ("source", "target"):
             command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
         return self._trained(S2S, [*command, *self._config.sentence_network])
+
+    def _context_network(self) -> Json:
+        command, corpus = ["train"], self._folder / "system" / "corpus"
+        data = self._config.data
+        for prefix, part in (("", "train"), ("validation-", "validation")):
+            for name, end in (("source", data.source), ("target", data.target), ("alignment", "align")):
+                command += [f"--{prefix}{name}", str(corpus / f"{part}.{end}")]
+        return self._trained(CONTEXT, [*command, *self._config.context_network])
 
     def _text(self, part: str, side: str) -> str:
         """Return the prepared text of a part of the data set."""

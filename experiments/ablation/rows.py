@@ -14,6 +14,7 @@ PARTS = {
     "WP": "with RNN: one more column, the count of target words that the network does not know",
     "WP-SOURCE": "with RNN: the same of source words, which no translation changes; a check that it brings nothing",
     "WP-BOTH": "with RNN: the same of the words of both sides",
+    "CTX": "one more column, made for each text: ln p(target phrase | source phrase, the sentence it stands in)",
     "CSLM": "a neural language model as a feature of the decoder",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",

@@ -94,7 +94,7 @@ class PlacingToolkit:
 
     def _place(self, ini: MosesIni, source: Path, folder: Path, table_limit: int | None) -> PlacedSystem:
         folder = folder / "placed"
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         placed = place_text(
             narrow(ini, self._columns.width),
             source,

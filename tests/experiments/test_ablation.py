@@ -24,6 +24,7 @@ from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
+from moses_integration.placed.names import without_names
 from moses_integration.rescoring import add_scores
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
@@ -392,7 +393,7 @@ def test_an_ablation_from_text_to_report(
     (tmp_path / "a.toml").write_text("""
         toolkit = "embedded"
         seeds = [1]
-        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE"]
+        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+CTX"]
         [build]
         aligner = "ibm1"
         order = 2
@@ -415,6 +416,9 @@ def test_an_ablation_from_text_to_report(
         [sentence_network]
         max_updates = 5
         hidden = 16
+        [context_network]
+        max_updates = 5
+        hidden = 16
         [tuning]
         nbest = 10
         iterations = 1
@@ -427,21 +431,30 @@ def test_an_ablation_from_text_to_report(
     report = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1).run()
     rows = report["rows"]
     widths = {name: len(row["seeds"][0]["weights"]["TranslationModel0"]) for name, row in rows.items()}
-    assert list(widths.values()) == [4, 5, 6, 5, 6]
-    assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [False, False, True, False, False]
+    assert list(widths.values()) == [4, 5, 6, 5, 6, 5]
+    assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
     rescored = "+RNN+CSLM+RESCORING+S2S"
     assert {"CSLM", "S2S"} <= rows[rescored]["seeds"][0]["weights"].keys()
     # Of 30 the two first ones of every three.
     texts = [(folder / "prepared" / f"dev.{side}").read_bytes().splitlines() for side in ("source", "reference0")]
     chosen_lines = [line for text in texts for number, line in enumerate(text) if number % 3 < 2]
-    assert tuned_on == {b"".join(line + b"\n" for line in chosen_lines)}
+    # In context the words of the source have names.
+    assert {without_names(text) for text in tuned_on} == {b"".join(line + b"\n" for line in chosen_lines)}
+    assert len(tuned_on) == 2
     assert {entry.sentence for entry in lists[0]} == set(range(20))
     chosen = likeliest(lists[1], rows[rescored]["seeds"][0]["weights"])
     assert chosen == (folder / "rows" / f"{rescored}.seed1" / "test.tokens").read_bytes().splitlines()
     assert chosen != (folder / "rows" / f"{rescored}.seed1" / "test.before").read_bytes().splitlines()
-    assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s"}
+    assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s", "ctx"}
     seeds = {name: network["config"]["training"]["seed"] for name, network in report["networks"].items()}
-    assert seeds == {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "reverse": 2, "cslm": 1, "s2s": 1}
+    assert seeds == {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "reverse": 2, "cslm": 1, "s2s": 1, "ctx": 1}
     assert set(rows["+RNN"]["against"]) == {BASELINE}
     assert set(rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
     for name, other in [(name, other) for name, row in rows.items() for other in row["against"]]:
@@ -463,6 +476,8 @@ def test_an_ablation_from_text_to_report(
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
     assert [name for name, one in costs.items() if "rescoring" in one] == [rescored]
+    assert [name for name, one in costs.items() if "placing" in one] == ["+CTX"]
+    assert 0 < costs["+CTX"]["placing"] < costs["+CTX"]["warm"]["seconds"]
     assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
     inside = costs["+RNN+CSLM+WP"]
     assert inside["cold"]["served"] < inside["warm"]["served"]
