@@ -8,8 +8,9 @@ for a system that is complete.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from moses_integration.build.corpus import Corpus
@@ -73,24 +74,32 @@ class PlacingToolkit:
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
-        """Yield what translates a text with its table; names of copied words are taken off."""
-        placed = self._place(ini, source, folder, None)
-        with self._toolkit.translator(MosesIni.read(placed.ini), placed.text, folder) as translate:
+        """Yield what translates a text with its table, which is made the first time it is wanted.
 
-            def translate_names(
+        Names of copied words are taken off again.
+        """
+        with ExitStack() as stack:
+
+            @cache
+            def begun() -> Translate:
+                placed = self._place(ini, source, folder, None)
+                return stack.enter_context(self._toolkit.translator(MosesIni.read(placed.ini), placed.text, folder))
+
+            def translate(
                 weights: Weights,
                 output: Path | str,
                 nbest: NbestRequest | None = None,
                 progress: Progress | None = None,
             ) -> None:
+                translate_names = begun()
                 named = folder / "output.names"
                 lists = None if nbest is None else replace(nbest, path=folder / "nbest.names")
-                translate(weights, named, lists, progress)
+                translate_names(weights, named, lists, progress)
                 _without_names(named, output)
                 if nbest is not None and lists is not None:
                     _without_names(lists.path, nbest.path)
 
-            yield translate_names
+            yield translate
 
     def _place(self, ini: MosesIni, source: Path, folder: Path, table_limit: int | None) -> PlacedSystem:
         folder = folder / "placed"
