@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +15,13 @@ from moses_integration.cli.options import natural, read_ini, work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import real_path
 
 if TYPE_CHECKING:
     from moses_integration.build.corpus import Corpus
     from moses_integration.expected_bleu.halves import Half
-    from moses_integration.expected_bleu.lists import Lists
+    from moses_integration.expected_bleu.lists import Listed, Lists
     from moses_integration.expected_bleu.training import Trained
-    from moses_integration.ini import MosesIni
 
 _TEXTS = ("source", "target", "alignment")
 
@@ -64,24 +68,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.build.system import has_start_weights
+    from moses_integration.decoder.declaration import declare_model
     from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
+    from moses_integration.expected_bleu.lists import join
     from moses_integration.expected_bleu.training import train
     from phrasescore.expected_bleu.model import save_function
 
     given = _given_text(args)
-    _require_new(args.output)
+    if args.work is not None and real_path(args.work) == real_path(args.output):
+        raise UsageError("--work: is the folder of -o, too; give another one")
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     require_divisible(ini)
     corpus = given or training_corpus(ini)
     if has_start_weights(ini):
-        reporter.say(f"{ini.name}: has the weights that every system starts with; the lists of tuned ones teach more")
-    with work_folder(args.work) as folder:
-        halves = build_halves(ini, corpus, folder, args.processes, reporter.say)
-        lists = _lists(args, halves, reporter)
-    trained = train(lists, _weights_of(halves[0].ini), args.seed, reporter.say)
-    args.output.mkdir(parents=True, exist_ok=True)
-    save_function(args.output, trained.function, _provenance(args, corpus, lists, trained))
+        reporter.say(f"{ini.name}: has the weights that every system starts with; tune it first, for better lists")
+    with _new_folder(args.output):
+        with work_folder(args.work) as folder:
+            halves = build_halves(ini, corpus, folder, args.processes, reporter.say)
+            lists = join(chain(_lists(args, *halves, 1, reporter), _lists(args, *halves[::-1], 2, reporter)))
+        trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.say)
+        save_function(args.output, trained.function, _provenance(args, corpus, lists, trained))
     reporter.say(
         f"{args.output}: written, {len(trained.function.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
         f"{trained.before.expected:.2f} -> {trained.after.expected:.2f}"
@@ -110,40 +117,38 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
     return Corpus(args.source, args.target, args.alignment)
 
 
-def _require_new(folder: Path) -> None:
-    """Check that a folder can be made, or is empty.
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[None]:
+    """Make a folder before long work, and remove it if that fails.
 
     Raises:
-        UserError: it has files, which would be lost, or is one.
+        UserError: it has files, which would be lost, or cannot be made.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    is_new = not folder.exists()
+    if not is_new and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: is there already; give a new or empty folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            shutil.rmtree(folder)
+        raise
 
 
-def _lists(args: argparse.Namespace, halves: tuple[Half, Half], reporter: Reporter) -> Lists:
-    """Return the lists of both halves."""
-    from moses_integration.expected_bleu.lists import join, list_half
+def _lists(args: argparse.Namespace, half: Half, other: Half, number: int, reporter: Reporter) -> Iterator[Listed]:
+    """Yield the lists of one half, and say how far it is."""
+    from moses_integration.expected_bleu.lists import list_half
 
-    listed = []
-    for number, (half, other) in enumerate((halves, halves[::-1])):
-        with reporter.task(f"translating half {number + 1}") as task:
-            listed += list_half(
-                half,
-                other,
-                (args.sentences + 1 - number) // 2,
-                args.nbest,
-                args.seed,
-                args.processes,
-                lambda done, of, task=task: task.update(done / of, f"{done:,} of {of:,} sentences"),
-            )
-    return join(listed)
-
-
-def _weights_of(ini: MosesIni) -> Any:
-    """Return the weights of all components, in the decoder's order."""
-    from moses_integration.decoder.declaration import declare_model
-
-    return declare_model(ini).weights_F
+    sentences = min((args.sentences + 2 - number) // 2, half.sentences)
+    with reporter.task(f"translating half {number}") as task:
+        listed = list_half(half, other, sentences, args.nbest, args.seed, args.processes)
+        for done, one in enumerate(listed, 1):
+            yield one
+            task.update(done / sentences, f"{done:,} of {sentences:,} sentences")
 
 
 def _provenance(args: argparse.Namespace, corpus: Corpus, lists: Lists, trained: Trained) -> dict[str, Any]:

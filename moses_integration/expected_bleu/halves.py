@@ -6,7 +6,6 @@ does with them says nothing of other text. So each half of the sentences is tran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,7 +20,7 @@ from moses_integration.build.translation_tables import LONGEST_PHRASE, build_tab
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.documents import read_json
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, naming
 from phrasescore.files import write_lines
 from phrasescore.text import Say, silently, text_lines
 
@@ -37,7 +36,9 @@ _STATELESS = {"UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"
 class Half:
     """Every second sentence pair of a text, and the system of them."""
 
+    folder: Path
     corpus: Corpus
+    sentences: int
     ini: MosesIni
 
 
@@ -116,9 +117,10 @@ def build_halves(
         part = Corpus.in_folder(place, "train", ("source", "target"))
         for whole, path in zip(_files(corpus), _files(part), strict=True):
             write_lines(path, islice(text_lines(whole), number, None, 2))
-        build_tables(*_files(part), place, _longest_phrase(corpus), processes)
-        halves.append(Half(part, _build_ini(ini, part, place)))
-        say(f"system of half {number + 1}: {(sentences + 1 - number) // 2:,} sentences")
+        with naming(dict(zip(_files(part), _files(corpus), strict=True))):
+            build_tables(*_files(part), place, _longest_phrase(corpus), processes)
+            halves.append(Half(place, part, (sentences + 1 - number) // 2, _build_ini(ini, part, place)))
+        say(f"system of half {number + 1}: {halves[number].sentences:,} sentences")
     return halves[0], halves[1]
 
 
@@ -147,8 +149,3 @@ def _build_ini(whole: MosesIni, corpus: Corpus, folder: Path) -> MosesIni:
             ini.set_argument(feature.label, "path", str((folder / names[feature.kind]).resolve()))
     ini.write(folder / "moses.ini")
     return MosesIni.read(folder / "moses.ini")
-
-
-def sentences_of(half: Half) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """Return the sentences of a half and their translations."""
-    return list(text_lines(half.corpus.source)), list(text_lines(half.corpus.target))

@@ -6,8 +6,9 @@ pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,12 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
-from moses_integration.expected_bleu.halves import Half, sentences_of
+from moses_integration.expected_bleu.halves import Half
 from moses_integration.tuning.bleu import bleu_statistics
+from phrasescore.files import read_lines, write_lines
 from phrasescore.phrases import Offsets, offsets_of
+from phrasescore.text import text_lines
+from phrasescore.workers import Shared
 
 Pair = tuple[bytes, bytes]
 """Source and target phrase, one blank between words."""
@@ -77,7 +81,7 @@ class Listing:
     """The task of listing the best translations of a sentence."""
 
     size: int
-    references: Sequence[bytes]
+    references: Shared[list[bytes]]
     needs_arcs: bool = True
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Listed:
@@ -94,7 +98,7 @@ class Listing:
         texts = [b" ".join(derivation.words) for derivation in derivations]
         return Listed(
             np.array([d.values_F for d in derivations], np.float32).reshape(-1, model.width),
-            bleu_statistics([self.references[number]], texts),
+            bleu_statistics([self.references.get()[number]], texts),
             np.array(pair_U, np.int32),
             np.array(uses_H, np.int32),
             tuple(numbers),
@@ -120,15 +124,9 @@ def join(listed: Iterable[Listed]) -> Lists:
 
 
 def list_half(
-    half: Half,
-    other: Half,
-    sentences: int,
-    nbest: int,
-    seed: int,
-    processes: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
-) -> list[Listed]:
-    """Return the lists of sentences of a half by the system of the other one.
+    half: Half, other: Half, sentences: int, nbest: int, seed: int, processes: int | None = None
+) -> Iterator[Listed]:
+    """Yield the lists of sentences of a half by the system of the other one.
 
     Args:
         half: what is translated.
@@ -137,19 +135,24 @@ def list_half(
         nbest: distinct translations of each, at most.
         seed: of the drawing.
         processes: see `share_work`.
-        progress: told after each sentence how many are done, of how many.
 
     Raises:
         UserError: the system cannot be loaded.
     """
-    sources, references = sentences_of(half)
-    number = min(sentences, len(sources))
-    drawn = np.sort(np.random.default_rng(seed).permutation(len(sources))[:number]).tolist()
-    task = Listing(nbest, [references[i] for i in drawn])
-    listed = []
-    texts = [words_of(sources[i]) for i in drawn]
-    with DecoderPool(other.ini, read_settings(other.ini), texts, processes) as pool:
-        for one in pool.run(task, other.ini.weights_of_features()):
-            listed.append(one)
-            progress(len(listed), number)
-    return listed
+    sources, targets = (list(text_lines(path)) for path in (half.corpus.source, half.corpus.target))
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(sources))[:sentences]).tolist()
+    references = half.folder / "references"
+    write_lines(references, (targets[i] for i in drawn))
+    task = Listing(nbest, Shared([targets[i] for i in drawn], _Reading(references)))
+    with DecoderPool(other.ini, read_settings(other.ini), [words_of(sources[i]) for i in drawn], processes) as pool:
+        yield from pool.run(task, other.ini.weights_of_features())
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How to read the lines of a file where another process is."""
+
+    path: Path
+
+    def __call__(self) -> list[bytes]:
+        return list(read_lines(self.path))
