@@ -13,10 +13,11 @@ from pathlib import Path
 from moses_integration.build.aligned_corpus import read_aligned_corpus
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import ORDERS, build_language_model
+from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.build.system import CORPUS, PHRASE_TABLE, REPORT
 from moses_integration.build.system_text import SystemText
-from moses_integration.build.translation_tables import LONGEST_PHRASE, build_tables
+from moses_integration.build.translation_tables import build_tables
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.documents import read_json

@@ -10,9 +10,9 @@ What is made as large as can be, over w and v, is
     mean over the lists of sum over E of p(E) BLEU(E)  -  l2 |v|^2
 
 with smoothed BLEU of the sentence. Its gradient by z(E) is p(E) (BLEU(E) - expected BLEU of the list) / lists.
-He and Deng, "Maximum Expected BLEU Training of Phrase and Lexicon Translation Models" (ACL 2012), have p sharpened by
-a constant, which w takes over here; with sparse features and L-BFGS as here: Rosti et al. (WMT 2010), Gao and He (NAACL
-2013).
+The objective is that of He and Deng, "Maximum Expected BLEU Training of Phrase and Lexicon Translation Models" (ACL
+2012), with sparse features as Gao and He, "Training MRF-Based Phrase Translation Models using Gradient Ascent" (NAACL
+2013), have them.
 
 Shapes: L lists, H hypotheses, F components of the log-linear model, P pairs, K features of pairs, V = F + K.
 """

@@ -50,7 +50,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="append the network's score to every line of a phrase table",
         description="Append exp(ln p(target | source)) as the last score of every line of a Moses phrase table. "
         "Every other byte, and the order of the lines, stays. Moses takes the logarithm of the column, so its "
-        "feature is ln p; scores below -99 are written as exp(-99) and counted.",
+        "feature is ln p; scores below -99 are written as exp(-99) and counted. With a folder of `phrasescore-smt "
+        "expected-bleu` the column is exp(f) of its function of phrase pairs.",
     )
     parser.add_argument("table", type=path_or_standard_stream, help="phrase table, - for standard input")
     add_model_option(parser)
@@ -70,8 +71,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="extend",
         choices=tuple(COLUMNS),
         metavar="NAME",
-        help=f"what to append, in this order: {', '.join(COLUMNS)} (default: score); the two options below are short "
-        "for some of them",
+        help=f"what to append, in this order: {', '.join(COLUMNS)} (default: score, or expected-bleu with a "
+        "folder of that kind, which has no other); the two options below are short for some of them",
     )
     columns.add_argument(
         "--per-word",

@@ -24,6 +24,7 @@ from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import FAMILY, Bags, Keys
 from phrasescore.model_folder import (
     CONFIG,
+    WEIGHTS,
     network_file,
     open_weights,
     read_description,
@@ -58,7 +59,8 @@ class PairFunction:
             return np.zeros(len(bags))
         place_K = np.minimum(np.searchsorted(self.keys_F, bags.keys_K), len(self.keys_F) - 1)
         weight_K = np.where(self.keys_F[place_K] == bags.keys_K, self.weights_F[place_K], 0)
-        return np.bincount(bags.pair_K, weight_K, minlength=len(bags))
+        values_P: NDArray[np.float64] = np.bincount(bags.pair_K, weight_K, minlength=len(bags))
+        return values_P
 
 
 def save_function(folder: Path, function: PairFunction, sections: dict[str, Any]) -> None:
@@ -85,6 +87,8 @@ def load_function(folder: Path) -> PairFunction:
     features = model.get("features")
     if not isinstance(features, int) or features < 0:
         raise UserError(f"{path}: does not say how many features there are; copy the model folder again")
+    if not network_file(folder, WEIGHTS).exists():
+        raise UserError(f"{folder}: has lost its {WEIGHTS}; copy the model folder again or train again")
     with open_weights(folder, description) as weights:
         tensors = weights.read({"keys": (features,), "weights": (features,)})
         keys_F, weights_F = tensors["keys"].numpy(), tensors["weights"].numpy()

@@ -105,6 +105,12 @@ def test_other_tensors_are_refused(folder: Path) -> None:
         load_function(folder)
 
 
+def test_lost_weights_are_missed(folder: Path) -> None:
+    (folder / "weights.safetensors").unlink()
+    with pytest.raises(UserError, match="has lost its weights"):
+        load_function(folder)
+
+
 def test_a_network_is_not_made_of_it(folder: Path) -> None:
     with pytest.raises(UserError, match=f"holds a network of the kind {KIND}"):
         load_model(folder)

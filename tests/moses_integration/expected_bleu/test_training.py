@@ -112,7 +112,8 @@ def test_expected_bleu_rises() -> None:
 
 
 def test_training_finds_the_right_pairs() -> None:
-    lists, told = random_lists(200), []
+    lists = random_lists(200)
+    told: list[str] = []
     trained = train(lists, np.array([0.5, -0.5]), say=told.append)
     assert trained.after.expected > trained.before.expected + 10
     assert trained.after.best > trained.before.best
