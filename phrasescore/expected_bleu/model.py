@@ -54,13 +54,12 @@ class PairFunction:
     """Source and target are those of the table."""
 
     def values(self, bags: Bags) -> NDArray[np.float64]:
-        """Return f of each pair, [P]. It does not depend on the other pairs, not by a bit."""
+        """Return f of each pair, [P]: a sum in the order of the bag, so the same beside whatever other pairs."""
         if not len(self.keys_F):
             return np.zeros(len(bags))
         place_K = np.minimum(np.searchsorted(self.keys_F, bags.keys_K), len(self.keys_F) - 1)
         weight_K = np.where(self.keys_F[place_K] == bags.keys_K, self.weights_F[place_K], 0)
-        values_P: NDArray[np.float64] = np.bincount(bags.pair_K, weight_K, minlength=len(bags))
-        return values_P
+        return np.asarray(np.bincount(bags.pair_K, weight_K, minlength=len(bags)), np.float64)
 
 
 def save_function(folder: Path, function: PairFunction, sections: dict[str, Any]) -> None:
