@@ -71,9 +71,12 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
     from moses_integration.expected_bleu.lists import join
-    from moses_integration.expected_bleu.training import train
     from phrasescore.expected_bleu.model import save_function
 
+    try:
+        from moses_integration.expected_bleu.training import train
+    except ImportError as error:
+        raise UserError("training for expected BLEU needs SciPy; pip install 'phrasescore[smt]'") from error
     given = _given_text(args)
     if args.work is not None and real_path(args.work) == real_path(args.output):
         raise UsageError("--work: is the folder of -o, too; give another one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,15 @@ def test_a_system_built_elsewhere_needs_its_text(tmp_path: Path, capsys: pytest.
     assert (training["sentences"], training["nbest"], training["seed"]) == (60, 10, 3)
     held_out = training["held_out"]
     assert held_out["after"]["expected"] >= held_out["before"]["expected"] > 0
+
+
+def test_scipy_is_missed_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "moses_integration.expected_bleu.training", raising=False)
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "function"), *TEXTS]) == 1
+    assert "needs SciPy; pip install 'phrasescore[smt]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
