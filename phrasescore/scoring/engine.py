@@ -24,7 +24,7 @@ from torch import Tensor
 from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UserError
 from phrasescore.log_probs import require_log_probs
-from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.model_folder import KIND, TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
@@ -70,13 +70,16 @@ class Scores:
     """What is known of each pair, in the order of the input."""
 
     log_prob: NDArray[np.float64]
-    """ln p(target | source), end symbol included; not a number where no network was asked."""
+    """ln p(target | source), end symbol included, or f of a function of phrase pairs; not a number where no model was
+    asked."""
     symbols: NDArray[np.int64]
     """Predicted symbols: target words and the end symbol."""
     unknown_source: NDArray[np.int64]
     """Source words the network does not know; source and target as the network sees them."""
     unknown_target: NDArray[np.int64]
     direction: Direction
+    words: tuple[int, int] = (0, 0)
+    """Words of all pairs, source and target of the table, that were looked up in a vocabulary."""
 
     def unknown(self, side: UnknownSide) -> NDArray[np.int64]:
         """Return the number of unknown words of each pair on a side of the table."""
@@ -110,15 +113,26 @@ class Loading(Generic[ScorerT]):
         models = []
         for name, place, digest in self.networks:
             model = load_model(place)
-            if model.weights_digest != digest:
-                raise UserError(f"{name}: has other weights now than a moment ago; start again when it is trained")
+            require_same_weights(name, model.weights_digest, digest)
             models.append(replace(model, folder=name))
         device = choose_device(self.device, self.precision).of_this_process()
         return self.kind(models[0], device, models[1:])
 
 
+def require_same_weights(name: Path, found: str, expected: str) -> None:
+    """Check that a folder, loaded where work is shared, has the weights that it had for whom the work is done.
+
+    Raises:
+        UserError: it has not.
+    """
+    if found != expected:
+        raise UserError(f"{name}: has other weights now than a moment ago; start again when it is trained")
+
+
 class Scorer:
     """Scores phrase pairs with a trained network, or with several: then a score is the mean of theirs."""
+
+    kind = KIND
 
     def __init__(self, model: TrainedModel, device: Device, others: Sequence[TrainedModel] = ()) -> None:
         """Move the networks to the device.
@@ -276,12 +290,14 @@ class Scorer:
 
     def count_encoded(self, pairs: EncodedPairs) -> Scores:
         """Return what is known of encoded pairs without asking a network."""
+        words = int(pairs.sources.lengths[pairs.source_of_pair].sum()), int(pairs.targets.lengths.sum())
         return Scores(
             log_prob=np.full(len(pairs), np.nan),
             symbols=_put_back(pairs.targets.lengths + 1, pairs.order),
             unknown_source=_put_back(_count_unknown(pairs.sources)[pairs.source_of_pair], pairs.order),
             unknown_target=_put_back(_count_unknown(pairs.targets), pairs.order),
             direction=self.model.direction,
+            words=orient(words, self.model.direction),
         )
 
     def _score_all(self, pairs: EncodedPairs) -> NDArray[np.float64]:
