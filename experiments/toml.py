@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, Literal
 
+from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import make_parser, train
 from phrasescore.cli.lm import train as lm_train
 from phrasescore.documents import parse_toml, read_toml
@@ -102,16 +103,30 @@ def language_model_settings(options: Sequence[str], place: str, *, holds_out: bo
         return lm_train.settings_of(_parsed("lm train", ["TEXT", *validation, *options]))
 
 
+def check_expected_bleu(options: Sequence[str], place: str) -> None:
+    """Check options of `phrasescore-smt expected-bleu`; see `network_settings`.
+
+    Raises:
+        UserError: the command refuses them.
+    """
+    with _said_of(place):
+        _read("expected-bleu", ["INI", *options], make_toolkit_parser(), "phrasescore-smt")
+
+
 def _parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
+    args = _read(command, words, make_parser(), "phrasescore")
+    load_plugins(args.plugins or [])
+    return args
+
+
+def _read(command: str, words: Sequence[str], parser: argparse.ArgumentParser, program: str) -> argparse.Namespace:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            args = make_parser().parse_args([*command.split(), *words, "-o", "MODEL"])
+            return parser.parse_args([*command.split(), *words, "-o", "MODEL"])
     except SystemExit:
         wrong = said.getvalue().rpartition("error: ")[2].strip()
-        raise UserError(f"{wrong}; `phrasescore {command} --help` has the options") from None
-    load_plugins(args.plugins or [])
-    return args
+        raise UserError(f"{wrong}; `{program} {command} --help` has the options") from None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 from experiments.ablation.rows import WHOLE, Row
 from experiments.toml import (
     are_distinct,
+    check_expected_bleu,
     command_options,
     language_model_settings,
     network_settings,
@@ -87,6 +88,8 @@ class Config:
     """Options of `phrasescore train` for the network that is trained on sentences."""
     context_network: tuple[str, ...] = ()
     """Options of `phrasescore train` for the network that is trained on phrase pairs in their sentences."""
+    expected_bleu: tuple[str, ...] = ()
+    """Options of `phrasescore-smt expected-bleu`."""
 
 
 _SECTIONS = {"data": DataSection, "build": BuildSection, "tuning": TuningSection, "scoring": ScoringSection}
@@ -95,6 +98,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
     "language_model": language_model_settings,
     "sentence_network": partial(network_settings, learns_from="sentences"),
     "context_network": partial(network_settings, learns_from="aligned"),
+    "expected_bleu": check_expected_bleu,
 }
 """What the commands make of the sections that are options of theirs."""
 

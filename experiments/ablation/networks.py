@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
-from experiments.ablation.rows import ENSEMBLE, REVERSE, Column, Row
-from experiments.steps import Steps, run_phrasescore
+from experiments.ablation.rows import ENSEMBLE, PAIR_FUNCTION, REVERSE, Column, Row
+from experiments.steps import Steps, run_phrasescore, run_toolkit
 from experiments.toml import network_settings
 from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
@@ -19,6 +20,8 @@ from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.context_column import ContextColumn
 from moses_integration.scorer_kinds import ScorerChoice
 from phrasescore.documents import read_json
+from phrasescore.files import sha256_of
+from phrasescore.model_folder import CONFIG, WEIGHTS
 from phrasescore.scoring.engine import Scorer
 
 CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"
@@ -27,7 +30,15 @@ CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"
 class Networks:
     """Trains networks for one system, and adds them to it."""
 
-    def __init__(self, folder: Path, config: Config, system: Json, steps: Steps) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Config,
+        system: Json,
+        steps: Steps,
+        baseline: Callable[[], Json],
+        processes: int | None = None,
+    ) -> None:
         """Nothing is trained yet.
 
         Args:
@@ -35,8 +46,11 @@ class Networks:
             config: with the options of the networks.
             system: what the system was built of, for the steps.
             steps: of the ablation.
+            baseline: tunes the baseline with the first seed, if it is not yet, and returns what was found.
+            processes: to share work among.
         """
         self._folder, self._config, self._system, self._steps = folder, config, system, steps
+        self._baseline, self._processes = baseline, processes
         self.trained: dict[str, Json] = {}
         """What training said of each network that was asked for."""
         self.annotated: dict[str, Json] = {}
@@ -148,9 +162,30 @@ class Networks:
         return str(self._folder / "prepared" / f"{part}.{'source' if side == 'source' else 'reference0'}")
 
     def _train(self, name: str) -> Json:
+        if name == PAIR_FUNCTION:
+            return self._pair_function()
         system = self._folder / "system"
         command = ["train", str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
         return self._trained(name, [*command, *self._config.network, *self._apart(name)])
+
+    def _pair_function(self) -> Json:
+        """Train the function of phrase pairs with the baseline's weights, if it is not yet; return what is known."""
+        found, folder = self._baseline(), self._folder / PAIR_FUNCTION
+        command = ["expected-bleu", str(self._folder / f"{PAIR_FUNCTION}.ini"), "-o", str(folder)]
+        command += self._config.expected_bleu
+
+        def work() -> Json:
+            shutil.rmtree(folder, ignore_errors=True)
+            ini = MosesIni.read(self._folder / "system" / "moses.ini")
+            ini.set_weights(found["weights"])
+            ini.write(self._folder / f"{PAIR_FUNCTION}.ini")
+            processes = [] if self._processes is None else ["--processes", str(self._processes)]
+            run_toolkit([*command, *processes])
+            return {"config": read_json(folder / CONFIG, "train again"), "weights_sha256": sha256_of(folder / WEIGHTS)}
+
+        rests_on = [self._system, found["weights"], self._inside(command)]
+        known: Json = self._steps.run(f"train.{PAIR_FUNCTION}", rests_on, work)
+        return known
 
     def _apart(self, name: str) -> tuple[str, ...]:
         """Return what sets a network apart from the first one, as options of `phrasescore train`."""

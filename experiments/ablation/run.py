@@ -88,7 +88,7 @@ class Ablation:
         data, config = self._data(), self._config
         built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
-        self._networks = Networks(self._folder, config, system, self._steps)
+        self._networks = Networks(self._folder, config, system, self._steps, self._first_of_baseline, self._processes)
         rows = {row.name: self._row(row) for row in config.rows}
         whole = {
             "version": __version__,
@@ -198,6 +198,11 @@ class Ablation:
                 )
                 for tuning in tunings
             ]
+
+    def _first_of_baseline(self) -> Json:
+        """Return what tuning the baseline with the first seed found."""
+        baseline = Row.parse(BASELINE)
+        return self._tune(baseline, *self._networks.ini_of(baseline))[0]
 
     def _tune(self, row: Row, ini: MosesIni, rests_on: Json) -> list[Json]:
         """Return what tuning with each seed found."""

@@ -103,6 +103,8 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[network]\ndroput = 0.3", "[network]: unrecognized arguments: --droput 0.3; `phrasescore train --help`"),
         ("[sentence_network]\nhidden = 'x'", "[sentence_network]: argument --hidden: invalid int value: 'x'"),
         ("[language_model]\nfeed_word = 3", "--feed-word 3; `phrasescore lm train --help` has the options"),
+        ("[expected_bleu]\nnbest = 0", "[expected_bleu]: argument --nbest"),
+        ("[context_network]\nreverse_source = true", "[context_network]: in context the encoder reads sentences"),
         ("rows = [", "is not TOML"),
     ],
 )
@@ -393,7 +395,7 @@ def test_an_ablation_from_text_to_report(
     (tmp_path / "a.toml").write_text("""
         toolkit = "embedded"
         seeds = [1]
-        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+CTX"]
+        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+XBLEU+CTX"]
         [build]
         aligner = "ibm1"
         order = 2
@@ -419,6 +421,9 @@ def test_an_ablation_from_text_to_report(
         [context_network]
         max_updates = 5
         hidden = 16
+        [expected_bleu]
+        sentences = 30
+        nbest = 5
         [tuning]
         nbest = 10
         iterations = 1
@@ -431,7 +436,7 @@ def test_an_ablation_from_text_to_report(
     report = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1).run()
     rows = report["rows"]
     widths = {name: len(row["seeds"][0]["weights"]["TranslationModel0"]) for name, row in rows.items()}
-    assert list(widths.values()) == [4, 5, 6, 5, 6, 5]
+    assert list(widths.values()) == [4, 5, 6, 5, 6, 6]
     assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [
         False,
         False,
@@ -471,13 +476,17 @@ def test_an_ablation_from_text_to_report(
     assert report["tables"]["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
     averaged = report["tables"]["phrase-table.ensemble"]["models"]
     assert [Path(one["folder"]).name for one in averaged] == ["rnn", "rnn-2", "rnn-3"]
+    function = report["tables"]["phrase-table.xbleu"]["models"]
+    assert (
+        function[0]["weights_sha256"] == hashlib.sha256((folder / "xbleu/weights.safetensors").read_bytes()).hexdigest()
+    )
     assert report["machine"]["versions"]["torch"]
     costs = {name: row["translating"] for name, row in rows.items()}
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
     assert [name for name, one in costs.items() if "rescoring" in one] == [rescored]
-    assert [name for name, one in costs.items() if "placing" in one] == ["+CTX"]
-    assert 0 < costs["+CTX"]["placing"] < costs["+CTX"]["warm"]["seconds"]
+    assert [name for name, one in costs.items() if "placing" in one] == ["+XBLEU+CTX"]
+    assert 0 < costs["+XBLEU+CTX"]["placing"] < costs["+XBLEU+CTX"]["warm"]["seconds"]
     assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
     inside = costs["+RNN+CSLM+WP"]
     assert inside["cold"]["served"] < inside["warm"]["served"]
