@@ -46,7 +46,7 @@ def test_configurations_are_valid(path: Path) -> None:
     if path.stem == "multi30k-en-fr-s2s":
         # See test_seq2seq.py.
         return
-    expected = {"+RNN", "+RNN+CSLM"} if is_demo else {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"}
+    expected = {"+RNN", "+XBLEU"} if is_demo else {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"}
     assert expected <= {row.name for row in config.rows}
     for option, words in ("network", _options("train")), ("language_model", _options("lm", "train")):
         assert {word for word in getattr(config, option) if word.startswith("--")} <= words
@@ -104,7 +104,7 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[sentence_network]\nhidden = 'x'", "[sentence_network]: argument --hidden: invalid int value: 'x'"),
         ("[language_model]\nfeed_word = 3", "--feed-word 3; `phrasescore lm train --help` has the options"),
         ("[expected_bleu]\nnbest = 0", "[expected_bleu]: argument --nbest"),
-        ("[context_network]\nreverse_source = true", "[context_network]: in context the encoder reads sentences"),
+        ("[context_network]\nbleu_sentences = 3", "[context_network]: --bleu-sentences: is for training on whole"),
         ("rows = [", "is not TOML"),
     ],
 )
