@@ -71,9 +71,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--preset",
         choices=PRESETS,
         help="cho2014: the paper's settings; base: an hour on a GPU; small: on CPU cores, as long as "
-        "suits the number of pairs: some twenty minutes on two for a million; plain: "
-        "a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
-        f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET})",
+        "suits the number of pairs: some twenty minutes on two for a million; context: the same network in sentences; "
+        "plain: a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
+        f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET}, with --alignment "
+        f"{DEFAULT_CONTEXT_PRESET})",
     )
     parser.add_argument(
         "--validation",
@@ -187,8 +188,6 @@ def _check_alignment(args: argparse.Namespace) -> None:
         UsageError: they are missing, or nothing uses them.
     """
     if args.alignment is None:
-        if args.in_context:
-            raise UsageError("--in-context: needs word-aligned sentences; give --source, --target and --alignment")
         if args.validation_alignment is not None:
             raise UsageError("--validation-alignment: is for training in context; give --alignment, too")
         return
@@ -239,8 +238,11 @@ def settings_of(args: argparse.Namespace) -> Settings:
     preset = args.preset or _default_preset(args)
     refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
     values = read_settings(args, _SECTIONS, PRESETS[preset], refused)
-    values["model"]["in_context"] = args.alignment is not None
-    if args.alignment is None:
+    if args.alignment is not None:
+        values["model"]["in_context"] = True
+    else:
+        if values["model"].get("in_context"):
+            raise UsageError("--in-context: needs word-aligned sentences; give --source, --target and --alignment")
         refuse_idle(args, ["pairs_a_sentence"], "without --alignment, by which phrase pairs are found in sentences")
         values["training"].pop("pairs_a_sentence", None)
         if args.source is not None:
