@@ -22,7 +22,7 @@ TUNED = MINI / "moses.tuned.ini"
 TEXTS = [
     f"--{name}={MINI / f'train.{end}'}" for name, end in (("source", "en"), ("target", "fr"), ("alignment", "align"))
 ]
-QUICK = ["--sentences", "60", "--nbest", "10", "--processes", "1"]
+QUICK = ["--sentences", "200", "--nbest", "20", "--processes", "1"]
 
 
 def test_from_a_system_to_one_with_a_tuned_column(
@@ -67,7 +67,7 @@ def test_a_system_built_elsewhere_needs_its_text(tmp_path: Path, capsys: pytest.
     assert description["kind"] == "expected-bleu"
     assert description["data"]["source"]["path"] == str(MINI / "train.en")
     training = description["training"]
-    assert (training["sentences"], training["nbest"], training["seed"]) == (60, 10, 3)
+    assert (training["sentences"], training["nbest"], training["seed"]) == (200, 20, 3)
     held_out = training["held_out"]
     assert held_out["after"]["expected"] >= held_out["before"]["expected"] > 0
 

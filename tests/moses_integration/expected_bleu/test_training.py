@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from moses_integration.expected_bleu.lists import Lists, Pair
-from moses_integration.expected_bleu.training import Objective, fit, index_features, train
+from moses_integration.expected_bleu.training import L2_VALUES, Objective, fit, index_features, standardised, train
 from moses_integration.tuning.bleu import bleu_statistics, smoothed_bleu
 from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import features_of
@@ -117,13 +119,29 @@ def test_training_finds_the_right_pairs() -> None:
     trained = train(lists, np.array([0.5, -0.5]), say=told.append)
     assert trained.after.expected > trained.before.expected + 10
     assert trained.after.best > trained.before.best
-    assert len(told) == 6
+    assert len(told) == 1 + len(L2_VALUES)
     assert f"l2 {trained.l2:g}: expected BLEU {trained.after.expected:.2f}" in "".join(told)
     values = trained.function.values(features_of(*zip(*lists.pairs, strict=True))).reshape(4, 3)
     assert (values[:, 0] > values[:, 1:].max(axis=1)).all()
     assert 0 < trained.weight < np.inf
     again = train(lists, np.array([0.5, -0.5]))
     assert again.function.weights_F.tolist() == trained.function.weights_F.tolist()
+
+
+def test_what_chooses_among_none_does_not_matter() -> None:
+    """A penalty that all translations of a sentence have, however large its weight."""
+    lists = random_lists(200)
+    penalty_L = -100.0 * np.random.default_rng(5).integers(0, 3, 200)
+    penalty_H = np.repeat(penalty_L, np.diff(lists.lists)).astype(np.float32)
+    wider = replace(lists, features_HF=np.column_stack((lists.features_HF, penalty_H)))
+    scaled, deviation_F = standardised(wider)
+    assert deviation_F[:2] == pytest.approx([1, 1], abs=0.2)
+    assert deviation_F[2] == 0
+    assert not scaled.features_HF[:, 2].any()
+    assert np.add.reduceat(scaled.features_HF, scaled.lists[:-1]) == pytest.approx(np.zeros((200, 3)), abs=1e-5)
+    without, found = train(lists, np.array([0.5, -0.5])), train(wider, np.array([0.5, -0.5, 1.0]))
+    assert found.weight == pytest.approx(without.weight, rel=1e-3)
+    assert found.after.expected == pytest.approx(without.after.expected, abs=0.1)
 
 
 def test_f_is_0_where_lists_say_nothing() -> None:
