@@ -26,6 +26,9 @@ from phrasescore.scoring.engine import Scorer
 
 CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"
 
+_WEIGHT = 0.2
+"""What tuning begins with for a new column, unless training says what suits it."""
+
 
 class Networks:
     """Trains networks for one system, and adds them to it."""
@@ -69,7 +72,8 @@ class Networks:
             rests_on["networks"] |= {network: self._train(network) for network in column.networks}
             name = f"{name}.{column.name}"
             table = self._annotate(table, name, rests_on, column)
-            ini.add_columns(ini.phrase_table().label, table, column.width)
+            weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", _WEIGHT)
+            ini.add_columns(ini.phrase_table().label, table, column.width, weight)
         if "CTX" in row.parts:
             rests_on["networks"][CONTEXT] = self._context_network()
             ini.widen(ini.phrase_table().label, 1)

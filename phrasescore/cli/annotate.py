@@ -185,6 +185,8 @@ def run(args: argparse.Namespace) -> int:
     sources = sources_in_texts(args.only_sources_in, reporter.say) if args.only_sources_in else None
     models = ", ".join(map(str, args.models))
     reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
+    if scorer.note is not None:
+        reporter.say(scorer.note)
     options: dict[str, Any] = {
         "columns": columns,
         "replace_last": args.replace_last,

@@ -43,6 +43,7 @@ class FunctionScorer:
     """Gives phrase pairs the value of a function, or the mean of several."""
 
     kind = KIND
+    note: str | None = None
 
     def __init__(self, functions: Sequence[PairFunction]) -> None:
         self.models = tuple(functions)

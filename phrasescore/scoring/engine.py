@@ -193,6 +193,16 @@ class Scorer:
         return Shared(self, self._loading)
 
     @property
+    def note(self) -> str | None:
+        """What to say before a table is scored, in which no phrase has a sentence."""
+        if not any(network.config.in_context for network in self.networks):
+            return None
+        return (
+            f"{self.origin}: was trained on phrases in their sentences, and sees them alone here; "
+            "`phrasescore-smt tune --in-context` shows it the sentences"
+        )
+
+    @property
     def origin(self) -> str:
         """What to call the networks in messages."""
         return ", ".join(str(model.folder) for model in self.models)

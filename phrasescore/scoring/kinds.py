@@ -52,6 +52,11 @@ class TableScorer(Protocol):
         """Where and how precisely it computes."""
         ...
 
+    @property
+    def note(self) -> str | None:
+        """What to say before a table is scored."""
+        ...
+
     def shared(self) -> Shared[Any]:
         """Return what a task takes of it."""
         ...

@@ -97,7 +97,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "learning_rate": 2e-3,
             "long_pairs": 0.3,
             "pairs_a_sentence": 4,
-            "max_updates": 20_000,
+            "max_updates": 16_000,
             "evaluate_every": 1_000,
             "patience": 0,
         },

@@ -597,7 +597,7 @@ def test_help_needs_no_torch(command: str) -> None:
         (
             "train",
             "--max-updates N",
-            "none with cho2014, base, plain, attention; by the number of pairs with small; 20000 with context",
+            "none with cho2014, base, plain, attention; by the number of pairs with small; 16000 with context",
         ),
         ("train", "--feed-word, --no-feed-word", "true"),
         ("train", "--seed N", "1"),

@@ -116,3 +116,11 @@ def test_what_cannot_be_is_refused(
     decode = ["decode", str(tuned), "--source", source, *EMBEDDED, "--in-context", str(phrases)]
     assert main(decode) == 1
     assert f"{phrases}: was trained on phrases alone" in capsys.readouterr().err
+
+
+def test_a_column_of_phrases_alone_is_not_what_it_was_trained_for(
+    network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    annotate = ["annotate", str(MINI / "phrase-table.gz"), "--limit", "3", "-o", str(tmp_path / "out.gz")]
+    assert phrasescore([*annotate, "-m", str(network), "--device", "cpu"]) == 0
+    assert f"{network}: was trained on phrases in their sentences, and sees them alone here" in capsys.readouterr().err
