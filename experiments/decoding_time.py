@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.machine import used_time
@@ -23,9 +25,14 @@ from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import load_scorers
 from moses_integration.nbest import NbestEntry
+from moses_integration.placed.places import PlaceColumns
+from moses_integration.placed.system import place_text
+from moses_integration.placed.toolkit import narrow
 from moses_integration.rescoring import add_scores, best_of, rerank
 from moses_integration.scorer_kinds import ScorerChoice
 from phrasescore.device import Device, choose_device, one_thread
+from phrasescore.files import write_lines
+from phrasescore.text import text_lines
 
 Json = dict[str, Any]
 
@@ -96,6 +103,28 @@ def time_rescoring(
         rescoring = (used_time(device) - started) / len(source)
     costs = {name: {**cost, "seconds": cost["seconds"] + rescoring} for name, (cost, _) in found.items()}
     return {"device": str(device), **costs, "rescoring": rescoring}
+
+
+def time_in_context(ini: MosesIni, source: Sequence[bytes], column: PlaceColumns) -> Json:
+    """Return what decoding costs with the table that a column makes for the text.
+
+    Returns:
+        See `time_decoding`; `placing`, in seconds a sentence, is what the table takes, and part of the other seconds.
+
+    Raises:
+        UserError: a model cannot be loaded.
+    """
+    with TemporaryDirectory() as folder, one_thread():
+        text, device = Path(folder) / "text", _device()
+        write_lines(text, source)
+        started = used_time(device)
+        narrowed = narrow(ini, column.width)
+        placed = place_text(narrowed, text, Path(folder), column, ini.weights_of_features(), ini.name)
+        placing = (used_time(device) - started) / len(source)
+        found = time_decoding(MosesIni.read(placed.ini), list(text_lines(placed.text)))
+    for name in ("cold", "warm"):
+        found[name]["seconds"] += placing
+    return {**found, "placing": placing}
 
 
 def _device() -> Device:

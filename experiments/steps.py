@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from moses_integration.cli import main as phrasescore_smt
 from phrasescore.cli import main as phrasescore
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
@@ -99,6 +100,11 @@ def run_phrasescore(arguments: Sequence[str]) -> None:
         SystemExit: it was stopped by a signal; the exit code says by which.
     """
     check_exit_code(phrasescore(arguments), f"phrasescore {' '.join(arguments)}")
+
+
+def run_toolkit(arguments: Sequence[str]) -> None:
+    """Run a command of `phrasescore-smt` in this process; see `run_phrasescore`."""
+    check_exit_code(phrasescore_smt(arguments), f"phrasescore-smt {' '.join(arguments)}")
 
 
 def check_exit_code(code: int, command: str) -> None:

@@ -7,8 +7,9 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import make_parser, train
 from phrasescore.cli.lm import train as lm_train
 from phrasescore.documents import parse_toml, read_toml
@@ -61,23 +62,27 @@ def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def network_settings(options: Sequence[str], place: str, *, of_sentences: bool = False) -> Settings:
+LearnsFrom = Literal["table", "sentences", "aligned"]
+"""A phrase table, parallel text, or phrase pairs in word-aligned text."""
+
+
+def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsFrom = "table") -> Settings:
     """Return what `phrasescore train` makes of its options: an experiment must not work for an hour before it does.
 
     Args:
         options: as `command_options` returns them.
         place: where they come from, for errors.
-        of_sentences: whether it learns from parallel text and not from a phrase table.
+        learns_from: what it is trained on.
 
     Raises:
         UserError: the command refuses them.
     """
-    text = ["TABLE", "--validation", "TABLE"]
-    if of_sentences:
-        text = ["--source", "TEXT", "--target", "TEXT", "--validation-source", "TEXT", "--validation-target", "TEXT"]
+    sides = {"table": [], "sentences": ["source", "target"], "aligned": ["source", "target", "alignment"]}[learns_from]
+    text = [word for side in sides for word in (f"--{side}", "TEXT", f"--validation-{side}", "TEXT")]
+    text = text or ["TABLE", "--validation", "TABLE"]
     with _said_of(place):
         args = _parsed("train", [*text, *options])
-        if of_sentences and args.table is not None:
+        if sides and args.table is not None:
             raise UserError(f"{args.table} belongs to no option; leave it out")
         return train.settings_of(args)
 
@@ -98,16 +103,30 @@ def language_model_settings(options: Sequence[str], place: str, *, holds_out: bo
         return lm_train.settings_of(_parsed("lm train", ["TEXT", *validation, *options]))
 
 
+def check_expected_bleu(options: Sequence[str], place: str) -> None:
+    """Check options of `phrasescore-smt expected-bleu`; see `network_settings`.
+
+    Raises:
+        UserError: the command refuses them.
+    """
+    with _said_of(place):
+        _read("expected-bleu", ["INI", *options], make_toolkit_parser(), "phrasescore-smt")
+
+
 def _parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
+    args = _read(command, words, make_parser(), "phrasescore")
+    load_plugins(args.plugins or [])
+    return args
+
+
+def _read(command: str, words: Sequence[str], parser: argparse.ArgumentParser, program: str) -> argparse.Namespace:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            args = make_parser().parse_args([*command.split(), *words, "-o", "MODEL"])
+            return parser.parse_args([*command.split(), *words, "-o", "MODEL"])
     except SystemExit:
         wrong = said.getvalue().rpartition("error: ")[2].strip()
-        raise UserError(f"{wrong}; `phrasescore {command} --help` has the options") from None
-    load_plugins(args.plugins or [])
-    return args
+        raise UserError(f"{wrong}; `{program} {command} --help` has the options") from None
 
 
 @contextmanager

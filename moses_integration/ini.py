@@ -423,6 +423,25 @@ class MosesIni:
         self.set_argument(label, "num-features", str(feature.width + columns))
         self.set_weights({label: [*weights, *[weight] * columns]})
 
+    def narrow(self, label: str, columns: int) -> None:
+        """Let a phrase table have `columns` fewer scores: the last ones and their weights go."""
+        feature = self.feature(label)
+        weights = self._weights_of_table(feature)
+        self.set_argument(label, "num-features", str(feature.width - columns))
+        self.set_weights({label: weights[: len(weights) - columns]})
+
+    def remarks(self, name: str) -> list[str]:
+        """Return what comments of a name say, which are for us alone."""
+        start = f"# phrasescore {name}: "
+        return [line[len(start) :].strip(_TRIMMED) for line in self.lines if line.startswith(start)]
+
+    def set_remarks(self, name: str, values: Sequence[str]) -> None:
+        """Let the comments of a name, before everything else, say these things, each in a line."""
+        start = f"# phrasescore {name}: "
+        end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
+        others = [line for line in self.lines if not line.startswith(start)]
+        self.lines = [*(f"{start}{value}{end}" for value in values), *others]
+
     def add_feature(self, kind: str, label: str, arguments: Mapping[str, str | Path], weights: Sequence[float]) -> None:
         """Add a feature, last, with its weights; files and folders among the arguments are given as paths.
 

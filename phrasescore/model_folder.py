@@ -19,14 +19,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from phrasescore import __version__
 from phrasescore.documents import read_json
@@ -38,7 +38,7 @@ from phrasescore.nn.size import check_size
 from phrasescore.pairs import Direction
 from phrasescore.plugins import check_plugins, loaded_plugins
 from phrasescore.registry import NotRegisteredError
-from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, write_tensors
+from phrasescore.tensor_file import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -117,9 +117,12 @@ def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
 
 def save_weights(folder: Path, network: nn.Module) -> None:
     """Write the weights of the network that the folder describes, whole or not at all."""
-    write_tensors(
-        folder / WEIGHTS, network.state_dict(), {"description": _digest_of(read_json(folder / CONFIG, _COPY))}
-    )
+    save_tensors(folder, network.state_dict())
+
+
+def save_tensors(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write the weights of what the folder describes, whole or not at all."""
+    write_tensors(folder / WEIGHTS, tensors, {"description": _digest_of(read_json(folder / CONFIG, _COPY))})
 
 
 def _digest_of(description: dict[str, Any]) -> str:
@@ -271,16 +274,30 @@ class StoredWeights:
             raise
         except UserError as error:
             raise UserError(f"{network_file(self._folder, CONFIG)}: {error}") from error
-        path = network_file(self._folder, WEIGHTS)
-        if self._there.shapes != promised:
-            raise UserError(f"{path}: does not hold the weights that {CONFIG} describes; {_ADVICE}")
-        weights = self._there.read()
-        for name, tensor in weights.items():
-            if not bool(torch.isfinite(tensor).all()):
-                raise UserError(f"{path}: weight {name} holds a number that is not finite; {_ADVICE}")
+        weights = self.read(promised)
         network = build()
         network.load_state_dict(weights)
         return network.eval()
+
+    def read(self, promised: Shapes) -> dict[str, Tensor]:
+        """Return the weights, which are to have these names and shapes.
+
+        Raises:
+            UserError: there are none, or others, or some that are not finite.
+        """
+        if self._there.shapes != promised:
+            raise self.misfit()
+        weights = self._there.read()
+        for name, tensor in weights.items():
+            if not bool(torch.isfinite(tensor).all()):
+                path = network_file(self._folder, WEIGHTS)
+                raise UserError(f"{path}: weight {name} holds a number that is not finite; {_ADVICE}")
+        return weights
+
+    def misfit(self) -> UserError:
+        """Return the error that they are not what config.json describes."""
+        path = network_file(self._folder, WEIGHTS)
+        return UserError(f"{path}: does not hold the weights that {CONFIG} describes; {_ADVICE}")
 
 
 @contextmanager

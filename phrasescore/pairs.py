@@ -61,24 +61,49 @@ class PhrasePairs:
     target: Phrases
     weight: Weights
     """How much each pair counts in the loss; 1 on average."""
+    alignment: Phrases | None = None
+    """Of sentences whose phrase pairs are learnt: the alignment points, source and target word by turns, from 0."""
 
     def __len__(self) -> int:
         return len(self.source)
 
     def take(self, indices: NDArray[np.integer]) -> PhrasePairs:
         """Return some pairs, in memory."""
-        return PhrasePairs(self.source.take(indices), self.target.take(indices), self.weight[indices])
+        alignment = None if self.alignment is None else self.alignment.take(indices)
+        return PhrasePairs(self.source.take(indices), self.target.take(indices), self.weight[indices], alignment)
 
 
-class Side:
+class PhraseFile:
+    """Phrases, or other lists of numbers, while they are read: in a file without a name."""
+
+    def __init__(self, folder: Path) -> None:
+        # Its space is freed with the last map of it, however the process ends.
+        self._stream = cast(BinaryIO, TemporaryFile(dir=folder))  # noqa: SIM115
+        self._lengths: list[NDArray[np.uint32]] = []
+
+    def append(self, phrases: Phrases) -> None:
+        """Write phrases behind those that are there."""
+        self._stream.write(phrases.ids.tobytes())
+        self._lengths.append(phrases.lengths.astype(np.uint32))
+
+    def phrases(self) -> Phrases:
+        """Return all of them, memory-mapped."""
+        self._stream.flush()
+        ids: Ids = np.memmap(self._stream, np.int32, "r+") if self._stream.tell() else np.zeros(0, np.int32)
+        return Phrases(ids, offsets_of(np.concatenate(self._lengths) if self._lengths else np.zeros(0, np.uint32)))
+
+    def close(self) -> None:
+        """Close the file; what is mapped of it stays."""
+        self._stream.close()
+
+
+class Side(PhraseFile):
     """One side of the pairs while they are read: ids by first appearance, words counted."""
 
     def __init__(self, folder: Path) -> None:
-        # A file without a name: its space is freed with the last map of it, however the process ends.
-        self.stream = cast(BinaryIO, TemporaryFile(dir=folder))  # noqa: SIM115
+        super().__init__(folder)
         self.ids: defaultdict[bytes, int] = defaultdict(count().__next__)
         self.counts: NDArray[np.float64] = np.zeros(0)
-        self.lengths: list[NDArray[np.uint32]] = []
 
     def add(self, phrases: list[bytes], weight: NDArray[np.float32]) -> NDArray[np.uint64]:
         """Append phrases; return a hash of each."""
@@ -86,16 +111,12 @@ class Side:
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         lookup = self.ids.__getitem__
         ids = np.fromiter((lookup(word) for words in lists for word in words), np.int32, int(lengths.sum()))
-        self.stream.write(ids.tobytes())
-        self.lengths.append(lengths.astype(np.uint32))
+        phrases_of_ids = Phrases(ids, offsets_of(lengths))
+        self.append(phrases_of_ids)
         added = np.bincount(ids, np.repeat(weight, lengths), minlength=len(self.counts)).astype(np.float64)
         added[: len(self.counts)] += self.counts
         self.counts = added
-        return hash_phrases(Phrases(ids, offsets_of(lengths)))
-
-    def close(self) -> None:
-        """Close the file; what is mapped of it stays."""
-        self.stream.close()
+        return hash_phrases(phrases_of_ids)
 
     def word_counts(self) -> Counter[bytes]:
         """Return the weighted count of each word."""
@@ -103,14 +124,11 @@ class Side:
 
     def finish(self, vocabulary: Vocabulary) -> Phrases:
         """Turn the ids into those of the vocabulary; return the memory-mapped phrases."""
-        self.stream.flush()
         known = vocabulary.encode(list(self.ids)).ids if self.ids else np.zeros(0, np.int32)
-        size = self.stream.tell()
-        ids: Ids = np.memmap(self.stream, np.int32, "r+") if size else np.zeros(0, np.int32)
-        for start in range(0, len(ids), _REMAP_IDS):
-            ids[start : start + _REMAP_IDS] = known[ids[start : start + _REMAP_IDS]]
-        lengths = np.concatenate(self.lengths) if self.lengths else np.zeros(0, np.uint32)
-        return Phrases(ids, offsets_of(lengths))
+        found = self.phrases()
+        for start in range(0, len(found.ids), _REMAP_IDS):
+            found.ids[start : start + _REMAP_IDS] = known[found.ids[start : start + _REMAP_IDS]]
+        return found
 
 
 @contextmanager

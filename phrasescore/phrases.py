@@ -47,6 +47,11 @@ class Phrases:
         """Words in each phrase."""
         return np.diff(self.offsets)
 
+    @property
+    def read_with(self) -> NDArray[np.int64]:
+        """Words that are read for each phrase beyond its own: none."""
+        return np.zeros(len(self), np.int64)
+
     def take(self, indices: NDArray[np.integer]) -> Phrases:
         """Return the phrases at these indices, in their order."""
         starts = self.offsets[indices]
@@ -64,3 +69,39 @@ class Phrases:
             np.insert(self.ids, self.offsets[1:], np.int32(symbol)),
             self.offsets + np.arange(len(self.offsets)),
         )
+
+
+@dataclass(frozen=True)
+class PlacedPhrases:
+    """Phrases where they stand in sentences: phrase i is the words from `first_S[i]` to before `end_S[i]` of one."""
+
+    sentences: Phrases
+    sentence_S: NDArray[np.int64]
+    """The sentence of each phrase."""
+    first_S: NDArray[np.int64]
+    """Where it begins in its sentence, from 0."""
+    end_S: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.sentence_S)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Words in each phrase."""
+        return self.end_S - self.first_S
+
+    @property
+    def read_with(self) -> NDArray[np.int64]:
+        """Words that are read for each phrase beyond its own: the sentence, where it is another than the one before."""
+        is_next = np.diff(self.sentence_S, prepend=-1) != 0
+        return np.where(is_next, self.sentences.lengths[self.sentence_S], 0)
+
+    def take(self, indices: NDArray[np.integer]) -> PlacedPhrases:
+        """Return the phrases at these indices, in their order, with the sentences that they stand in."""
+        sentences, sentence_S = np.unique(self.sentence_S[indices], return_inverse=True)
+        return PlacedPhrases(self.sentences.take(sentences), sentence_S, self.first_S[indices], self.end_S[indices])
+
+    def alone(self) -> Phrases:
+        """Return the phrases without their sentences."""
+        starts = self.sentences.offsets[self.sentence_S] + self.first_S
+        return Phrases(self.sentences.ids[ranges(starts, self.lengths)], offsets_of(self.lengths))

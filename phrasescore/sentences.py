@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import count, islice, repeat, zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
+from phrasescore.extraction.points import parse_points
 from phrasescore.files import display_name, open_input
 from phrasescore.pairs import (
     DataConfig,
     PairData,
+    PhraseFile,
     PhrasePairs,
     choose_vocabularies,
     finish_sides,
@@ -25,6 +28,7 @@ from phrasescore.pairs import (
     open_sides,
     orient,
 )
+from phrasescore.phrases import Phrases
 from phrasescore.text import LineReader, Say, chunks, lines_of, silently, utf8_lines_of
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
@@ -63,17 +67,28 @@ class ParallelText:
 
     source: Path
     target: Path
+    alignment: Path | None = None
+    """Their word alignment, in the Pharaoh format."""
 
     def __str__(self) -> str:
         return f"{self.source} and {self.target}"
 
 
+class _Line(NamedTuple):
+    """A line of both files, tokenised."""
+
+    source: bytes
+    target: bytes
+    points: bytes
+    """Its word alignment; empty for a text without."""
+    number: int
+
+
 @dataclass(frozen=True)
 class _Chunk:
-    """Some pairs of lines, tokenised."""
+    """Some lines."""
 
-    source: list[bytes]
-    target: list[bytes]
+    lines: list[_Line]
     share_read: float | None
     """The share of the source file read so far."""
 
@@ -106,22 +121,30 @@ def read_sentences(
     longest = config.max_words if vocabularies is None else None
     digest = hashlib.sha256()
     lines, kept = 0, 0
-    with open_sides(folder) as (source_side, target_side):
+    with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
         sides = orient((source_side, target_side), data.direction)
         reader = partial(lines_of, say=say) if vocabularies is None else utf8_lines_of
         for chunk in _chunks(text, config, reader):
-            lines += len(chunk.source)
-            pairs = [pair for pair in zip(chunk.source, chunk.target, strict=True) if _is_wanted(pair, longest)]
-            kept += len(pairs)
-            weight = np.ones(len(pairs), np.float32)
-            hashes = source_side.add([a for a, _ in pairs], weight), target_side.add([b for _, b in pairs], weight)
+            lines += len(chunk.lines)
+            wanted = [line for line in chunk.lines if _is_wanted(line, longest)]
+            kept += len(wanted)
+            weight = np.ones(len(wanted), np.float32)
+            hashes = (
+                source_side.add([line.source for line in wanted], weight),
+                target_side.add([line.target for line in wanted], weight),
+            )
             digest.update(hash_pairs(*hashes).tobytes())
+            if text.alignment is not None:
+                points = Phrases.from_lists(_points_of(line, text.alignment) for line in wanted)
+                digest.update(points.ids.tobytes())
+                point_file.append(points)
             progress(lines, chunk.share_read)
         if not kept:
             raise UserError(f"{text}: leave no pairs of sentences to use; give longer texts or a larger --max-words")
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count)
         source, target, words = finish_sides(sides, vocabularies, digest)
-    pairs_of_ids = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept))
+        alignment = None if text.alignment is None else point_file.phrases()
+    pairs_of_ids = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept), alignment)
     summary = {"lines": lines, "sentence_pairs": kept, **words}
     return PairData(pairs_of_ids, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
 
@@ -130,10 +153,9 @@ def first_sentences(
     text: ParallelText, number: int, data: DataConfig, config: SentenceConfig
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the first pairs of a text to measure on that have words, as the network's input and output."""
-    read = _chunks(text, config, utf8_lines_of)
-    pairs = (pair for chunk in read for pair in zip(chunk.source, chunk.target, strict=True))
-    first = list(islice((pair for pair in pairs if _is_wanted(pair, None)), number))
-    return orient(([source for source, _ in first], [target for _, target in first]), data.direction)
+    read = (line for chunk in _chunks(text, config, utf8_lines_of) for line in chunk.lines)
+    first = list(islice((line for line in read if _is_wanted(line, None)), number))
+    return orient(([line.source for line in first], [line.target for line in first]), data.direction)
 
 
 def side_by_side(text: ParallelText) -> Iterator[tuple[bytes, bytes]]:
@@ -142,18 +164,39 @@ def side_by_side(text: ParallelText) -> Iterator[tuple[bytes, bytes]]:
     Raises:
         UserError: a file cannot be read or has a line that is none, or the files differ in their number of lines.
     """
-    return _pairs(_Side(text.source, utf8_lines_of), _Side(text.target, utf8_lines_of))
+    pairs = lines_abreast(TextFile(text.source, utf8_lines_of), TextFile(text.target, utf8_lines_of))
+    yield from ((source, target) for source, target in pairs)
 
 
-def _is_wanted(pair: tuple[bytes, bytes], longest: int | None) -> bool:
-    lengths = [len(split_words(line)) for line in pair]
+def _is_wanted(line: _Line, longest: int | None) -> bool:
+    lengths = len(split_words(line.source)), len(split_words(line.target))
     return min(lengths) > 0 and (longest is None or max(lengths) <= longest)
 
 
-class _Side:
+def _points_of(line: _Line, path: Path) -> list[int]:
+    """Return the alignment points of a line, distinct and sorted, source and target word by turns."""
+    try:
+        words = parse_points(line.points)
+    except ValueError as error:
+        raise UserError(
+            f"{path}: line {line.number}: `{error}` is not an alignment point; write each as `source-target`, word "
+            "positions from 0, separated by blanks"
+        ) from None
+    points = sorted(set(zip(words[::2], words[1::2], strict=True)))
+    source, target = len(split_words(line.source)), len(split_words(line.target))
+    for a, b in points:
+        if a >= source or b >= target:
+            raise UserError(
+                f"{path}: line {line.number}: the point `{a}-{b}` lies outside its sentences, of {source} and {target} "
+                "words; give the alignment of these very texts, source first"
+            )
+    return [word for point in points for word in point]
+
+
+class TextFile:
     """The lines of one file.
 
-    It is open here alone, so that what goes wrong in it is not blamed on the other side.
+    It is open here alone, so that what goes wrong in it is not blamed on another one.
     """
 
     def __init__(self, path: Path, reader: LineReader) -> None:
@@ -169,26 +212,30 @@ class _Side:
 
 
 def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader) -> Iterator[_Chunk]:
-    """Yield the lines of both files."""
-    source, target = _Side(text.source, reader), _Side(text.target, reader)
-    for pairs in chunks(_pairs(source, target), _LINES_AT_ONCE, lambda pair: len(pair[0]) + len(pair[1])):
+    """Yield the lines of all files."""
+    paths = [text.source, text.target, *([] if text.alignment is None else [text.alignment])]
+    files = [TextFile(path, reader) for path in paths]
+    numbers = count(1)
+    for lines in chunks(lines_abreast(*files), _LINES_AT_ONCE, lambda lines: sum(map(len, lines))):
+        source, target, *others = zip(*lines, strict=True)
+        points = others[0] if others else repeat(b"")
         sides = [
-            list(side) if language is None else tokenise_lines(side, language)
-            for side, language in zip(
-                zip(*pairs, strict=True), (config.tokenise_source, config.tokenise_target), strict=True
-            )
+            side if language is None else tokenise_lines(side, language)
+            for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
         ]
-        yield _Chunk(sides[0], sides[1], source.share_read)
+        # The numbers last: a line is taken from them only where there is one of the others.
+        yield _Chunk(list(map(_Line, *sides, points, numbers)), files[0].share_read)
 
 
-def _pairs(source: _Side, target: _Side) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the lines of both files side by side.
+def lines_abreast(*files: TextFile) -> Iterator[tuple[bytes, ...]]:
+    """Yield the lines of some files side by side.
 
     Raises:
-        UserError: one file has more than the other.
+        UserError: one file has more than another.
     """
-    for number, (source_line, target_line) in enumerate(zip_longest(source, target), 1):
-        if source_line is None or target_line is None:
-            shorter, longer = (source.path, target.path) if source_line is None else (target.path, source.path)
-            raise UserError(f"{shorter}: ends before line {number} of {longer}; give two files of the same sentences")
-        yield source_line, target_line
+    for number, lines in enumerate(zip_longest(*files), 1):
+        if None in lines:
+            ended = [line is None for line in lines]
+            shorter, longer = files[ended.index(True)].path, files[ended.index(False)].path
+            raise UserError(f"{shorter}: ends before line {number} of {longer}; give files of the same sentences")
+        yield lines

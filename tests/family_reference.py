@@ -69,31 +69,59 @@ def layer_name(side: str, layer: int) -> str:
     return f"{side}.unit" if layer == 0 else f"{side}.upper.{layer - 1}"
 
 
+Place = tuple[int, int]
+"""Where a phrase begins and ends in its sentence."""
+
+
 def encode(
-    weights: Weights, config: ModelConfig, source: list[int], end: int
+    weights: Weights, config: ModelConfig, source: list[int], end: int, place: Place | None = None
 ) -> tuple[Vector, list[list[State]], list[Vector]]:
-    """The summary c, the last state of each layer and direction, and the annotation of each symbol."""
+    """The summary c, the last state of each layer and direction, and the annotation of each symbol.
+
+    In context the source is a sentence, of which the phrase is seen that stands at a place, and what follows it.
+    """
     words = [*(reversed(source) if config.reverse_source else source), end]
+    begin, behind = place or (0, len(source))
     n = config.hidden // 2 if config.directions == "halves" else config.hidden
     xs = [embed(weights, "encoder", word) for word in words]
     last: list[list[State]] = []
     for layer in range(config.encoder_layers):
         forward = read(weights, layer_name("encoder", layer), config.encoder_unit, xs, n)
-        last.append([forward[-1]])
+        last.append([mark(weights, f"length.{layer}.0", forward[behind], behind - begin, config)])
         xs_above = [h for h, _ in forward]
         if config.directions != "forward":
             name = f"encoder.backward_units.{layer}"
             backward = read(weights, name, config.encoder_unit, xs[::-1], n)
-            last[-1].append(backward[-1])
+            # The one that has read from the end of the sentence to the first word of the phrase.
+            last[-1].append(mark(weights, f"length.{layer}.1", backward[len(source) - begin], behind - begin, config))
             xs_above = [np.concatenate((h, b)) for h, (b, _) in zip(xs_above, backward[::-1], strict=True)]
         xs = xs_above
     c = np.concatenate([h for h, _ in last[-1]])
     if "encoder.summary.weight" in weights:
         c = np.tanh(affine(weights, "encoder.summary", c))
     annotations = xs
+    if config.in_context and config.attention != "none":
+        annotations = [
+            h + marks(weights, "first", i) + marks(weights, "following", behind - begin - i)
+            for i, h in enumerate(xs[begin : behind + 1])
+        ]
     if config.reverse_source:
         annotations = [*xs[:-1][::-1], xs[-1]]
     return c, last, annotations
+
+
+def marks(weights: Weights, name: str, distance: int) -> Vector:
+    """What is learnt of a distance in words; 8 stands for all beyond."""
+    vector: Vector = weights[f"encoder.marks.{name}.weight"][min(distance, 8)]
+    return vector
+
+
+def mark(weights: Weights, name: str, state: State, length: int, config: ModelConfig) -> State:
+    """A last state that knows the length of the phrase, with its cell."""
+    if not config.in_context:
+        return state
+    h, cell = np.split(np.concatenate(state) + marks(weights, name, length), [len(state[0])])
+    return h, cell
 
 
 def cross(weights: Weights, config: ModelConfig, c: Vector, last: list[list[State]]) -> list[State]:
@@ -152,10 +180,10 @@ def read_out(weights: Weights, config: ModelConfig, e: Vector, h: Vector, c: Vec
 
 
 def next_log_probs(
-    weights: Weights, config: ModelConfig, source: list[int], words: list[int], end: int
+    weights: Weights, config: ModelConfig, source: list[int], words: list[int], end: int, place: Place | None = None
 ) -> tuple[list[Vector], list[Vector]]:
     """The ln p of every word at each step that follows the given words, and the weights of attention there."""
-    c, last, annotations = encode(weights, config, source, end)
+    c, last, annotations = encode(weights, config, source, end, place)
     states = cross(weights, config, c, last)
     if config.annotations == "bridged":
         name = f"decoder.initial.{(config.decoder_layers - 1) * (2 if config.decoder_unit == 'lstm' else 1)}"
@@ -205,7 +233,9 @@ def next_log_probs(
     return found, looked
 
 
-def pair_log_prob(weights: Weights, config: ModelConfig, source: list[int], target: list[int], end: int) -> float:
-    """The ln p(target | source), its end symbol included."""
-    found, _ = next_log_probs(weights, config, source, target, end)
+def pair_log_prob(
+    weights: Weights, config: ModelConfig, source: list[int], target: list[int], end: int, place: Place | None = None
+) -> float:
+    """The ln p(target | source), its end symbol included; with a place the source is the sentence around a phrase."""
+    found, _ = next_log_probs(weights, config, source, target, end, place)
     return float(sum(log_p[word] for log_p, word in zip(found, [*target, end], strict=True)))

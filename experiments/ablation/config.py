@@ -11,6 +11,7 @@ from typing import Any
 from experiments.ablation.rows import WHOLE, Row
 from experiments.toml import (
     are_distinct,
+    check_expected_bleu,
     command_options,
     language_model_settings,
     network_settings,
@@ -85,13 +86,19 @@ class Config:
     """Options of `phrasescore lm train`."""
     sentence_network: tuple[str, ...] = ()
     """Options of `phrasescore train` for the network that is trained on sentences."""
+    context_network: tuple[str, ...] = ()
+    """Options of `phrasescore train` for the network that is trained on phrase pairs in their sentences."""
+    expected_bleu: tuple[str, ...] = ()
+    """Options of `phrasescore-smt expected-bleu`."""
 
 
 _SECTIONS = {"data": DataSection, "build": BuildSection, "tuning": TuningSection, "scoring": ScoringSection}
 _COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
     "network": network_settings,
     "language_model": language_model_settings,
-    "sentence_network": partial(network_settings, of_sentences=True),
+    "sentence_network": partial(network_settings, learns_from="sentences"),
+    "context_network": partial(network_settings, learns_from="aligned"),
+    "expected_bleu": check_expected_bleu,
 }
 """What the commands make of the sections that are options of theirs."""
 

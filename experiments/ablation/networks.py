@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
-from experiments.ablation.rows import ENSEMBLE, REVERSE, Column, Row
-from experiments.steps import Steps, run_phrasescore
+from experiments.ablation.rows import ENSEMBLE, PAIR_FUNCTION, REVERSE, Column, Row
+from experiments.steps import Steps, run_phrasescore, run_toolkit
 from experiments.toml import network_settings
 from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import MosesIni
+from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed.context_column import ContextColumn
 from moses_integration.scorer_kinds import ScorerChoice
 from phrasescore.documents import read_json
+from phrasescore.files import sha256_of
+from phrasescore.model_folder import CONFIG, WEIGHTS
+from phrasescore.scoring.engine import Scorer
 
-CSLM, S2S = "cslm", "s2s"
+CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"
+
+_WEIGHT = 0.2
+"""What tuning begins with for a new column, unless training says what suits it."""
 
 
 class Networks:
     """Trains networks for one system, and adds them to it."""
 
-    def __init__(self, folder: Path, config: Config, system: Json, steps: Steps) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Config,
+        system: Json,
+        steps: Steps,
+        baseline: Callable[[], Json],
+        processes: int | None = None,
+    ) -> None:
         """Nothing is trained yet.
 
         Args:
@@ -32,8 +49,11 @@ class Networks:
             config: with the options of the networks.
             system: what the system was built of, for the steps.
             steps: of the ablation.
+            baseline: tunes the baseline with the first seed, if it is not yet, and returns what was found.
+            processes: to share work among.
         """
         self._folder, self._config, self._system, self._steps = folder, config, system, steps
+        self._baseline, self._processes = baseline, processes
         self.trained: dict[str, Json] = {}
         """What training said of each network that was asked for."""
         self.annotated: dict[str, Json] = {}
@@ -52,7 +72,12 @@ class Networks:
             rests_on["networks"] |= {network: self._train(network) for network in column.networks}
             name = f"{name}.{column.name}"
             table = self._annotate(table, name, rests_on, column)
-            ini.add_columns(ini.phrase_table().label, table, column.width)
+            weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", _WEIGHT)
+            ini.add_columns(ini.phrase_table().label, table, column.width, weight)
+        if "CTX" in row.parts:
+            rests_on["networks"][CONTEXT] = self._context_network()
+            ini.widen(ini.phrase_table().label, 1)
+            ini.set_remarks(IN_CONTEXT, [str((self._folder / CONTEXT).resolve())])
         if "CSLM" in row.parts:
             rests_on["networks"][CSLM] = self.language_model()
             arguments: dict[str, str | Path] = {
@@ -79,6 +104,11 @@ class Networks:
             train()
             choices.append(ScorerChoice(label, kind, self._folder / name))
         return choices
+
+    def context_column(self, processes: int | None = None) -> ContextColumn:
+        """Return the column that the network of sentences makes of a text; it is trained if it is not yet."""
+        self._context_network()
+        return ContextColumn(Scorer.load(self._folder / CONTEXT, precision="fp32"), processes)
 
     def language_model(self) -> Json:
         """Train the neural language model, if it is not yet, and return what is known of it."""
@@ -120,6 +150,14 @@ class Networks:
             command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
         return self._trained(S2S, [*command, *self._config.sentence_network])
 
+    def _context_network(self) -> Json:
+        command, corpus = ["train"], self._folder / "system" / "corpus"
+        data = self._config.data
+        for prefix, part in (("", "train"), ("validation-", "validation")):
+            for name, end in (("source", data.source), ("target", data.target), ("alignment", "align")):
+                command += [f"--{prefix}{name}", str(corpus / f"{part}.{end}")]
+        return self._trained(CONTEXT, [*command, *self._config.context_network])
+
     def _text(self, part: str, side: str) -> str:
         """Return the prepared text of a part of the data set."""
         if part == "train":
@@ -128,9 +166,30 @@ class Networks:
         return str(self._folder / "prepared" / f"{part}.{'source' if side == 'source' else 'reference0'}")
 
     def _train(self, name: str) -> Json:
+        if name == PAIR_FUNCTION:
+            return self._pair_function()
         system = self._folder / "system"
         command = ["train", str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
         return self._trained(name, [*command, *self._config.network, *self._apart(name)])
+
+    def _pair_function(self) -> Json:
+        """Train the function of phrase pairs with the baseline's weights, if it is not yet; return what is known."""
+        found, folder = self._baseline(), self._folder / PAIR_FUNCTION
+        command = ["expected-bleu", str(self._folder / f"{PAIR_FUNCTION}.ini"), "-o", str(folder)]
+        command += self._config.expected_bleu
+
+        def work() -> Json:
+            shutil.rmtree(folder, ignore_errors=True)
+            ini = MosesIni.read(self._folder / "system" / "moses.ini")
+            ini.set_weights(found["weights"])
+            ini.write(self._folder / f"{PAIR_FUNCTION}.ini")
+            processes = [] if self._processes is None else ["--processes", str(self._processes)]
+            run_toolkit([*command, *processes])
+            return {"config": read_json(folder / CONFIG, "train again"), "weights_sha256": sha256_of(folder / WEIGHTS)}
+
+        rests_on = [self._system, found["weights"], self._inside(command)]
+        known: Json = self._steps.run(f"train.{PAIR_FUNCTION}", rests_on, work)
+        return known
 
     def _apart(self, name: str) -> tuple[str, ...]:
         """Return what sets a network apart from the first one, as options of `phrasescore train`."""

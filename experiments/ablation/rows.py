@@ -14,6 +14,8 @@ PARTS = {
     "WP": "with RNN: one more column, the count of target words that the network does not know",
     "WP-SOURCE": "with RNN: the same of source words, which no translation changes; a check that it brings nothing",
     "WP-BOTH": "with RNN: the same of the words of both sides",
+    "XBLEU": "one more column: a function of phrase pairs trained for the expected BLEU of lists of the training text",
+    "CTX": "one more column, made for each text: ln p(target phrase | source phrase, the sentence it stands in)",
     "CSLM": "a neural language model as a feature of the decoder",
     "RESCORING": "with CSLM: not in the decoder, but added to its n-best lists",
     "S2S": "added to the n-best lists: ln p(sentence) of an encoder-decoder trained on sentences",
@@ -23,6 +25,8 @@ ENSEMBLE = ("rnn", "rnn-2", "rnn-3")
 """Names of encoder-decoders that differ in their seeds."""
 REVERSE = "reverse"
 """Name of the one of the other direction."""
+PAIR_FUNCTION = "xbleu"
+"""Name of the function that is trained for expected BLEU."""
 _SIDES = {"WP": "target", "WP-SOURCE": "source", "WP-BOTH": "both"}
 """Whose unknown words these parts count."""
 _NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "RESCORING": "CSLM", **dict.fromkeys(_SIDES, "RNN")}
@@ -34,7 +38,7 @@ class Column:
 
     name: str
     networks: tuple[str, ...]
-    """Of several the mean score."""
+    """What gives them, networks or a function of phrase pairs; of several the mean score."""
     options: tuple[str, ...] = ()
     """Of `phrasescore annotate`."""
     width: int = 1
@@ -99,6 +103,8 @@ class Row:
             columns.append(Column(name, networks, tuple(options), 1 + len(counted)))
         if "REVERSE" in self.parts:
             columns.append(Column(REVERSE, (REVERSE,), ("--direction", "source-given-target")))
+        if "XBLEU" in self.parts:
+            columns.append(Column(PAIR_FUNCTION, (PAIR_FUNCTION,)))
         return columns
 
 

@@ -15,7 +15,7 @@ from experiments.ablation.networks import Networks
 from experiments.ablation.report import markdown, side_by_side
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.data import DataFolder, prepare
-from experiments.decoding_time import time_decoding, time_rescoring
+from experiments.decoding_time import time_decoding, time_in_context, time_rescoring
 from experiments.machine import machine
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, write_page
@@ -27,9 +27,10 @@ from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import load_scorers, share_scoring
 from moses_integration.nbest import read_nbest
+from moses_integration.placed.toolkit import PlacingToolkit
 from moses_integration.rescoring import add_scores, best_of, rerank, starting_weights, tune_on_list
 from moses_integration.scorer_kinds import ScorerChoice
-from moses_integration.toolkit import NbestRequest, Translate, choose_toolkit
+from moses_integration.toolkit import NbestRequest, Toolkit, Translate, choose_toolkit
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tune import Tuning, TuningSettings, spread
@@ -65,7 +66,7 @@ class Ablation:
             UserError: there is no such toolkit here, or a row or a setting of the decoder is none for it.
         """
         self._config, self._folder, self._data_options, self._say = config, folder, data_options, say
-        self._toolkit = choose_toolkit(config.toolkit, processes)
+        self._toolkit, self._processes = choose_toolkit(config.toolkit, processes), processes
         inside = [row.name for row in config.rows if "CSLM" in row.decoded.parts]
         if inside and self._toolkit.name != "embedded":
             raise UserError(
@@ -87,7 +88,7 @@ class Ablation:
         data, config = self._data(), self._config
         built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
-        self._networks = Networks(self._folder, config, system, self._steps)
+        self._networks = Networks(self._folder, config, system, self._steps, self._first_of_baseline, self._processes)
         rows = {row.name: self._row(row) for row in config.rows}
         whole = {
             "version": __version__,
@@ -198,6 +199,11 @@ class Ablation:
                 for tuning in tunings
             ]
 
+    def _first_of_baseline(self) -> Json:
+        """Return what tuning the baseline with the first seed found."""
+        baseline = Row.parse(BASELINE)
+        return self._tune(baseline, *self._networks.ini_of(baseline))[0]
+
     def _tune(self, row: Row, ini: MosesIni, rests_on: Json) -> list[Json]:
         """Return what tuning with each seed found."""
         section = self._config.tuning
@@ -211,7 +217,7 @@ class Ablation:
         # In one call, for the seeds share the first decoding; each is tuned when its step asks for it. The decoders
         # end with it, before others translate the test text.
         work = self._folder / "rows" / row.name
-        tunings = self._toolkit.tune(ini, source, references, left, settings, work, self._say)
+        tunings = self._toolkit_of(row).tune(ini, source, references, left, settings, work, self._say)
         return [self._steps.run(*step, lambda: asdict(next(tunings))) for step in steps.values()]
 
     def _tuning_text(self) -> tuple[Path, list[Path]]:
@@ -230,7 +236,12 @@ class Ablation:
     def _translator(self, row: Row, ini: MosesIni, part: str) -> AbstractContextManager[Translate]:
         """Return what translates the dev set or the test text with the weights of any seed."""
         source = self._tuning_text()[0] if part == "dev" else self._prepared(part, "source")
-        return self._toolkit.translator(ini, source, self._folder / "rows" / row.name / part)
+        return self._toolkit_of(row).translator(ini, source, self._folder / "rows" / row.name / part)
+
+    def _toolkit_of(self, row: Row) -> Toolkit:
+        if "CTX" not in row.parts:
+            return self._toolkit
+        return PlacingToolkit(self._toolkit, self._networks.context_column(self._processes), self._say)
 
     def _translate(self, row: Row, ini: MosesIni, found: Json, translate: Translate) -> Json:
         """Return what is known of a row with the weights that one tuning run found."""
@@ -330,8 +341,11 @@ class Ablation:
         return self._data().target_files("test")
 
     def _translating(self, row: Row, seed: Json) -> Json | None:
-        """Return what translating costs with the weights of the first seed; None where Moses does it."""
-        if self._toolkit.name != "embedded":
+        """Return what translating costs with the weights of the first seed.
+
+        None where Moses does it, or where lists are rescored that rest on the table of a text.
+        """
+        if self._toolkit.name != "embedded" or (row.listed and "CTX" in row.parts):
             return None
         source = list(islice(text_lines(self._prepared("test", "source")), TIMED))
         decoded = self._row(row.decoded)[0] if row.listed else seed
@@ -339,6 +353,8 @@ class Ablation:
         size = self._config.scoring.rescored
 
         def work() -> Json:
+            if "CTX" in row.parts:
+                return time_in_context(ini, source, self._networks.context_column(processes=1))
             if not row.listed:
                 return time_decoding(ini, source)
             return time_rescoring(ini, source, self._networks.scorers(row), seed["weights"], size)

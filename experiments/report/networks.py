@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from experiments.ablation.networks import CSLM, S2S
+from experiments.ablation.networks import CONTEXT, CSLM, S2S
 from experiments.ablation.report import loss_of, outside_shortlist
 from experiments.ablation.rows import ENSEMBLE, REVERSE
 from experiments.report.charts import Key, Line, Mark, charts, legend, line_chart
@@ -90,6 +90,7 @@ def _options(config: Json, found: dict[str, Json]) -> Html:
         "phrasescore train": ("network", (*ENSEMBLE, REVERSE)),
         "phrasescore lm train": ("language_model", (CSLM,)),
         "phrasescore train --source": ("sentence_network", (S2S,)),
+        "phrasescore train --alignment": ("context_network", (CONTEXT,)),
     }
     given = [
         f"{command} … {' '.join(config[key])}"

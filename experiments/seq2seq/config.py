@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.toml import command_options, network_settings, read_values
+from experiments.toml import LearnsFrom, command_options, network_settings, read_values
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
 from phrasescore.search.config import SearchConfig
@@ -98,7 +98,8 @@ def read_config(path: Path, changes: Sequence[str] = (), *, gpu: bool = False) -
         search_config(search, f"{path}: [[searches]]")
     systems = _systems(values.get("systems", []), common, path)
     for system in systems:
-        network_settings(system.command, f"{path}: system `{system.name}`", of_sentences=phrases is None)
+        learns_from: LearnsFrom = "sentences" if phrases is None else "table"
+        network_settings(system.command, f"{path}: system `{system.name}`", learns_from=learns_from)
     for system in systems if phrases else ():
         for key in sorted({name.replace("-", "_") for name in system.options} & _BUDGETS):
             raise UserError(

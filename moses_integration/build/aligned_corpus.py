@@ -17,8 +17,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.word_alignment import parse_points
 from phrasescore.errors import UserError
+from phrasescore.extraction.points import parse_points
+from phrasescore.extraction.spans import AlignedSentences
 from phrasescore.phrases import Ids, Offsets, offsets_of
 from phrasescore.text import text_lines
 from phrasescore.words import quote, split_words
@@ -87,6 +88,11 @@ class AlignedCorpus:
     def sentences(self) -> int:
         """Number of sentence pairs."""
         return len(self.source.offsets) - 1
+
+    @property
+    def aligned(self) -> AlignedSentences:
+        """The places of words and points alone."""
+        return AlignedSentences(self.source.offsets, self.target.offsets, self.source_P, self.target_P)
 
     def save(self, folder: Path) -> None:
         """Write the corpus into a folder, which must exist."""

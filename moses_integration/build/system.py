@@ -342,6 +342,11 @@ def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni
     return MosesIni.read(folder / INI)
 
 
+def has_start_weights(ini: MosesIni) -> bool:
+    """Whether the weights of a moses.ini are those that every system starts with: it was not tuned."""
+    return ini.weights() == MosesIni(_INI.splitlines(keepends=True)).weights()
+
+
 def _prepare_corpus(
     source: Path,
     target: Path,

@@ -39,7 +39,7 @@ class SystemText:
     """How a system's text was prepared, so that dev and test text can be prepared alike."""
 
     def __init__(self, folder: Path, settings: TextSettings) -> None:
-        self._folder, self.settings = folder, settings
+        self.folder, self.settings = folder, settings
 
     @classmethod
     def of(cls, ini: MosesIni) -> SystemText | None:
@@ -72,7 +72,7 @@ class SystemText:
             require_unescaped(raw, "give text that is prepared with --prepared")
         truecaser = None
         if preparation.casing == "true":
-            truecaser = Truecaser.load(self._folder / f"truecase.{preparation.language}")
+            truecaser = Truecaser.load(self.folder / f"truecase.{preparation.language}")
         prepare_file(raw, prepared, preparation, truecaser, say)
 
     def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:

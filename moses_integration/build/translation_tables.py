@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from moses_integration.build.aligned_corpus import AlignedCorpus, read_aligned_corpus
-from moses_integration.build.extraction import batches
 from moses_integration.build.lexical import estimate_lexical_model, write_lexical_tables
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.build.partitions import Batch, Extraction, PairCounting, TargetCounting, Workspace, parts_of
@@ -66,7 +65,7 @@ def build_tables(
         space = Workspace.fill(Path(scratch), max_phrase_length, corpus, lexical_model.weights)
         # From here on it lies on the disk.
         corpus = AlignedCorpus.load(space.folder)
-        cuts = [Batch(number, *batch) for number, batch in enumerate(batches(corpus))]
+        cuts = [Batch(number, *batch) for number, batch in enumerate(corpus.aligned.batches())]
         processes = min(processes or available_cores(), max(len(cuts), space.partitions))
         with share_work(_KILLED, processes, scheduler) as workers:
             extracted = list(workers.in_order(Extraction(space), cuts))

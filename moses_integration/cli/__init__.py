@@ -6,11 +6,23 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from moses_integration.cli import add_column, add_lm, build, decode, ems_hook, evaluate, place, rescore, tune, unplace
+from moses_integration.cli import (
+    add_column,
+    add_lm,
+    build,
+    decode,
+    ems_hook,
+    evaluate,
+    expected_bleu,
+    place,
+    rescore,
+    tune,
+    unplace,
+)
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
 
-_COMMANDS = (build, add_column, add_lm, tune, decode, place, unplace, rescore, evaluate, ems_hook)
+_COMMANDS = (build, expected_bleu, add_column, add_lm, tune, decode, place, unplace, rescore, evaluate, ems_hook)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -9,9 +9,11 @@ from typing import Any
 
 from moses_integration.cli.options import (
     add_binarise_option,
+    add_in_context_option,
     add_source_option,
     add_text_options,
     add_toolkit_options,
+    placing,
     prepare_text,
     read_ini,
     toolkit_of,
@@ -62,6 +64,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_text_options(parser)
     add_toolkit_options(parser)
     add_binarise_option(parser)
+    add_in_context_option(parser, "where the network lies now that INI was tuned with (default: where it was then)")
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -78,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, nbest.path if nbest else None)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, toolkit)
+    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, may_widen=False)
     with work_folder(args.work) as folder:
         raw = folder / "input"
         # It may be standard input, and Moses loses a last line that has no end.

@@ -12,14 +12,16 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_sharing_options, path_or_standard_stream, whole_number
+from phrasescore.cli.options import add_device_options, add_sharing_options, path_or_standard_stream, whole_number
 from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM, lock_file, write_lines
 from phrasescore.text import Say, silently, text_lines
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
+    from moses_integration.placed.context_column import ContextColumn
     from moses_integration.toolkit import Toolkit
     from moses_integration.tuning.tune import Tuning
 
@@ -143,6 +145,55 @@ def read_ini(path: Path, reporter: Reporter, toolkit: Toolkit | None = None) -> 
         passed_over = f"[{quote_text(section)}] is passed over by the embedded decoder"
         reporter.say(f"{ini.name}: {passed_over}; remove it, or use Moses")
     return ini
+
+
+def add_in_context_option(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add --in-context."""
+    parser.add_argument(
+        "--in-context", type=Path, nargs="+", action="extend", metavar="FOLDER", help=text + " (several: their mean)"
+    )
+    add_device_options(parser)
+
+
+def placing(
+    args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, reporter: Reporter, *, may_widen: bool
+) -> tuple[MosesIni, Toolkit]:
+    """Return ini and toolkit for what --in-context, or else a comment of the ini, says; as they are if nothing does.
+
+    Raises:
+        UserError: a network cannot be used, or the ini has no column for it and none may be added.
+    """
+    from moses_integration.placed.toolkit import PlacingToolkit
+
+    columns = context_column(args, ini)
+    if columns is None:
+        return ini, toolkit
+    if args.in_context:
+        if not ini.remarks(IN_CONTEXT):
+            if not may_widen:
+                raise UserError(
+                    f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote"
+                )
+            ini = ini.copy()
+            ini.widen(ini.phrase_table().label, columns.width)
+        ini.set_remarks(IN_CONTEXT, [str(folder.resolve()) for folder in args.in_context])
+    return ini, PlacingToolkit(toolkit, columns, reporter.say)
+
+
+def context_column(args: argparse.Namespace, ini: MosesIni) -> ContextColumn | None:
+    """Return the column of the networks that --in-context, or else a comment of the ini, names.
+
+    Raises:
+        UserError: a network cannot be used.
+    """
+    folders = args.in_context or ini.remarks(IN_CONTEXT)
+    if not folders:
+        return None
+    from moses_integration.placed.context_column import ContextColumn
+    from phrasescore.scoring.engine import Scorer
+
+    scorer = Scorer.load(*folders, device=args.device, precision=args.precision)
+    return ContextColumn(scorer, args.processes, args.scheduler)
 
 
 @contextmanager

@@ -6,15 +6,18 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import (
+    add_in_context_option,
     add_source_option,
     add_text_options,
+    context_column,
     natural,
     prepare_text,
     read_ini,
     work_folder,
 )
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option
+from phrasescore.cli.options import add_quiet_option, add_sharing_options
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,6 +52,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "decoder use)",
     )
     add_text_options(parser)
+    add_in_context_option(
+        parser,
+        "network whose score of each phrase pair where it stands is one more column (default: that of INI, if it "
+        "was tuned with one)",
+    )
+    add_sharing_options(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -57,17 +66,22 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import MosesIni
     from moses_integration.placed.system import place_text
+    from moses_integration.placed.toolkit import narrow
     from phrasescore.errors import naming
     from phrasescore.files import display_name
 
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
-    weights = MosesIni.read(args.weights).weights_of_features() if args.weights else None
+    columns, weights = context_column(args, ini), None
+    if columns is not None and ini.remarks(IN_CONTEXT):
+        weights, ini = ini.weights_of_features(), narrow(ini, columns.width)
+    if args.weights:
+        weights = MosesIni.read(args.weights).weights_of_features()
     with work_folder(args.output) as folder, work_folder(None) as temporary:
         prepared = temporary / "prepared"
         with naming({prepared: Path(display_name(args.source))}):
             prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
-            made = place_text(ini, prepared, folder, None, weights, str(args.weights), args.table_limit)
+            made = place_text(ini, prepared, folder, columns, weights, str(args.weights or args.ini), args.table_limit)
     a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""
     reporter.say(
         f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.places:,} places; translate {made.text} "

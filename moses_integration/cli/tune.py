@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from moses_integration.cli.options import (
     Distinct,
     add_binarise_option,
+    add_in_context_option,
     add_text_options,
     add_toolkit_options,
     natural,
+    placing,
     prepare_text,
     read_ini,
     say_spread,
@@ -79,6 +81,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_text_options(parser)
     add_toolkit_options(parser)
     add_binarise_option(parser)
+    add_in_context_option(parser, "network that scores phrase pairs in their sentences, for one more column")
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 
@@ -94,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, toolkit)
+    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, may_widen=True)
     ini.require_effective_weights()
     ini.require_placeable(args.output)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)

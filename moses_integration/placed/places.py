@@ -48,8 +48,10 @@ class Copy(NamedTuple):
 class PlaceColumns(Protocol):
     """More columns of the phrase table, which depend on the sentence that a phrase pair is used in."""
 
-    width: int
-    """How many."""
+    @property
+    def width(self) -> int:
+        """How many."""
+        ...
 
     def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
         """Return what Moses is to see [O, K], natural logs where it stands for probabilities.

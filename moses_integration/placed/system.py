@@ -14,6 +14,7 @@ from moses_integration.decoder.phrases import Floats, Words, require_words, word
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
+from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
@@ -101,6 +102,8 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: W
         UserError: the embedded decoder does not know the system, weights do not fit, or an ini cannot hold a path.
     """
     placed = ini.with_absolute_paths()
+    # The table will have that column.
+    placed.set_remarks(IN_CONTEXT, [])
     if columns:
         placed.widen(ini.phrase_table().label, columns)
     for label, path in tables.items():

@@ -16,7 +16,6 @@ from phrasescore.cli.options import (
     add_model_option,
     add_quiet_option,
     add_sharing_options,
-    load_scorer,
     path_or_standard_stream,
     positive,
     refuse_idle,
@@ -32,14 +31,14 @@ from phrasescore.files import (
     sha256_of_input,
     write_json,
 )
-from phrasescore.scoring.columns import COLUMNS, FLOOR, Column
+from phrasescore.scoring.columns import COLUMNS, FLOOR, Column, columns_of
 from phrasescore.table.blocks import Shard
 from phrasescore.table.sources import sources_in_texts
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
-    from phrasescore.scoring.engine import Scorer
     from phrasescore.scoring.estimate import Estimate
+    from phrasescore.scoring.kinds import TableScorer
 
 REPORT_SCHEMA = 4
 
@@ -51,7 +50,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="append the network's score to every line of a phrase table",
         description="Append exp(ln p(target | source)) as the last score of every line of a Moses phrase table. "
         "Every other byte, and the order of the lines, stays. Moses takes the logarithm of the column, so its "
-        "feature is ln p; scores below -99 are written as exp(-99) and counted.",
+        "feature is ln p; scores below -99 are written as exp(-99) and counted. With a folder of `phrasescore-smt "
+        "expected-bleu` the column is exp(f) of its function of phrase pairs.",
     )
     parser.add_argument("table", type=path_or_standard_stream, help="phrase table, - for standard input")
     add_model_option(parser)
@@ -71,8 +71,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="extend",
         choices=tuple(COLUMNS),
         metavar="NAME",
-        help=f"what to append, in this order: {', '.join(COLUMNS)} (default: score); the two options below are short "
-        "for some of them",
+        help=f"what to append, in this order: {', '.join(COLUMNS)} (default: score, or expected-bleu with a "
+        "folder of that kind, which has no other); the two options below are short for some of them",
     )
     columns.add_argument(
         "--per-word",
@@ -138,13 +138,15 @@ def _shard(text: str) -> Shard:
     return Shard(int(number), int(of))
 
 
-def _columns(args: argparse.Namespace) -> list[Column]:
-    """Return the columns asked for.
+def _columns(args: argparse.Namespace) -> list[Column] | None:
+    """Return the columns asked for; None if none is.
 
     Raises:
         UsageError: they are asked for in two ways, or one is twice.
     """
     names = args.columns
+    if names is None and not args.per_word and not args.unknown_words:
+        return None
     if names is None:
         names = ["per-word" if args.per_word else "score"]
         names += [f"unknown-{args.unknown_words}"] if args.unknown_words else []
@@ -157,8 +159,10 @@ def _columns(args: argparse.Namespace) -> list[Column]:
 
 def run(args: argparse.Namespace) -> int:
     """Annotate; return the exit code."""
+    from phrasescore.device import settle_memory
     from phrasescore.scoring.annotate import annotate
     from phrasescore.scoring.estimate import estimate
+    from phrasescore.scoring.kinds import load_table_scorer
 
     reporter = Reporter(quiet=args.quiet)
     if args.dry_run:
@@ -175,10 +179,14 @@ def run(args: argparse.Namespace) -> int:
     columns = _columns(args)
     # Before the output may take the place of the table.
     digest = sha256_of_input(args.table) if args.report else None
-    scorer = load_scorer(args, args.direction)
+    settle_memory()
+    scorer = load_table_scorer(*args.models, device=args.device, precision=args.precision, direction=args.direction)
+    columns = columns_of(scorer.kind)[:1] if columns is None else columns
     sources = sources_in_texts(args.only_sources_in, reporter.say) if args.only_sources_in else None
     models = ", ".join(map(str, args.models))
     reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
+    if scorer.note is not None:
+        reporter.say(scorer.note)
     options: dict[str, Any] = {
         "columns": columns,
         "replace_last": args.replace_last,
@@ -245,7 +253,7 @@ def _keep_the_table(args: argparse.Namespace) -> None:
 
 
 def make_report(
-    args: argparse.Namespace, digest: str | None, scorer: Scorer, columns: Sequence[Column], counts: Counts
+    args: argparse.Namespace, digest: str | None, scorer: TableScorer, columns: Sequence[Column], counts: Counts
 ) -> dict[str, Any]:
     """Return the counts and where the numbers come from; the digest is that of the table."""
     import torch

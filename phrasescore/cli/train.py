@@ -30,7 +30,14 @@ from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.text import Say
 from phrasescore.training.config import BUDGET, TrainingConfig
-from phrasescore.training.presets import BY_SIZE, DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, PRESETS, described
+from phrasescore.training.presets import (
+    BY_SIZE,
+    DEFAULT_CONTEXT_PRESET,
+    DEFAULT_PRESET,
+    DEFAULT_SENTENCE_PRESET,
+    PRESETS,
+    described,
+)
 from phrasescore.training.ranks import Ranks, joined
 
 if TYPE_CHECKING:
@@ -64,9 +71,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--preset",
         choices=PRESETS,
         help="cho2014: the paper's settings; base: an hour on a GPU; small: on CPU cores, as long as "
-        "suits the number of pairs: some twenty minutes on two for a million; plain: "
-        "a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
-        f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET})",
+        "suits the number of pairs: some twenty minutes on two for a million; context: the same network in sentences; "
+        "plain: a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
+        f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET}, with --alignment "
+        f"{DEFAULT_CONTEXT_PRESET})",
     )
     parser.add_argument(
         "--validation",
@@ -106,6 +114,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "some of the sentences are held out for that",
     )
     text.add_argument("--validation-target", type=Path, metavar="TEXT", help="their translations")
+    text.add_argument(
+        "--alignment",
+        type=Path,
+        metavar="POINTS",
+        help="word alignment of --source and --target, in the Pharaoh format; the network then learns the phrase pairs "
+        "that occur in the sentences, each where it occurs (--in-context)",
+    )
+    text.add_argument("--validation-alignment", type=Path, metavar="POINTS", help="that of the other sentences")
     add_training_options(parser)
     add_device_options(parser)
     for name, section in _SECTIONS.items():
@@ -129,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
                 task.update(share, f"{lines:,} lines")
 
             trainer, data = _prepare(args, settings, device, on_lines, reporter.say, ranks)
-        _introduce(reporter, data)
+        _introduce(reporter, data, settings)
         if followed := _followed(settings.by_size, trainer):
             reporter.say(f"as suits the number of pairs: {followed}")
         return run_trainer(trainer, reporter, stop, restarted=args.restart)
@@ -152,7 +168,8 @@ def _check_usage(args: argparse.Namespace) -> None:
     _check_dev(args)
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
-    if args.validation_source is not None:
+    _check_alignment(args)
+    if args.validation_source is not None and args.alignment is None:
         check_nothing_is_held_out(args, "--validation-source")
     if args.table is not None:
         wrong = [
@@ -162,6 +179,29 @@ def _check_usage(args: argparse.Namespace) -> None:
         ]
         if wrong:
             raise UsageError(f"--{wrong[0].replace('_', '-')}: is for parallel text; leave it out or give --source")
+
+
+def _check_alignment(args: argparse.Namespace) -> None:
+    """Check that there are alignments where phrase pairs are to be learnt in context, and nowhere else.
+
+    Raises:
+        UsageError: they are missing, or nothing uses them.
+    """
+    if args.alignment is None:
+        if args.validation_alignment is not None:
+            raise UsageError("--validation-alignment: is for training in context; give --alignment, too")
+        return
+    if args.source is None:
+        raise UsageError("--alignment: is that of two texts; give --source and --target, no phrase table")
+    if args.in_context is False:
+        raise UsageError("--no-in-context: with --alignment, pairs are learnt in context; leave one of the two out")
+    if args.direction == "source-given-target":
+        raise UsageError("--direction: in context the sentence that is known is the source's; leave it out")
+    if (args.validation_source is None) != (args.validation_alignment is None):
+        raise UsageError("--validation-alignment: is needed where, and only where, --validation-source is given")
+    for name in ("tokenise_source", "tokenise_target", "bleu_sentences", "measured_loss"):
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')}: is for training on whole sentences; leave --alignment out")
 
 
 def _check_dev(args: argparse.Namespace) -> None:
@@ -195,12 +235,19 @@ def settings_of(args: argparse.Namespace) -> Settings:
     from phrasescore.training.run import Settings
 
     _check_usage(args)
-    preset = args.preset or (DEFAULT_PRESET if args.source is None else DEFAULT_SENTENCE_PRESET)
+    preset = args.preset or _default_preset(args)
     refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
     values = read_settings(args, _SECTIONS, PRESETS[preset], refused)
-    if args.source is not None:
-        refuse_idle(args, ["long_pairs"], "with parallel text, of which a pass takes all")
-        values["training"].pop("long_pairs", None)
+    if args.alignment is not None:
+        values["model"]["in_context"] = True
+    else:
+        if values["model"].get("in_context"):
+            raise UsageError("--in-context: needs word-aligned sentences; give --source, --target and --alignment")
+        refuse_idle(args, ["pairs_a_sentence"], "without --alignment, by which phrase pairs are found in sentences")
+        values["training"].pop("pairs_a_sentence", None)
+        if args.source is not None:
+            refuse_idle(args, ["long_pairs"], "with parallel text, of which a pass takes all")
+            values["training"].pop("long_pairs", None)
     settings = Settings(
         ModelConfig(**values["model"]),
         DataConfig(**values["data"]),
@@ -216,6 +263,12 @@ def settings_of(args: argparse.Namespace) -> Settings:
     if args.summary and not settings.model.uses_summary:
         refuse_idle(args, ["summary"], "where neither the steps nor the first state of the decoder see the summary")
     return settings
+
+
+def _default_preset(args: argparse.Namespace) -> str:
+    if args.source is None:
+        return DEFAULT_PRESET
+    return DEFAULT_SENTENCE_PRESET if args.alignment is None else DEFAULT_CONTEXT_PRESET
 
 
 def _left_to_size(preset: str, values: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -239,17 +292,18 @@ def _prepare(
     ranks: Ranks,
 ) -> tuple[Trainer[Any], PairData]:
     from phrasescore.training.choice import DevChoices
-    from phrasescore.training.run import prepare, prepare_sentences
+    from phrasescore.training.run import prepare, prepare_in_context, prepare_sentences
 
     if args.source is None:
         other = args.validation
         if args.dev or args.dev_table:
             other = DevChoices(args.dev_table or ParallelText(*args.dev), args.dev_language_model)
         return prepare(args.table, args.output, settings, device, other, args.restart, on_lines, say, ranks)
-    text, others = ParallelText(args.source, args.target), None
+    text, others = ParallelText(args.source, args.target, args.alignment), None
     if args.validation_source is not None:
-        others = ParallelText(args.validation_source, args.validation_target)
-    return prepare_sentences(text, args.output, settings, device, others, args.restart, on_lines, say, ranks)
+        others = ParallelText(args.validation_source, args.validation_target, args.validation_alignment)
+    prepare_text = prepare_sentences if args.alignment is None else prepare_in_context
+    return prepare_text(text, args.output, settings, device, others, args.restart, on_lines, say, ranks)
 
 
 def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
@@ -258,7 +312,7 @@ def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
     return ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items() if name in by_size)
 
 
-def _introduce(reporter: Reporter, data: PairData) -> None:
+def _introduce(reporter: Reporter, data: PairData, settings: Settings) -> None:
     facts = data.summary
     is_table = "distinct_pairs" in facts
     pairs = f"{facts['distinct_pairs']:,} distinct pairs" if is_table else f"{facts['sentence_pairs']:,} sentence pairs"
@@ -272,6 +326,10 @@ def _introduce(reporter: Reporter, data: PairData) -> None:
             "losses are nats per pair: held-out pairs are random pairs of the same table, pieces of sentences it was "
             "made from, and show how well the table is fitted, even if that is by heart; --validation shows pairs of "
             "other sentences, --dev how well the network chooses for them, in nats per choice"
+        )
+    elif settings.model.in_context:
+        reporter.say(
+            "losses are nats per phrase pair where it occurs; held-out pairs are of sentences that are not learnt from"
         )
     else:
         reporter.say(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
 from phrasescore.nn.sources import SourceBatch
-from phrasescore.phrases import Phrases
+from phrasescore.phrases import Phrases, PlacedPhrases
 from phrasescore.transfer import on_device
 from phrasescore.vocabulary import END
 
@@ -44,11 +44,13 @@ class PairBatch:
         return len(self.sources)
 
     @classmethod
-    def sharing(cls, sources: Phrases, source_of_pair: NDArray[np.int64], targets: Phrases) -> PairBatch:
+    def sharing(
+        cls, sources: Phrases | PlacedPhrases, source_of_pair: NDArray[np.int64], targets: Phrases
+    ) -> PairBatch:
         """Build for scoring: each distinct source and each of its distinct target prefixes once.
 
         Args:
-            sources: the distinct source phrases, without end symbols.
+            sources: the distinct source phrases, or places of phrases, without end symbols.
             source_of_pair: for each pair the index of its source.
             targets: the target phrase of each pair, without end symbols.
         """
@@ -58,8 +60,8 @@ class PairBatch:
         return cls._assemble(SourceBatch.of(sources.take(filled)), target, source_of_pair, targets)
 
     @classmethod
-    def apart(cls, sources: Phrases, targets: Phrases) -> PairBatch:
-        """Build for training: every pair on its own.
+    def apart(cls, sources: Phrases | PlacedPhrases, targets: Phrases) -> PairBatch:
+        """Build for training: every pair on its own, but for the sentences that several stand in.
 
         Args:
             sources: the source phrase of each pair, without end symbols.

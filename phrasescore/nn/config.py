@@ -45,6 +45,11 @@ class ModelConfig:
     directions: Directions = option(
         "forward", "the encoder reads forward, in both directions, or in both with half of the units each"
     )
+    in_context: bool = option(
+        False,
+        "the encoder reads the sentence that a source phrase stands in, of which the decoder sees the phrase: for "
+        "--source, --target and --alignment",
+    )
     reverse_source: bool = option(False, "read the source words from last to first")
     summary: bool = option(True, "c = tanh(V h_N) as in the appendix, not c = h_N as in the authors' code")
     bridge: Bridge = option(
@@ -127,6 +132,8 @@ class ModelConfig:
                 "attention order `before` is when attention looks, and there is none; give --attention, or leave "
                 "--attention-order out"
             )
+        if self.in_context and self.reverse_source:
+            raise UserError("in context the encoder reads sentences as they are written; leave --reverse-source out")
         if not self.has_attention and self.annotations == "bridged":
             raise UserError(
                 "annotations `bridged` are what attention looks at, and there is none; give --attention, or leave "

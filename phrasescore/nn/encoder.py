@@ -18,6 +18,7 @@ from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.embedding import WordEmbedding
 from phrasescore.nn.recurrence import unroll
 from phrasescore.nn.sources import Reading, SourceBatch
+from phrasescore.nn.span_marks import SpanMarks
 from phrasescore.nn.units import UNITS, RecurrentUnit, output
 from phrasescore.transfer import on_device
 
@@ -41,6 +42,9 @@ class Encoder(nn.Module):
 
     In two directions c comes from the last states of both. What depends on a prefix alone is computed once for all
     phrases with that prefix; layers above a pair of directions see whole phrases, and share nothing.
+
+    In context it reads the sentence that a phrase stands in. Its last states are then those at the ends of the phrase,
+    its annotations those of the phrase's words and of what follows, and `SpanMarks` say where they are.
     """
 
     def __init__(self, words: int, config: ModelConfig, *, summary: bool, annotate: bool) -> None:
@@ -72,6 +76,8 @@ class Encoder(nn.Module):
         self.backward_units = nn.ModuleList()
         if ways == 2:
             self.backward_units.extend(build(size, self.hidden, 0, config.biases) for size in sizes)  # type: ignore[misc]
+        states = [[unit.state for unit in layer] for layer in zip(*self.directions, strict=True)]
+        self.marks = SpanMarks(self.outputs if annotate else 0, states) if config.in_context else None
         self.summary = nn.Linear(self.outputs, config.hidden, bias=config.biases == "all") if summary else None
         self.dropout = nn.Dropout(config.dropout)
 
@@ -93,9 +99,10 @@ class Encoder(nn.Module):
         for layer, units in enumerate(zip(*self.directions, strict=True)):
             readings = on_device(self._readings(sources, layer), device)
             states = [self._read(*pair, below_Id) for pair in zip(units, readings, strict=True)]
-            last_states.append(
-                tuple(h_As.index_select(0, reading.end_S) for h_As, reading in zip(states, readings, strict=True))
-            )
+            ends = [h_As.index_select(0, reading.end_S) for h_As, reading in zip(states, readings, strict=True)]
+            if self.marks is not None:
+                ends = [self.marks.mark_state(h_Ss, layer, way, sources) for way, h_Ss in enumerate(ends)]
+            last_states.append(tuple(ends))
             if layer + 1 < self.layers or self.annotate:
                 below_Id = _join(
                     [
@@ -109,7 +116,10 @@ class Encoder(nn.Module):
         if not self.annotate or below_Id is None:
             return EncodedSource(c_Sk, tuple(last_states))
         symbol_SL, real_SL = on_device(sources.grid(), device)
-        return EncodedSource(c_Sk, tuple(last_states), below_Id[symbol_SL], real_SL)
+        annotations_SLd = below_Id[symbol_SL]
+        if self.marks is not None:
+            annotations_SLd = self.marks.mark_annotations(annotations_SLd, sources)
+        return EncodedSource(c_Sk, tuple(last_states), annotations_SLd, real_SL)
 
     def prepare(self, sources: SourceBatch) -> None:
         """Bring source phrases into the orders in which they will be read, so that all go to a device together."""
@@ -117,6 +127,8 @@ class Encoder(nn.Module):
             self._readings(sources, layer)
         if self.annotate:
             sources.grid()
+        if self.marks is not None:
+            sources.distances()
 
     def _readings(self, sources: SourceBatch, layer: int) -> list[Reading]:
         """Return how a layer reads, in each direction; what stands above two directions has seen whole phrases."""

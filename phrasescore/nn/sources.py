@@ -1,7 +1,11 @@
-"""Source phrases in the orders in which an encoder reads them.
+"""Source phrases in the orders in which an encoder reads them, alone or with the sentences that they stand in.
 
-Legend: S source phrases, I symbols of all of them, their end symbols included, N nodes of a prefix tree below its
-start nodes, L symbols of the longest phrase.
+Of a phrase that stands in a sentence the encoder reads the whole sentence; what follows the phrase there, a word or the
+end symbol, takes the place of its own end symbol. So a sentence that is nothing but the phrase says the same as the
+phrase alone.
+
+Legend: S source phrases, I symbols of all that is read, end symbols included, N nodes of a prefix tree below its start
+nodes, L symbols of the longest phrase.
 """
 
 from __future__ import annotations
@@ -16,8 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes
-from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
 from phrasescore.vocabulary import END
+
+FARTHEST = 8
+"""Words, beyond which one distance is like another: one more than Moses' longest phrase."""
 
 
 @dataclass(frozen=True)
@@ -30,29 +37,46 @@ class Reading:
     node_I: Tensor
     """The node behind each symbol, in the order in which the symbols are written."""
     end_S: Tensor
-    """The node behind the symbol of each phrase that is read last."""
+    """The node behind the symbol of each phrase that is read last, its end or what follows it being one of them."""
     symbol_N: Tensor
     """A symbol that leads into each node; the only one, if the phrases are kept apart."""
 
 
 @dataclass(frozen=True)
+class Distances:
+    """Where in its phrase each symbol is that attention may look at, in words, `FARTHEST` at most."""
+
+    first_SL: Tensor
+    """From the first word of the phrase."""
+    following_SL: Tensor
+    """To what follows the phrase."""
+    length_S: Tensor
+    """Words of the phrase."""
+
+
+@dataclass(frozen=True)
 class SourceBatch:
-    """Source phrases, each with its end symbol."""
+    """Source phrases, and what is read of them."""
 
     closed: Phrases
+    """What is read, with end symbols: the phrases themselves, or sentences."""
     shared: bool
-    """Whether phrases with a common prefix share its nodes (scoring) or not (training)."""
+    """Whether what has a common prefix shares its nodes (scoring) or not (training)."""
+    places: PlacedPhrases | None = None
+    """Where the phrases stand in the sentences; None if they are read alone."""
     made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     """What was made of them, so that it is made once; it goes with them to a device."""
 
     @classmethod
-    def of(cls, phrases: Phrases, *, shared: bool = True) -> SourceBatch:
+    def of(cls, phrases: Phrases | PlacedPhrases, *, shared: bool = True) -> SourceBatch:
         """Build from phrases without end symbols."""
+        if isinstance(phrases, PlacedPhrases):
+            return cls(phrases.sentences.with_end(END), shared, phrases)
         return cls(phrases.with_end(END), shared)
 
     def __len__(self) -> int:
         """Return S."""
-        return len(self.closed)
+        return len(self.closed if self.places is None else self.places)
 
     def reading(self, *, reverse: bool = False, backward: bool = False, shared: bool = True) -> Reading:
         """Return the tree of the phrases read in some order.
@@ -71,15 +95,20 @@ class SourceBatch:
 
     def _read(self, *, reverse: bool, backward: bool, shared: bool) -> Reading:
         # Trees of phrases kept apart want the longest first.
-        order_S = np.arange(len(self)) if shared else np.argsort(-self.closed.lengths, kind="stable")
-        read_I, offsets = _read_order(self.closed, order_S, reverse=reverse, backward=backward)
+        read = len(self.closed)
+        order = np.arange(read) if shared else np.argsort(-self.closed.lengths, kind="stable")
+        read_I, offsets = _read_order(self.closed, order, reverse=reverse, backward=backward)
         sequences = Phrases(self.closed.ids[read_I], offsets)
-        starts = 1 if shared else len(self)
-        tree = merge_prefixes(sequences, np.zeros(len(self), np.int64), starts) if shared else keep_apart(sequences)
+        starts = 1 if shared else read
+        tree = merge_prefixes(sequences, np.zeros(read, np.int64), starts) if shared else keep_apart(sequences)
         path_I = tree.path_I.numpy()
-        node_I, end_S = np.empty_like(path_I), np.empty_like(order_S)
+        node_I = np.empty_like(path_I)
         node_I[read_I] = path_I
-        end_S[order_S] = path_I[offsets[1:] - 1]
+        first_S, last_S = self._first_and_last()
+        if backward:
+            # Of reversed words the one before the end symbol, if there is one.
+            last_S = np.maximum(last_S - 1, first_S) if reverse else first_S
+        end_S = node_I[last_S]
         symbol_N = np.zeros(len(tree.words_N), np.int64)
         symbol_N[path_I - starts] = read_I
         return Reading(tree, starts, *map(torch.from_numpy, (node_I, end_S, symbol_N)))
@@ -87,13 +116,32 @@ class SourceBatch:
     def grid(self) -> tuple[Tensor, Tensor]:
         """Return the symbols of each phrase side by side as indices [S, L], and which of them are real [S, L]."""
         if "grid" not in self.made:
-            lengths_S = self.closed.lengths
-            position_L = np.arange(lengths_S.max())
-            real_SL = position_L < lengths_S[:, None]
-            symbol_SL = np.where(real_SL, self.closed.offsets[:-1, None] + position_L, 0)
-            self.made["grid"] = torch.from_numpy(symbol_SL), torch.from_numpy(real_SL)
+            first_S, last_S = self._first_and_last()
+            symbol_SL = first_S[:, None] + np.arange((last_S - first_S).max() + 1)
+            real_SL = symbol_SL <= last_S[:, None]
+            self.made["grid"] = torch.from_numpy(np.where(real_SL, symbol_SL, 0)), torch.from_numpy(real_SL)
         grid: tuple[Tensor, Tensor] = self.made["grid"]
         return grid
+
+    def distances(self) -> Distances:
+        """Return where in its phrase each symbol of `grid` is."""
+        if "distances" not in self.made:
+            first_S, last_S = self._first_and_last()
+            position_L = np.arange((last_S - first_S).max() + 1)
+            length_S = last_S - first_S
+            following_SL = np.clip(length_S[:, None] - position_L, 0, FARTHEST)
+            first_SL = np.broadcast_to(np.minimum(position_L, FARTHEST), following_SL.shape).copy()
+            numbers = first_SL, following_SL, np.minimum(length_S, FARTHEST)
+            self.made["distances"] = Distances(*map(torch.from_numpy, numbers))
+        distances: Distances = self.made["distances"]
+        return distances
+
+    def _first_and_last(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first symbol of each phrase, and its end symbol or what follows it in its sentence."""
+        if self.places is None:
+            return self.closed.offsets[:-1], self.closed.offsets[1:] - 1
+        begins_S = self.closed.offsets[self.places.sentence_S]
+        return begins_S + self.places.first_S, begins_S + self.places.end_S
 
 
 def _read_order(

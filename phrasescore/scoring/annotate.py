@@ -1,4 +1,4 @@
-"""Append the network's scores to each line of a phrase table, block by block, by as many processes as there are."""
+"""Append the model's scores to each line of a phrase table, block by block, by as many processes as there are."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from phrasescore.files import (
     sha256_of_input,
 )
 from phrasescore.files.resumable import resumable_output
-from phrasescore.pairs import orient
 from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.background import read_ahead
-from phrasescore.scoring.columns import COLUMNS, Column
-from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.scoring.columns import Column, columns_of
+from phrasescore.scoring.engine import Scores
+from phrasescore.scoring.kinds import TableScorer, load_table_scorer
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
@@ -58,11 +58,12 @@ class Counts:
     pairs_clipped: int = 0
     """Scores below the floor."""
     source_words: int = 0
+    """0, as for the target, with models that have no vocabulary."""
     source_words_unknown: int = 0
     target_words: int = 0
     target_words_unknown: int = 0
     log_prob_sum: float = 0.0
-    """0 where no column needs ln p."""
+    """Of a function of phrase pairs the sum of its values; 0 where no column needs ln p."""
     columns_before: int | None = None
     columns_after: int | None = None
     lines_of_run_before: int = 0
@@ -111,7 +112,7 @@ class Annotation:
 
     table: str | Path
     """What to call it in messages."""
-    scorer: Shared[Scorer]
+    scorer: Shared[TableScorer]
     columns: tuple[Column, ...]
     """Which to append."""
     replaced: bytes | None = None
@@ -149,7 +150,7 @@ class Annotation:
             chunk, [b" ".join(line) for line in zip(*(text for text, _ in texts), strict=True)]
         )
         counts.pairs_clipped = sum(clipped for _, clipped in texts)
-        _count(chunk, pairs, scores, counts)
+        _count(chunk, scores, counts)
         counts.columns_before = block.columns
         if block.columns is not None:
             counts.columns_after = block.columns + len(self.columns) - (self.replaced is not None)
@@ -171,12 +172,11 @@ class Annotation:
         return [*lines, chunk.continued]
 
 
-def _count(chunk: Chunk, pairs: EncodedPairs, scores: Scores, counts: Counts) -> None:
+def _count(chunk: Chunk, scores: Scores, counts: Counts) -> None:
     counts.lines_written = len(chunk.entries) + len(chunk.faulty)
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.faulty_lines_kept = len(chunk.faulty)
-    words = pairs.sources.lengths[pairs.source_of_pair].sum(), pairs.targets.lengths.sum()
-    counts.source_words, counts.target_words = map(int, orient(words, scores.direction))
+    counts.source_words, counts.target_words = scores.words
     counts.source_words_unknown = int(scores.unknown("source").sum())
     counts.target_words_unknown = int(scores.unknown("target").sum())
     counts.log_prob_sum = float(np.nansum(scores.log_prob))
@@ -184,10 +184,10 @@ def _count(chunk: Chunk, pairs: EncodedPairs, scores: Scores, counts: Counts) ->
 
 def annotate(
     table: str | Path,
-    model: Scorer | str | Path,
+    model: TableScorer | str | Path,
     output: str | Path | None,
     *,
-    columns: Sequence[Column] = (COLUMNS["score"],),
+    columns: Sequence[Column] | None = None,
     replace_last: str | None = None,
     only_sources: Shared[frozenset[bytes]] | frozenset[bytes] | None = None,
     limit: int | None = None,
@@ -211,7 +211,7 @@ def annotate(
         table: its file, `-` for standard input.
         model: what scores, or a model folder.
         output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
-        columns: which columns to append.
+        columns: which columns to append; None for the usual one of the model.
         replace_last: the last score of every line, which makes room for the new ones.
         only_sources: keep only lines with these source phrases, words with one blank between them.
         limit: stop after so many lines.
@@ -225,11 +225,13 @@ def annotate(
         say: told whether a run that was stopped is gone on with.
 
     Raises:
-        UserError: the table is empty, faulty or cannot be read, the network is damaged, or the output cannot be
-            written; then there is no output, and an old one is as it was.
+        UserError: the table is empty, faulty or cannot be read, the model is damaged or does not give a column, or the
+            output cannot be written; then there is no output, and an old one is as it was.
     """
     started = time.monotonic()
-    scorer = model if isinstance(model, Scorer) else Scorer.load(model)
+    scorer = load_table_scorer(model) if isinstance(model, str | Path) else model
+    columns = columns_of(scorer.kind)[:1] if columns is None else columns
+    _require_columns(scorer, columns)
     sources = Shared(only_sources) if isinstance(only_sources, frozenset) else only_sources
     task = Annotation(
         table,
@@ -350,6 +352,21 @@ def _results(
             return
     with share_work(_KILLED, processes, scheduler) as workers:
         yield from workers.in_order(task, chain(waiting, blocks))
+
+
+def _require_columns(scorer: TableScorer, columns: Sequence[Column]) -> None:
+    """Check that a model gives some columns.
+
+    Raises:
+        UserError: it does not.
+    """
+    for column in columns:
+        if column.kind != scorer.kind:
+            given = ", ".join(one.name for one in columns_of(scorer.kind))
+            raise UserError(
+                f"{scorer.models[0].folder}: is of the kind {scorer.kind}, which does not give the column "
+                f"{column.name}; ask for {given}"
+            )
 
 
 def _require_lines(table: str | Path, counts: Counts) -> None:

@@ -25,7 +25,7 @@ UnknownSide = Literal["target", "source", "both"]
 FLOOR = -99.0
 """Lower scores are written as exp(FLOOR): above Moses' own floor, where 32-bit floats still tell them apart."""
 LARGEST_COUNT = 88
-"""exp of a larger count is infinite as a 32-bit float."""
+"""exp of a larger number is infinite as a 32-bit float."""
 
 
 def score_column(scores: NDArray[np.float64]) -> tuple[list[bytes], int]:
@@ -42,6 +42,15 @@ def score_column(scores: NDArray[np.float64]) -> tuple[list[bytes], int]:
     return [b"%.9g" % p for p in np.exp(np.clip(scores, FLOOR, 0.0)).tolist()], clipped
 
 
+def value_column(values: NDArray[np.float64]) -> tuple[list[bytes], int]:
+    """Return exp(value) of each value with 9 significant digits, and how many were clipped.
+
+    They are clipped at `FLOOR` and `LARGEST_COUNT`, so each number is above 0 and finite as a 32-bit float.
+    """
+    limited = np.clip(values, FLOOR, LARGEST_COUNT)
+    return [b"%.9g" % number for number in np.exp(limited).tolist()], int((limited != values).sum())
+
+
 def count_column(counts: NDArray[np.integer]) -> list[bytes]:
     """Return exp(count) of each count, at most `LARGEST_COUNT`, with 9 significant digits."""
     texts = [b"%.9g" % math.exp(count) for count in range(LARGEST_COUNT + 1)]
@@ -53,6 +62,8 @@ class Column(ABC):
 
     neutral = b"1"
     """What a faulty line gets when it is kept: ln 1 = 0 adds nothing to a translation's score."""
+    kind = "encoder-decoder"
+    """Of the models that it comes from, as their config.json names it."""
     needs_log_prob = True
     """Whether its text depends on ln p; where that of no column does, no network is asked."""
 
@@ -63,7 +74,7 @@ class Column(ABC):
 
     @abstractmethod
     def texts(self, scores: Scores) -> tuple[list[bytes], int]:
-        """Return its text for each pair, and how many pairs had a score below `FLOOR`."""
+        """Return its text for each pair, and how many pairs had a score that was clipped."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +117,24 @@ class UnknownWords(Column):
         return count_column(scores.unknown(self.side)), 0
 
 
+@dataclass(frozen=True)
+class ExpectedBleu(Column):
+    """The function of phrase pairs that was trained to raise expected BLEU; exp of it may be above 1."""
+
+    name = "expected-bleu"
+    kind = "expected-bleu"
+
+    def texts(self, scores: Scores) -> tuple[list[bytes], int]:
+        """Return exp(f)."""
+        return value_column(scores.log_prob)
+
+
 COLUMNS: dict[str, Column] = {
-    column.name: column for column in (Score(), PerWordScore(), *map(UnknownWords, get_args(UnknownSide)))
+    column.name: column
+    for column in (Score(), PerWordScore(), *map(UnknownWords, get_args(UnknownSide)), ExpectedBleu())
 }
+
+
+def columns_of(kind: str) -> list[Column]:
+    """Return the columns that models of a kind give, the usual one first."""
+    return [column for column in COLUMNS.values() if column.kind == kind]

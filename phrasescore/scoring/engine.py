@@ -24,10 +24,10 @@ from torch import Tensor
 from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UserError
 from phrasescore.log_probs import require_log_probs
-from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.model_folder import KIND, TrainedModel, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import Direction, orient
-from phrasescore.phrases import Phrases, offsets_of
+from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
 from phrasescore.plugins import load_plugins, loaded_plugins
 from phrasescore.scoring.columns import UnknownSide
 from phrasescore.table.entry import LineFault, check_length
@@ -54,8 +54,8 @@ _BYTES_A_SYMBOL_UNIT = 128
 class EncodedPairs:
     """Pairs as ids, equal sources next to each other."""
 
-    sources: Phrases
-    """The distinct sources, as the network sees them."""
+    sources: Phrases | PlacedPhrases
+    """The distinct sources, or their places, as the network sees them."""
     source_of_pair: NDArray[np.int64]
     targets: Phrases
     order: NDArray[np.int64] | None
@@ -70,13 +70,16 @@ class Scores:
     """What is known of each pair, in the order of the input."""
 
     log_prob: NDArray[np.float64]
-    """ln p(target | source), end symbol included; not a number where no network was asked."""
+    """ln p(target | source), end symbol included, or f of a function of phrase pairs; not a number where no model was
+    asked."""
     symbols: NDArray[np.int64]
     """Predicted symbols: target words and the end symbol."""
     unknown_source: NDArray[np.int64]
     """Source words the network does not know; source and target as the network sees them."""
     unknown_target: NDArray[np.int64]
     direction: Direction
+    words: tuple[int, int] = (0, 0)
+    """Words of all pairs, source and target of the table, that were looked up in a vocabulary."""
 
     def unknown(self, side: UnknownSide) -> NDArray[np.int64]:
         """Return the number of unknown words of each pair on a side of the table."""
@@ -110,15 +113,26 @@ class Loading(Generic[ScorerT]):
         models = []
         for name, place, digest in self.networks:
             model = load_model(place)
-            if model.weights_digest != digest:
-                raise UserError(f"{name}: has other weights now than a moment ago; start again when it is trained")
+            require_same_weights(name, model.weights_digest, digest)
             models.append(replace(model, folder=name))
         device = choose_device(self.device, self.precision).of_this_process()
         return self.kind(models[0], device, models[1:])
 
 
+def require_same_weights(name: Path, found: str, expected: str) -> None:
+    """Check that a folder, loaded where work is shared, has the weights that it had for whom the work is done.
+
+    Raises:
+        UserError: it has not.
+    """
+    if found != expected:
+        raise UserError(f"{name}: has other weights now than a moment ago; start again when it is trained")
+
+
 class Scorer:
     """Scores phrase pairs with a trained network, or with several: then a score is the mean of theirs."""
+
+    kind = KIND
 
     def __init__(self, model: TrainedModel, device: Device, others: Sequence[TrainedModel] = ()) -> None:
         """Move the networks to the device.
@@ -179,6 +193,16 @@ class Scorer:
         return Shared(self, self._loading)
 
     @property
+    def note(self) -> str | None:
+        """What to say before a table is scored, in which no phrase has a sentence."""
+        if not any(network.config.in_context for network in self.networks):
+            return None
+        return (
+            f"{self.origin}: was trained on phrases in their sentences, and sees them alone here; "
+            "`phrasescore-smt tune --in-context` shows it the sentences"
+        )
+
+    @property
     def origin(self) -> str:
         """What to call the networks in messages."""
         return ", ".join(str(model.folder) for model in self.models)
@@ -200,6 +224,33 @@ class Scorer:
             found.append(scores.log_prob)
         return np.concatenate(found)
 
+    def score_in_context(
+        self, sentence: str | bytes, phrases: Sequence[tuple[tuple[int, int], str | bytes]]
+    ) -> NDArray[np.float64]:
+        """Return ln p(target | source phrase, its sentence), end symbol included, of each phrase of a sentence, [P].
+
+        A natural logarithm. It means something of networks that were trained in context.
+
+        Args:
+            sentence: blanks separate words.
+            phrases: where a phrase begins and, exclusively, ends in it, counted in words from 0; and its translation.
+
+        Raises:
+            UserError: a phrase has no words or is not in the sentence, or a network is damaged.
+        """
+        words = join_words(sentence.encode() if isinstance(sentence, str) else sentence)
+        length = words.count(b" ") + 1 if words else 0
+        for number, ((first, end), _) in enumerate(phrases, 1):
+            if not 0 <= first < end <= length:
+                raise UserError(
+                    f"phrase {number}: words {first} to {end} are no phrase of a sentence of {length} words; give the "
+                    "places of its first word and behind its last one, from 0"
+                )
+        spans = np.array([span for span, _ in phrases], np.int64).reshape(-1, 2)
+        texts = [join_words(text.encode() if isinstance(text, str) else text) for _, text in phrases]
+        places = np.zeros(len(phrases), np.int64), spans[:, 0], spans[:, 1]
+        return self.score_encoded(self.encode_places([words], places, np.arange(len(phrases)), texts)).log_prob
+
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
         """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""
         sources, targets = orient((sources, targets), self.model.direction)
@@ -217,6 +268,28 @@ class Scorer:
             order=order,
         )
 
+    def encode_places(
+        self,
+        sentences: Sequence[bytes],
+        places: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+        place_of_pair: NDArray[np.int64],
+        targets: list[bytes],
+    ) -> EncodedPairs:
+        """Turn phrases that stand in sentences, and translations of them, into ids.
+
+        Args:
+            sentences: tokenised, with one blank between words.
+            places: of each phrase the sentence, and where in it it begins and ends, from 0; sentence by sentence.
+            place_of_pair: for each translation the phrase that it translates, in rising order.
+            targets: the translations.
+        """
+        return EncodedPairs(
+            sources=PlacedPhrases(self.model.source_vocabulary.encode(sentences), *places),
+            source_of_pair=place_of_pair,
+            targets=self.model.target_vocabulary.encode(targets),
+            order=None,
+        )
+
     def score_encoded(self, pairs: EncodedPairs) -> Scores:
         """Score encoded pairs.
 
@@ -227,12 +300,14 @@ class Scorer:
 
     def count_encoded(self, pairs: EncodedPairs) -> Scores:
         """Return what is known of encoded pairs without asking a network."""
+        words = int(pairs.sources.lengths[pairs.source_of_pair].sum()), int(pairs.targets.lengths.sum())
         return Scores(
             log_prob=np.full(len(pairs), np.nan),
             symbols=_put_back(pairs.targets.lengths + 1, pairs.order),
             unknown_source=_put_back(_count_unknown(pairs.sources)[pairs.source_of_pair], pairs.order),
             unknown_target=_put_back(_count_unknown(pairs.targets), pairs.order),
             direction=self.model.direction,
+            words=orient(words, self.model.direction),
         )
 
     def _score_all(self, pairs: EncodedPairs) -> NDArray[np.float64]:
@@ -279,7 +354,8 @@ class Scorer:
         targets = np.cumsum(pairs.targets.lengths[start : start + self.batch_pairs] + 1)
         # Attention wants the sources side by side, each as long as the longest.
         longest = np.maximum.accumulate(pairs.sources.lengths[source_P] + 1)
-        symbols = targets + (source_P - source_P[0] + 1) * longest
+        read_S = pairs.sources.read_with[source_P[0] : source_P[-1] + 1].cumsum()
+        symbols = targets + (source_P - source_P[0] + 1) * longest + read_S[source_P - source_P[0]]
         most = min(_SYMBOLS_A_PAIR * self.batch_pairs, self._most_symbols)
         return max(1, int(np.searchsorted(symbols, most, side="right")))
 
@@ -367,7 +443,9 @@ def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:
     return [phrase for phrase, _ in runs], [size for _, size in runs]
 
 
-def _count_unknown(phrases: Phrases) -> NDArray[np.int64]:
+def _count_unknown(phrases: Phrases | PlacedPhrases) -> NDArray[np.int64]:
+    if isinstance(phrases, PlacedPhrases):
+        phrases = phrases.alone()
     unknown = offsets_of(phrases.ids == UNKNOWN)
     counts: NDArray[np.int64] = unknown[phrases.offsets[1:]] - unknown[phrases.offsets[:-1]]
     return counts

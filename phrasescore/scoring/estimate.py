@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.scoring.annotate import Counts, annotate
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.kinds import TableScorer
 from phrasescore.table.blocks import Shard, read_blocks
 
 _SECONDS_OF_READING, _SECONDS_OF_SCORING = 2.0, 5.0
@@ -33,7 +33,7 @@ class Estimate:
 
 def estimate(
     table: str | Path,
-    scorer: Scorer,
+    scorer: TableScorer,
     *,
     limit: int | None = None,
     shard: Shard | None = None,
@@ -75,7 +75,7 @@ def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
     return lines, True
 
 
-def _measure(table: str | Path, scorer: Scorer, **options: Any) -> float:
+def _measure(table: str | Path, scorer: TableScorer, **options: Any) -> float:
     """Return the lines that this process annotates in a second."""
     seen = Counts()
 

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from phrasescore.pairs import DataConfig, PhrasePairs
 
-_SHORT = 4
+SHORT = 4
+"""Words of the longest phrase of which each pass takes all pairs."""
+
 _POOL_BATCHES = 64
 """Batches whose pairs are sorted by length together; see `batches_of_pass`."""
 
@@ -27,7 +29,7 @@ def split_held_out(
 def are_short(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return of which lines neither side has more than four words."""
     sides = pairs.source.offsets, pairs.target.offsets
-    source_is, target_is = (offsets[lines + 1] - offsets[lines] <= _SHORT for offsets in sides)
+    source_is, target_is = (offsets[lines + 1] - offsets[lines] <= SHORT for offsets in sides)
     return source_is & target_is
 
 

@@ -25,9 +25,13 @@ class TrainingConfig:
     )
     long_pairs: float = option(
         1.0,
-        "share of the pairs of more than 4 words on a side that a pass takes, others in each pass (phrase tables only)",
+        "share of the pairs of more than 4 words on a side that a pass takes, others in each pass (phrase tables, and "
+        "in context how often one is drawn where a short one is drawn once)",
         minimum=0.001,
         maximum=1,
+    )
+    pairs_a_sentence: int = option(
+        4, "phrase pairs that are drawn from a sentence when a pass comes to it (in context only)", minimum=1
     )
     teacher_forcing: float = option(
         1.0,

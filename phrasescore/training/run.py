@@ -14,6 +14,7 @@ import torch
 from phrasescore.choice.problem import ChoiceProblem
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
+from phrasescore.extraction.occurrences import Occurrences, find_occurrences
 from phrasescore.files import display_name
 from phrasescore.model_folder import KIND, TRAINING_STATE, TrainedModel, save_description
 from phrasescore.nn.config import ModelConfig
@@ -28,6 +29,7 @@ from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.by_size import settings_by_size
 from phrasescore.training.choice import ChoiceMeasure, DevChoices
 from phrasescore.training.config import TrainingConfig
+from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
@@ -35,7 +37,7 @@ from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder, begin, fixed_values, places, run_folder
 from phrasescore.training.sentences import SentenceTask
 
-AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask)
+AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask, ContextTask)
 ReadingProgress = Callable[[int, float | None], None]
 
 _FEW_WORDS = 3
@@ -217,11 +219,60 @@ def prepare_sentences(
         task = SentenceTask(
             network, settings.training, device, data.pairs, lines, kept, other, bleu, config.measured_loss
         )
-        files = {"source": text.source, "target": text.target}
-        if validation is not None:
-            files |= {"validation_source": validation.source, "validation_target": validation.target}
+        files = _files_of(text, "") | ({} if validation is None else _files_of(validation, "validation_"))
         digests = {"sentences": data.digest, "validation": None if others is None else others.digest}
         return _set_up(task, home, settings, data, files, digests, restart, ranks), data
+
+
+def prepare_in_context(
+    text: ParallelText,
+    folder: Path,
+    settings: Settings,
+    device: Device,
+    validation: ParallelText | None = None,
+    restart: bool = False,
+    progress: ReadingProgress = lambda lines, share: None,
+    say: Say = silently,
+    ranks: Ranks = ALONE,
+) -> tuple[Trainer[ContextTask], PairData]:
+    """Read word-aligned text and set up a trainer on its phrase pairs where they occur; see `prepare_sentences`.
+
+    Raises:
+        UsageError: settings do not go together.
+        UserError: the text is faulty, or the folder holds something else or a run with other settings.
+    """
+    settings.check()
+    config = settings.sentences or SentenceConfig()
+    state = folder / TRAINING_STATE
+
+    def read() -> tuple[PairData, PairData | None]:
+        data = read_sentences(text, state, settings.data, config, progress=progress, say=say)
+        if validation is None:
+            return data, None
+        vocabularies = data.source_vocabulary, data.target_vocabulary
+        return data, read_sentences(validation, state, settings.data, config, vocabularies, progress)
+
+    with run_folder(folder, restart, KIND, ranks) as home:
+        data, others = ranks.once_a_machine(read, state)
+        settings = settings.fitted(len(data.distinct))
+        lines, held_out = data.distinct, data.distinct[:0]
+        if validation is None:
+            lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
+        if not len(lines):
+            raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
+        network = _new_network(settings, data, device)
+        kept = _some_occurrences(data.pairs.take(held_out), settings)
+        other = None if others is None else _some_occurrences(others.pairs, settings)
+        task = ContextTask(network, settings.training, device, data.pairs, lines, kept, other)
+        digests = {"sentences": data.digest, "validation": None if others is None else others.digest}
+        files = _files_of(text, "") | ({} if validation is None else _files_of(validation, "validation_"))
+        return _set_up(task, home, settings, data, files, digests, restart, ranks), data
+
+
+def _files_of(text: ParallelText, prefix: str) -> dict[str, Path | None]:
+    """Return where a text lies, by what its files are."""
+    files = {"source": text.source, "target": text.target, "alignment": text.alignment}
+    return {f"{prefix}{name}": path for name, path in files.items() if path is not None}
 
 
 def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderDecoder:
@@ -292,3 +343,10 @@ def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:
     """Return as many distinct pairs of a table as may be held out, drawn by the seed."""
     shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(table.distinct)
     return table.pairs.take(np.sort(shuffled[: settings.data.held_out_limit]))
+
+
+def _some_occurrences(sentences: PhrasePairs, settings: Settings) -> Occurrences:
+    """Return as many phrase pairs of some sentences as may be held out, drawn by the seed, sentence by sentence."""
+    found = find_occurrences(sentences)
+    shuffled = np.random.default_rng([settings.training.seed, 2]).permutation(len(found))
+    return found.take(np.sort(shuffled[: settings.data.held_out_limit]))

@@ -80,7 +80,7 @@ def test_a_trace_of_something_else(trace: bytes, fault: str, tmp_path: Path) -> 
 
 
 def test_texts_of_different_length(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"dev\.t: ends before line 2 of .*dev\.s; give two files of the same sent"):
+    with pytest.raises(UserError, match=r"dev\.t: ends before line 2 of .*dev\.s; give files of the same sent"):
         DevText.read(text(tmp_path, "a\nb\n", "x\n"))
 
 

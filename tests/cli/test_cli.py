@@ -592,12 +592,12 @@ def test_help_needs_no_torch(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "option", "shown"),
     [
-        ("train", "--hidden N", "1000 with cho2014, base; 384 with small; 256 with plain; 512 with attention"),
-        ("train", "--max-minutes X", "none with cho2014, small, plain, attention; 60.0 with base"),
+        ("train", "--hidden N", "1000 with cho2014, base; 384 with small, context; 256 with plain; 512 with attention"),
+        ("train", "--max-minutes X", "none with cho2014, small, context, plain, attention; 60.0 with base"),
         (
             "train",
             "--max-updates N",
-            "none with cho2014, base, plain, attention; by the number of pairs with small",
+            "none with cho2014, base, plain, attention; by the number of pairs with small; 16000 with context",
         ),
         ("train", "--feed-word, --no-feed-word", "true"),
         ("train", "--seed N", "1"),

@@ -24,6 +24,7 @@ from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
+from moses_integration.placed.names import without_names
 from moses_integration.rescoring import add_scores
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
@@ -45,7 +46,7 @@ def test_configurations_are_valid(path: Path) -> None:
     if path.stem == "multi30k-en-fr-s2s":
         # See test_seq2seq.py.
         return
-    expected = {"+RNN", "+RNN+CSLM"} if is_demo else {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"}
+    expected = {"+RNN", "+CTX"} if is_demo else {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"}
     assert expected <= {row.name for row in config.rows}
     for option, words in ("network", _options("train")), ("language_model", _options("lm", "train")):
         assert {word for word in getattr(config, option) if word.startswith("--")} <= words
@@ -102,6 +103,8 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[network]\ndroput = 0.3", "[network]: unrecognized arguments: --droput 0.3; `phrasescore train --help`"),
         ("[sentence_network]\nhidden = 'x'", "[sentence_network]: argument --hidden: invalid int value: 'x'"),
         ("[language_model]\nfeed_word = 3", "--feed-word 3; `phrasescore lm train --help` has the options"),
+        ("[expected_bleu]\nnbest = 0", "[expected_bleu]: argument --nbest"),
+        ("[context_network]\nbleu_sentences = 3", "[context_network]: --bleu-sentences: is for training on whole"),
         ("rows = [", "is not TOML"),
     ],
 )
@@ -392,7 +395,7 @@ def test_an_ablation_from_text_to_report(
     (tmp_path / "a.toml").write_text("""
         toolkit = "embedded"
         seeds = [1]
-        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE"]
+        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+XBLEU+CTX"]
         [build]
         aligner = "ibm1"
         order = 2
@@ -415,6 +418,12 @@ def test_an_ablation_from_text_to_report(
         [sentence_network]
         max_updates = 5
         hidden = 16
+        [context_network]
+        max_updates = 5
+        hidden = 16
+        [expected_bleu]
+        sentences = 30
+        nbest = 5
         [tuning]
         nbest = 10
         iterations = 1
@@ -427,21 +436,30 @@ def test_an_ablation_from_text_to_report(
     report = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1).run()
     rows = report["rows"]
     widths = {name: len(row["seeds"][0]["weights"]["TranslationModel0"]) for name, row in rows.items()}
-    assert list(widths.values()) == [4, 5, 6, 5, 6]
-    assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [False, False, True, False, False]
+    assert list(widths.values()) == [4, 5, 6, 5, 6, 6]
+    assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
     rescored = "+RNN+CSLM+RESCORING+S2S"
     assert {"CSLM", "S2S"} <= rows[rescored]["seeds"][0]["weights"].keys()
     # Of 30 the two first ones of every three.
     texts = [(folder / "prepared" / f"dev.{side}").read_bytes().splitlines() for side in ("source", "reference0")]
     chosen_lines = [line for text in texts for number, line in enumerate(text) if number % 3 < 2]
-    assert tuned_on == {b"".join(line + b"\n" for line in chosen_lines)}
+    # In context the words of the source have names.
+    assert {without_names(text) for text in tuned_on} == {b"".join(line + b"\n" for line in chosen_lines)}
+    assert len(tuned_on) == 2
     assert {entry.sentence for entry in lists[0]} == set(range(20))
     chosen = likeliest(lists[1], rows[rescored]["seeds"][0]["weights"])
     assert chosen == (folder / "rows" / f"{rescored}.seed1" / "test.tokens").read_bytes().splitlines()
     assert chosen != (folder / "rows" / f"{rescored}.seed1" / "test.before").read_bytes().splitlines()
-    assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s"}
+    assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s", "ctx"}
     seeds = {name: network["config"]["training"]["seed"] for name, network in report["networks"].items()}
-    assert seeds == {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "reverse": 2, "cslm": 1, "s2s": 1}
+    assert seeds == {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "reverse": 2, "cslm": 1, "s2s": 1, "ctx": 1}
     assert set(rows["+RNN"]["against"]) == {BASELINE}
     assert set(rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
     for name, other in [(name, other) for name, row in rows.items() for other in row["against"]]:
@@ -458,11 +476,17 @@ def test_an_ablation_from_text_to_report(
     assert report["tables"]["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
     averaged = report["tables"]["phrase-table.ensemble"]["models"]
     assert [Path(one["folder"]).name for one in averaged] == ["rnn", "rnn-2", "rnn-3"]
+    function = report["tables"]["phrase-table.xbleu"]["models"]
+    assert (
+        function[0]["weights_sha256"] == hashlib.sha256((folder / "xbleu/weights.safetensors").read_bytes()).hexdigest()
+    )
     assert report["machine"]["versions"]["torch"]
     costs = {name: row["translating"] for name, row in rows.items()}
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
     assert [name for name, one in costs.items() if "rescoring" in one] == [rescored]
+    assert [name for name, one in costs.items() if "placing" in one] == ["+XBLEU+CTX"]
+    assert 0 < costs["+XBLEU+CTX"]["placing"] < costs["+XBLEU+CTX"]["warm"]["seconds"]
     assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
     inside = costs["+RNN+CSLM+WP"]
     assert inside["cold"]["served"] < inside["warm"]["served"]

@@ -43,6 +43,7 @@ CHO: dict[str, Any] = {
     "encoder_layers": 1,
     "decoder_layers": 1,
     "directions": "forward",
+    "in_context": False,
     "reverse_source": False,
     "summary": True,
     "bridge": "context",

@@ -39,7 +39,7 @@ CHECKPOINT, LM_CHECKPOINT = (f"{name}/training-state/checkpoint.safetensors" for
 NETWORKS = {*MODEL, *LM, CHECKPOINT, LM_CHECKPOINT}
 TABLES = {TABLE, ANNOTATED}
 SETTINGS = {"settings.toml", "lm.toml"}
-DECODING = {"decode", "decoder", "tune"}
+DECODING = {"decode", "decoder", "place", "tune"}
 TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
 _SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
 FOUND = {*NETWORKS, "model/metrics.jsonl", "cslm.cache", *_SYSTEM_TEXT}
@@ -92,6 +92,13 @@ def _weights_of_json(folder: Path, _: bytes) -> object:
 
 def _bleu(_: Path, out: bytes) -> object:
     return json.loads(out)["bleu"]
+
+
+def _placed(folder: Path, _: bytes) -> object:
+    """The text with names, and what its table says."""
+    lines = readers.lines_of(readers.read(folder / "new/phrase-table.gz"))
+    pairs = [pair for line in lines if (pair := readers.read_pair(line))]
+    return readers.read(folder / "new/text"), [(pair.source, pair.target, *map(float, pair.scores)) for pair in pairs]
 
 
 def _nothing(_: Path, __: bytes) -> object:
@@ -298,6 +305,16 @@ COMMANDS = {
         _network("new"),
         ("new/",),
     ),
+    "train-aligned": Command(
+        (
+            *(*_PHRASESCORE, "train", "--source", "train.en", "--target", "train.fr", "--alignment", "train.align"),
+            *("--config", "settings.toml", *SHORT, "-o", "new"),
+        ),
+        ("train.en", "train.fr", "train.align", "train.align"),
+        _contents("new/weights.safetensors"),
+        _network("new"),
+        ("new/",),
+    ),
     "train-on": Command(
         (*_PHRASESCORE, *TRAIN, "--max-updates", "12", "-o", "model"),
         (CHECKPOINT, CHECKPOINT, "model/config.json", "model/metrics.jsonl"),
@@ -370,6 +387,13 @@ COMMANDS = {
         _weights_of_ini,
         _consistent("system/out.ini"),
         ("system/out.ini", "out.json"),
+    ),
+    "place": Command(
+        (*_SMT, "place", COLUMN_INI, "--source", "dev.en", "-o", "new", "-q"),
+        ("dev.en", *_SYSTEM),
+        _placed,
+        _consistent("new/moses.ini"),
+        ("new/",),
     ),
     "rescore-tune": Command(
         (*_SMT, *TUNE_ON_LIST, "-o", "out.json"),

@@ -88,8 +88,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def config_of(name: str) -> ModelConfig:
-    return replace(BASE, **VARIANTS[name])
+def config_of(name: str, **changes: Any) -> ModelConfig:
+    return replace(BASE, **{**VARIANTS[name], **changes})
 
 
 FAMILY = (

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.build import extraction
 from moses_integration.build.aligned_corpus import AlignedCorpus
 from moses_integration.build.extraction import DISCONTINUOUS, MONOTONE, SWAP, Instances, extract_phrase_pairs
 from moses_integration.build.pair_alignment import print_alignment
+from phrasescore.extraction import spans
 from tests.moses_integration.build.corpora import corpus_of
 
 Points = frozenset[tuple[int, int]]
@@ -49,7 +49,7 @@ def to_corpus(sentences: list[Sentence]) -> AlignedCorpus:
 def extracted(corpus: AlignedCorpus, longest: int = 7) -> Counter[Pair]:
     """Return the instances of all batches."""
     found: Counter[Pair] = Counter()
-    for batch in extraction.batches(corpus):
+    for batch in corpus.aligned.batches():
         found.update(pairs_of(extract_phrase_pairs(corpus, *batch, longest)))
     return found
 
@@ -127,7 +127,7 @@ def test_the_pairs_are_those_of_the_definition(sentences: list[Sentence], longes
         source_base += sentence.source_length
         target_base += sentence.target_length
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extraction, "_BATCH_CELLS", batch_cells)
+        patch.setattr(spans, "_BATCH_CELLS", batch_cells)
         assert extracted(to_corpus(sentences), longest) == expected
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.build import extraction, partitions, phrase_pairs
+from moses_integration.build import partitions, phrase_pairs
 from moses_integration.build.extraction import extract_phrase_pairs
 from moses_integration.build.lexical import estimate_lexical_model
 from moses_integration.build.phrase_order import phrase_ranks
@@ -18,6 +18,7 @@ from moses_integration.build.phrase_scores import PHRASE_TABLE, phrase_table_lin
 from moses_integration.build.reordering import REORDERING_TABLE
 from moses_integration.build.translation_tables import TableCounts, build_tables
 from phrasescore.errors import UserError
+from phrasescore.extraction import spans
 from phrasescore.files import read_bytes
 from tests.conftest import MINI, SHARED
 from tests.moses_integration.build.corpora import corpus_of
@@ -39,7 +40,7 @@ def test_the_mini_tables_are_those_of_moses(tmp_path: Path) -> None:
 def test_where_the_work_is_cut_and_who_does_it_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: int, processes: int
 ) -> None:
-    monkeypatch.setattr(extraction, "_BATCH_CELLS", 10_000)
+    monkeypatch.setattr(spans, "_BATCH_CELLS", 10_000)
     monkeypatch.setattr(phrase_pairs, "_BLOCK_INSTANCES", 100)
     monkeypatch.setattr(partitions, "_WORDS_A_PARTITION", words)
     texts = MINI / "train.en", MINI / "train.fr", MINI / "train.align"

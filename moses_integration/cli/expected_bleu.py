@@ -1,0 +1,175 @@
+"""`phrasescore-smt expected-bleu`: train a function of phrase pairs on n-best lists of the training text."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moses_integration.cli.options import natural, read_ini, work_folder
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
+from phrasescore.errors import UsageError, UserError
+from phrasescore.files import real_path
+
+if TYPE_CHECKING:
+    from moses_integration.build.corpus import Corpus
+    from moses_integration.expected_bleu.halves import Half
+    from moses_integration.expected_bleu.lists import Listed, Lists
+    from moses_integration.expected_bleu.training import Trained
+
+_TEXTS = ("source", "target", "alignment")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "expected-bleu",
+        help="train a column on n-best lists of the training text",
+        description="Build a system of each half of the training text, translate each half with the system of the "
+        "other one, and train a function of phrase pairs that raises the expected BLEU of these n-best lists. "
+        "`phrasescore annotate -m FOLDER` makes it a column of the phrase table.",
+    )
+    parser.add_argument("ini", type=Path, metavar="INI", help="tuned moses.ini, whose weights the lists are made with")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder to make")
+    text = parser.add_argument_group("training text", "default: what `build` keeps beside the system, in corpus/")
+    text.add_argument("--source", type=Path, metavar="TEXT", help="sentences, prepared as the system wants them")
+    text.add_argument("--target", type=Path, metavar="TEXT", help="their translations, likewise")
+    text.add_argument("--alignment", type=Path, metavar="FILE", help="their word alignment, 0-0 1-2 ...")
+    lists = parser.add_argument_group("lists")
+    lists.add_argument(
+        "--sentences",
+        type=positive,
+        default=30_000,
+        metavar="N",
+        help="sentences to translate, drawn from both halves (default: %(default)s)",
+    )
+    lists.add_argument(
+        "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
+    )
+    lists.add_argument(
+        "--seed",
+        type=natural,
+        default=1,
+        metavar="N",
+        help="of the drawing of sentences, and of those held out (default: %(default)s)",
+    )
+    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the systems of the halves here")
+    add_processes_option(parser)
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from moses_integration.build.system import has_start_weights
+    from moses_integration.decoder.declaration import declare_model
+    from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
+    from moses_integration.expected_bleu.lists import join
+    from phrasescore.expected_bleu.model import save_function
+
+    try:
+        from moses_integration.expected_bleu.training import train
+    except ImportError as error:
+        raise UserError("training for expected BLEU needs SciPy; pip install 'phrasescore[smt]'") from error
+    given = _given_text(args)
+    if args.work is not None and real_path(args.work) == real_path(args.output):
+        raise UsageError("--work: is the folder of -o, too; give another one")
+    reporter = Reporter(quiet=args.quiet)
+    ini = read_ini(args.ini, reporter)
+    require_divisible(ini)
+    corpus = given or training_corpus(ini)
+    if has_start_weights(ini):
+        reporter.say(f"{ini.name}: has the weights that every system starts with; tune it first, for better lists")
+    with _new_folder(args.output):
+        with work_folder(args.work) as folder:
+            halves = build_halves(ini, corpus, folder, args.processes, reporter.say)
+            lists = join(chain(_lists(args, *halves, 1, reporter), _lists(args, *halves[::-1], 2, reporter)))
+        trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.say)
+        save_function(args.output, trained.function, _provenance(args, corpus, lists, trained))
+    reporter.say(
+        f"{args.output}: written, {len(trained.function.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
+        f"{trained.before.expected:.2f} -> {trained.after.expected:.2f}"
+    )
+    table = ini.path_of(ini.phrase_table())
+    reporter.say(
+        f"next: phrasescore annotate {table} -m {args.output} -o TABLE; phrasescore-smt add-column {args.ini} "
+        f"--table TABLE --weight {trained.weight:.2g} -o INI; phrasescore-smt tune INI ..."
+    )
+    return 0
+
+
+def _given_text(args: argparse.Namespace) -> Corpus | None:
+    """Return the text on the command line, None if there is none.
+
+    Raises:
+        UsageError: only a part of it is given.
+    """
+    from moses_integration.build.corpus import Corpus
+
+    missing = [name for name in _TEXTS if getattr(args, name) is None]
+    if len(missing) == len(_TEXTS):
+        return None
+    if missing:
+        raise UsageError(f"--{missing[0]}: is missing; give --source, --target and --alignment, or none of them")
+    return Corpus(args.source, args.target, args.alignment)
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[None]:
+    """Make a folder before long work, and remove it if that fails.
+
+    Raises:
+        UserError: it has files, which would be lost, or cannot be made.
+    """
+    is_new = not folder.exists()
+    if not is_new and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder}: is there already; give a new or empty folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            shutil.rmtree(folder)
+        raise
+
+
+def _lists(args: argparse.Namespace, half: Half, other: Half, number: int, reporter: Reporter) -> Iterator[Listed]:
+    """Yield the lists of one half, and say how far it is."""
+    from moses_integration.expected_bleu.lists import list_half
+
+    sentences = min((args.sentences + 2 - number) // 2, half.sentences)
+    with reporter.task(f"translating half {number}") as task:
+        listed = list_half(half, other, sentences, args.nbest, args.seed, args.processes)
+        for done, one in enumerate(listed, 1):
+            yield one
+            task.update(done / sentences, f"{done:,} of {sentences:,} sentences")
+
+
+def _provenance(args: argparse.Namespace, corpus: Corpus, lists: Lists, trained: Trained) -> dict[str, Any]:
+    """Return what config.json says of the training."""
+    from moses_integration.cli.provenance import described
+
+    texts = {"source": corpus.source, "target": corpus.target, "alignment": corpus.alignment, "ini": args.ini}
+    return {
+        "data": {name: described(path) for name, path in texts.items()},
+        "training": {
+            "sentences": len(lists),
+            "hypotheses": int(lists.lists[-1]),
+            "phrase_pairs": len(lists.pairs),
+            "nbest": args.nbest,
+            "seed": args.seed,
+            "l2": trained.l2,
+            "iterations": trained.iterations,
+            "weight": trained.weight,
+            "held_out": {"before": asdict(trained.before), "after": asdict(trained.after)},
+        },
+    }

@@ -1,0 +1,152 @@
+"""Two halves of a system's training text, each with a system of its own.
+
+A system has seen the sentences that it was made from: it translates them as they were, with long phrases, and what it
+does with them says nothing of other text. So each half of the sentences is translated by the system of the other half.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from moses_integration.build.aligned_corpus import read_aligned_corpus
+from moses_integration.build.corpus import Corpus
+from moses_integration.build.language_model import ORDERS, build_language_model
+from moses_integration.build.pair_alignment import LONGEST_PHRASE
+from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.build.system import CORPUS, PHRASE_TABLE, REPORT
+from moses_integration.build.system_text import SystemText
+from moses_integration.build.translation_tables import build_tables
+from moses_integration.decoder.declaration import declare_model
+from moses_integration.ini import FeatureLine, MosesIni
+from phrasescore.documents import read_json
+from phrasescore.errors import UserError, naming
+from phrasescore.files import write_lines
+from phrasescore.text import Say, silently, text_lines
+
+_COLUMNS = 4
+"""Scores of a phrase table as it is built."""
+_ORDER = 5
+_LANGUAGE_MODEL = "lm.arpa"
+_ALIKE = "give the ini of a system as `build` makes it, before more columns and models are added"
+_STATELESS = {"UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"}
+
+
+@dataclass(frozen=True)
+class Half:
+    """Every second sentence pair of a text, and the system of them."""
+
+    folder: Path
+    corpus: Corpus
+    sentences: int
+    ini: MosesIni
+
+
+def training_corpus(ini: MosesIni) -> Corpus:
+    """Return the text that `build` made a system of.
+
+    Raises:
+        UserError: there is none beside the files that the ini names.
+    """
+    remedy = "give the prepared text by --source, --target and --alignment"
+    text = SystemText.of(ini)
+    if text is None:
+        raise UserError(f"{ini.name}: is not of a system that `build` made; {remedy}")
+    languages = text.settings.source_language, text.settings.target_language
+    corpus = Corpus.in_folder(text.folder / CORPUS, "train", languages)
+    for path in (corpus.source, corpus.target, corpus.alignment):
+        if not path.exists():
+            raise UserError(f"{path}: is not there; {remedy}")
+    return corpus
+
+
+def require_divisible(ini: MosesIni) -> None:
+    """Check that a half of the text can have a system like this one.
+
+    Raises:
+        UserError: it has a feature that is not made of the training text by `build`.
+    """
+    declare_model(ini)
+    for feature in ini.features():
+        fault = _fault(feature)
+        if fault:
+            raise UserError(f"{ini.name}: line {feature.row + 1}: {fault}; {_ALIKE}")
+
+
+def _fault(feature: FeatureLine) -> str | None:
+    """Return why a feature cannot be made for a half."""
+    match feature.kind:
+        case "PhraseDictionaryMemory":
+            return None if feature.width == _COLUMNS else f"the phrase table has {feature.width} scores, not {_COLUMNS}"
+        case "LexicalReordering":
+            kind = feature.arguments.get("type", "")
+            return None if kind.startswith(REORDERING_TYPE) else f"the reordering table is not {REORDERING_TYPE}"
+        case "KENLM":
+            order = feature.arguments.get("order", str(_ORDER))
+            return None if order in map(str, ORDERS) else f"order={order} is not one that we estimate"
+        case kind:
+            return None if kind in _STATELESS else f"{kind} is not made of the training text"
+
+
+def build_halves(
+    ini: MosesIni, corpus: Corpus, folder: Path, processes: int | None = None, say: Say = silently
+) -> tuple[Half, Half]:
+    """Make two systems, each of every second sentence pair, with settings and weights of the whole system.
+
+    The word alignment is that of the whole text. Tables and n-gram model are those of the half, made as `build` makes
+    them.
+
+    Args:
+        ini: of the whole system; see `require_divisible`.
+        corpus: its training text.
+        folder: for both systems; what lies there of an earlier run is replaced.
+        processes: see `share_work`.
+        say: told of each step.
+
+    Raises:
+        UserError: the text cannot be used.
+    """
+    # Here, where faults are told with names and lines that the user knows.
+    sentences = read_aligned_corpus(corpus.source, corpus.target, corpus.alignment).sentences
+    if sentences < 2:
+        raise UserError(f"{corpus.source}: has one sentence only; give the training text")
+    halves = []
+    for number in range(2):
+        place = folder / f"half{number + 1}"
+        place.mkdir(exist_ok=True)
+        part = Corpus.in_folder(place, "train", ("source", "target"))
+        for whole, path in zip(_files(corpus), _files(part), strict=True):
+            write_lines(path, islice(text_lines(whole), number, None, 2))
+        with naming(dict(zip(_files(part), _files(corpus), strict=True))):
+            build_tables(*_files(part), place, _longest_phrase(corpus), processes)
+            halves.append(Half(place, part, (sentences + 1 - number) // 2, _build_ini(ini, part, place)))
+        say(f"system of half {number + 1}: {halves[number].sentences:,} sentences")
+    return halves[0], halves[1]
+
+
+def _files(corpus: Corpus) -> tuple[Path, Path, Path]:
+    return corpus.source, corpus.target, corpus.alignment
+
+
+def _longest_phrase(corpus: Corpus) -> int:
+    """Return how long the phrases of the whole system may be: what the report of `build` says, or as Moses has it."""
+    report = corpus.source.parent.parent / REPORT
+    settings = read_json(report, "build the system again").get("settings") if report.exists() else None
+    longest = settings.get("longest_phrase") if isinstance(settings, dict) else None
+    return longest if isinstance(longest, int) else LONGEST_PHRASE
+
+
+def _build_ini(whole: MosesIni, corpus: Corpus, folder: Path) -> MosesIni:
+    """Return the ini of a half, whose tables are there; estimate its n-gram models."""
+    ini = whole.with_absolute_paths()
+    names = {"PhraseDictionaryMemory": PHRASE_TABLE, "LexicalReordering": REORDERING_TABLE}
+    for feature in whole.features():
+        if feature.kind == "KENLM":
+            names["KENLM"] = f"{feature.label}.{_LANGUAGE_MODEL}"
+            order = int(feature.arguments.get("order", _ORDER))
+            build_language_model(corpus.target, folder / names["KENLM"], order)
+        if feature.kind in names:
+            ini.set_argument(feature.label, "path", str((folder / names[feature.kind]).resolve()))
+    ini.write(folder / "moses.ini")
+    return MosesIni.read(folder / "moses.ini")

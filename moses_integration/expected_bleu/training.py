@@ -1,0 +1,242 @@
+"""Training a function of phrase pairs for the expected BLEU of n-best lists.
+
+The score of a translation E, with base features h and weights w, and with the phrase pairs (s, t) that it was made of:
+
+    z(E) = w . h(E) + sum over its pairs of f(s, t)         f(s, t) = sum over the features of the pair of their v
+    p(E) = exp z(E) / sum over the translations E' of the list of exp z(E')
+
+What is made as large as can be, over w and v, is
+
+    mean over the lists of sum over E of p(E) BLEU(E)  -  l2 |v|^2
+
+with smoothed BLEU of the sentence. Its gradient by z(E) is p(E) (BLEU(E) - expected BLEU of the list) / lists.
+The objective is that of He and Deng, "Maximum Expected BLEU Training of Phrase and Lexicon Translation Models" (ACL
+2012), with sparse features as Gao and He, "Training MRF-Based Phrase Translation Models using Gradient Ascent" (NAACL
+2013), have them.
+
+Shapes: L lists, H hypotheses, F components of the log-linear model, P pairs, K features of pairs, V = F + K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from moses_integration.expected_bleu.lists import Lists, Pair
+from moses_integration.tuning.bleu import bleu, smoothed_bleu
+from phrasescore.errors import UserError
+from phrasescore.expected_bleu.features import Keys, features_of
+from phrasescore.expected_bleu.model import PairFunction
+from phrasescore.phrases import offsets_of
+from phrasescore.text import Say, chunks, silently
+
+Floats = NDArray[np.float64]
+
+L2_VALUES = (1e-5, 3e-6, 1e-6, 3e-7, 1e-7, 3e-8)
+HELD_OUT = 0.1
+"""Share of the lists that say which l2 is best, and when to stop."""
+_FEWEST = 10
+"""Lists to train on."""
+_LENGTH = 5.0
+"""Of w to begin with, for tuning leaves open how sharp p is. Where it is sharp, from 50 on, the lists teach less."""
+_PULL = 1e-6
+"""What keeps w near to where it begins."""
+_ITERATIONS, _CHECKED, _PATIENCE = 100, 5, 3
+"""Steps at most; held-out lists are looked at after so many; training ends after so many looks without a new best."""
+_MEMORY = 8
+"""Steps that L-BFGS remembers."""
+_PAIRS_AT_ONCE = 1 << 15
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good the translations of some lists are, from 0 to 100."""
+
+    expected: float
+    """Expected smoothed BLEU of a sentence."""
+    best: float
+    """BLEU of the translations with the highest scores."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training has found."""
+
+    function: PairFunction
+    weight: float
+    """Of f beside the weights that the lists were decoded with: w is longer, for p is to be sharp."""
+    l2: float
+    iterations: int
+    before: Quality
+    """Of the held-out lists with w alone, which was fitted, too."""
+    after: Quality
+
+
+class Objective:
+    """Expected BLEU of lists, as what L-BFGS makes small; its parameters are w and v, one after the other."""
+
+    def __init__(self, lists: Lists, features_PK: csr_array, start_F: Floats, dtype: DTypeLike = np.float32) -> None:
+        """Take the lists, the features of their pairs, and the base weights to begin with."""
+        self._lists, self._start_F, self._dtype = lists, start_F, dtype
+        self._first_L, self._sizes_L = lists.lists[:-1], np.diff(lists.lists)
+        self._features_HF = lists.features_HF.astype(dtype)
+        ones = np.ones(len(lists.pair_U), dtype)
+        self._uses_HP = csr_array((ones, lists.pair_U, lists.uses), shape=(len(lists.uses) - 1, len(lists.pairs)))
+        self._features_PK = features_PK.astype(dtype)
+        # Made once: products with a matrix that is not stored by rows are slow.
+        self._uses_PH, self._features_KP = self._uses_HP.T.tocsr(), self._features_PK.T.tocsr()
+        self.bleu_H = smoothed_bleu(lists.statistics_H9)
+
+    @property
+    def start_V(self) -> Floats:
+        """The parameters to begin with: f is 0."""
+        return np.concatenate((self._start_F, np.zeros(self._features_PK.shape[1])))
+
+    def loss(self, parameters_V: Floats, l2: float) -> tuple[float, Floats]:
+        """Return minus the mean expected BLEU, 0 to 1, with what large parameters cost; and its gradient, [V]."""
+        weights_F, v_K = self._split(parameters_V)
+        p_H, expected_L = self._expected(self._scores(parameters_V))
+        by_z_H = (p_H * (self.bleu_H - np.repeat(expected_L, self._sizes_L)) / len(expected_L)).astype(self._dtype)
+        moved_F = weights_F - self._start_F
+        loss = -expected_L.mean() + l2 * (v_K @ v_K) + _PULL * (moved_F @ moved_F)
+        by_weights_F = 2 * _PULL * moved_F - self._features_HF.T @ by_z_H
+        by_v_K = 2 * l2 * v_K - self._features_KP @ (self._uses_PH @ by_z_H)
+        return float(loss), np.concatenate((by_weights_F, by_v_K))
+
+    def quality(self, parameters_V: Floats) -> Quality:
+        """Return how good the translations are with these parameters."""
+        z_H = self._scores(parameters_V)
+        bounds = zip(self._lists.lists[:-1].tolist(), self._lists.lists[1:].tolist(), strict=True)
+        best_L = [first + int(z_H[first:end].argmax()) for first, end in bounds]
+        counted_9 = self._lists.statistics_H9[best_L].sum(axis=0, dtype=np.int64)
+        return Quality(100 * float(self._expected(z_H)[1].mean()), 100 * float(bleu(counted_9)))
+
+    def _split(self, parameters_V: Floats) -> tuple[Floats, Floats]:
+        base = len(self._start_F)
+        return parameters_V[:base], parameters_V[base:]
+
+    def _scores(self, parameters_V: Floats) -> Floats:
+        """Return z of each hypothesis, [H]."""
+        weights_F, v_K = self._split(parameters_V.astype(self._dtype))
+        z_H = self._features_HF @ weights_F + self._uses_HP @ (self._features_PK @ v_K)
+        return np.asarray(z_H, np.float64)
+
+    def _expected(self, z_H: Floats) -> tuple[Floats, Floats]:
+        """Return the probability of each hypothesis, [H], and the expected BLEU of each list, [L]."""
+        e_H = np.exp(z_H - np.repeat(np.maximum.reduceat(z_H, self._first_L), self._sizes_L))
+        p_H = e_H / np.repeat(np.add.reduceat(e_H, self._first_L), self._sizes_L)
+        return p_H, np.add.reduceat(p_H * self.bleu_H, self._first_L)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters that are the best on held-out lists."""
+
+    parameters_V: Floats
+    iterations: int
+    quality: Quality
+
+
+def fit(objective: Objective, held_out: Objective, l2: float) -> Fit:
+    """Maximise expected BLEU by L-BFGS until that of held-out lists rises no more; return the best found."""
+    start_V = objective.start_V
+    best, done = Fit(start_V, 0, held_out.quality(start_V)), 0
+
+    def look(parameters_V: Floats) -> None:
+        nonlocal best, done
+        done += 1
+        if done % _CHECKED:
+            return
+        quality = held_out.quality(parameters_V)
+        if quality.expected > best.quality.expected:
+            best = Fit(parameters_V.copy(), done, quality)
+        if done - best.iterations >= _CHECKED * _PATIENCE:
+            raise StopIteration
+
+    options = {"maxiter": _ITERATIONS, "maxcor": _MEMORY}
+    minimize(objective.loss, start_V, (l2,), "L-BFGS-B", jac=True, callback=look, options=options)
+    return best
+
+
+def train(lists: Lists, weights_F: Floats, seed: int = 1, say: Say = silently) -> Trained:
+    """Train a function on lists, a share of which is held out to choose by.
+
+    Args:
+        lists: of both halves.
+        weights_F: those that the lists were decoded with.
+        seed: says which lists are held out.
+        say: told what each l2 reaches.
+
+    Raises:
+        UserError: there are too few lists to hold some out.
+    """
+    if len(lists) < _FEWEST:
+        raise UserError(f"{len(lists)} sentences were translated, too few to train on; give more text or --sentences")
+    is_held_L = np.zeros(len(lists), bool)
+    is_held_L[np.random.default_rng(seed).permutation(len(lists))[: max(1, int(HELD_OUT * len(lists)))]] = True
+    lists, deviation_F = standardised(lists)
+    parts = lists.where(~is_held_L), lists.where(is_held_L)
+
+    def objectives(features_PK: csr_array, start_F: Floats) -> tuple[Objective, Objective]:
+        training, held_out = (Objective(part, features_PK, start_F) for part in parts)
+        return training, held_out
+
+    none_PK = csr_array((len(lists.pairs), 0), dtype=np.float32)
+    tuned_F = weights_F * deviation_F
+    length = float(np.linalg.norm(tuned_F)) or 1.0
+    base = fit(*objectives(none_PK, tuned_F * (_LENGTH / length)), 0.0)
+    say(f"held out: expected BLEU {base.quality.expected:.2f}, of the best translations {base.quality.best:.2f}")
+    keys_K, features_PK = index_features(lists.pairs)
+    both = objectives(features_PK, base.parameters_V)
+    fits = {}
+    for l2 in L2_VALUES:
+        fits[l2] = fit(*both, l2)
+        quality = fits[l2].quality
+        say(
+            f"held out, l2 {l2:g}: expected BLEU {quality.expected:.2f}, of the best translations {quality.best:.2f} "
+            f"({fits[l2].iterations} iterations)"
+        )
+    l2 = max(fits, key=lambda value: fits[value].quality.expected)
+    found_F, v_K = np.split(fits[l2].parameters_V, [len(weights_F)])
+    is_known_K = v_K.astype(np.float32) != 0
+    return Trained(
+        PairFunction(keys_K[is_known_K], v_K[is_known_K].astype(np.float32)),
+        length / (float(np.linalg.norm(found_F)) or length),
+        l2,
+        fits[l2].iterations,
+        base.quality,
+        fits[l2].quality,
+    )
+
+
+def standardised(lists: Lists) -> tuple[Lists, Floats]:
+    """Return lists whose features have mean 0 in each list and deviation 1, as L-BFGS wants them; and by what, [F].
+
+    What is the same for all translations of a sentence, as that of unknown words mostly is, chooses among none: it
+    becomes 0, and its deviation is 0.
+    """
+    sizes_L = np.diff(lists.lists)
+    means_LF = np.add.reduceat(lists.features_HF, lists.lists[:-1], dtype=np.float64) / sizes_L[:, None]
+    centred_HF = lists.features_HF - np.repeat(means_LF.astype(np.float32), sizes_L, axis=0)
+    deviation_F = centred_HF.std(axis=0, dtype=np.float64)
+    # What is left of a constant by rounding is none.
+    deviation_F[deviation_F < 1e-6 * np.abs(lists.features_HF).max(axis=0)] = 0
+    factor_F = np.divide(1, deviation_F, out=np.zeros(len(deviation_F)), where=deviation_F > 0)
+    return replace(lists, features_HF=centred_HF * factor_F.astype(np.float32)), deviation_F
+
+
+def index_features(pairs: Sequence[Pair]) -> tuple[Keys, csr_array]:
+    """Return the features of phrase pairs, in rising order [K], and how often each pair has each [P, K]."""
+    bags = [
+        features_of([source for source, _ in some], [target for _, target in some])
+        for some in chunks(pairs, _PAIRS_AT_ONCE)
+    ]
+    keys_K, columns = np.unique(np.concatenate([bag.keys_K for bag in bags]), return_inverse=True)
+    rows = offsets_of(np.concatenate([np.diff(bag.offsets) for bag in bags]))
+    ones = np.ones(len(columns), np.float32)
+    return keys_K, csr_array((ones, columns.astype(np.int32), rows), shape=(len(pairs), len(keys_K)))

@@ -1,0 +1,97 @@
+"""What gives a phrase table the column of a trained function of phrase pairs, in the place of a network's `Scorer`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from phrasescore.device import Precision, choose_device
+from phrasescore.errors import UserError
+from phrasescore.expected_bleu.features import Bags, features_of
+from phrasescore.expected_bleu.model import KIND, PairFunction, load_function
+from phrasescore.pairs import Direction
+from phrasescore.scoring.engine import Scores, require_same_weights
+from phrasescore.workers import Shared
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How to load functions where another process is."""
+
+    functions: tuple[tuple[Path, Path, str], ...]
+    """What each folder is called, where it lies, and the SHA-256 of its weights."""
+
+    def __call__(self) -> FunctionScorer:
+        """Load them.
+
+        Raises:
+            UserError: one is not to be seen from there, or is another one now.
+        """
+        functions = []
+        for name, place, digest in self.functions:
+            function = load_function(place)
+            require_same_weights(name, function.weights_digest, digest)
+            functions.append(replace(function, folder=name))
+        return FunctionScorer(functions)
+
+
+class FunctionScorer:
+    """Gives phrase pairs the value of a function, or the mean of several."""
+
+    kind = KIND
+    note: str | None = None
+
+    def __init__(self, functions: Sequence[PairFunction]) -> None:
+        self.models = tuple(functions)
+        self.device = choose_device("cpu", "fp32")
+
+    @classmethod
+    def load(
+        cls,
+        *folders: str | Path,
+        device: str = "auto",
+        precision: Precision = "auto",
+        direction: Direction | None = None,
+    ) -> Self:
+        """Load a function, or several.
+
+        Args:
+            folders: that `phrasescore-smt expected-bleu` wrote.
+            device: `auto` or `cpu`, for there is nothing that a GPU would do faster.
+            precision: `auto` or `fp32`.
+            direction: that of the table, or None.
+
+        Raises:
+            UserError: a folder holds no function that can be used, or something else is asked for.
+        """
+        functions = [load_function(Path(folder)) for folder in folders]
+        asked = {"--device": (device, ("auto", "cpu")), "--precision": (precision, ("auto", "fp32"))}
+        for option, (value, possible) in asked.items():
+            if value not in possible:
+                raise UserError(f"{option}: {value} is not for a function of phrase pairs; leave it out")
+        if direction not in (None, functions[0].direction):
+            raise UserError(f"--direction: a function of phrase pairs has none but {functions[0].direction}")
+        return cls(functions)
+
+    def shared(self) -> Shared[FunctionScorer]:
+        """Return what a task takes of it: it is loaded again where the task is done."""
+        places = ((model.folder, model.folder.resolve(), model.weights_digest) for model in self.models)
+        return Shared(self, Loading(tuple(places)))
+
+    def encode(self, sources: list[bytes], targets: list[bytes]) -> Bags:
+        """Return the features of phrase pairs."""
+        return features_of(sources, targets)
+
+    def score_encoded(self, pairs: Bags) -> Scores:
+        """Return f of each pair, in the place of ln p."""
+        values = np.mean([model.values(pairs) for model in self.models], axis=0)
+        return replace(self.count_encoded(pairs), log_prob=values)
+
+    def count_encoded(self, pairs: Bags) -> Scores:
+        """Return what is known of pairs without their features: nothing, for there is no vocabulary."""
+        zeros = np.zeros(len(pairs), np.int64)
+        return Scores(np.full(len(pairs), np.nan), zeros, zeros, zeros, self.models[0].direction)

@@ -1,0 +1,1 @@
+"""Phrase pairs where they occur in word-aligned text."""

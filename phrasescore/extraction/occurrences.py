@@ -1,0 +1,51 @@
+"""The phrase pairs that occur in word-aligned sentences.
+
+They are found when they are wanted: a text has some sixty a sentence, and those of a few sentences take a moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.extraction.spans import AlignedSentences, consistent_spans
+from phrasescore.pairs import PhrasePairs
+from phrasescore.phrases import PlacedPhrases
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Phrase pairs where they occur: phrase i of one side translates phrase i of the other."""
+
+    source: PlacedPhrases
+    target: PlacedPhrases
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, indices: NDArray[np.integer]) -> Occurrences:
+        """Return some of them, in this order, with the sentences that they stand in."""
+        return Occurrences(self.source.take(indices), self.target.take(indices))
+
+
+def find_occurrences(sentences: PhrasePairs) -> Occurrences:
+    """Return the phrase pairs of sentences with an alignment, sentence by sentence."""
+    assert sentences.alignment is not None
+    points_P2 = sentences.alignment.ids.reshape(-1, 2)
+    sentence_P = np.repeat(np.arange(len(sentences)), sentences.alignment.lengths // 2)
+    offsets = sentences.source.offsets, sentences.target.offsets
+    source_P, target_P = (side[sentence_P] + words for side, words in zip(offsets, points_P2.T, strict=True))
+    spans = consistent_spans(AlignedSentences(*offsets, source_P, target_P))
+    sentence = np.searchsorted(offsets[0], spans.source_first, "right") - 1
+    order = np.argsort(sentence, kind="stable")
+    sentence = sentence[order]
+    source, target = (
+        PlacedPhrases(side, sentence, first[order] - begins[sentence], last[order] + 1 - begins[sentence])
+        for side, begins, first, last in (
+            (sentences.source, offsets[0], spans.source_first, spans.source_last),
+            (sentences.target, offsets[1], spans.target_first, spans.target_last),
+        )
+    )
+    return Occurrences(source, target)

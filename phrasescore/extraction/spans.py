@@ -1,0 +1,134 @@
+"""Where phrase pairs occur: the spans that are consistent with the word alignment.
+
+A source and a target span are a phrase pair when they hold an alignment point in common and no word of one is aligned
+to a word outside the other (phrase-extract/extract-main.cpp). For each target span the shortest such source span
+reaches from the first to the last source word aligned to it; longer ones come by adding unaligned words on both sides.
+
+Spans include their last word. Shape suffixes: S source words, T target words, P alignment points, all of a sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.phrases import Offsets, offsets_of, ranges
+
+LONGEST = 7
+"""Words of the longest phrase on a side, as in Moses' training."""
+
+_BATCH_CELLS = 1 << 22
+_FAR = 1 << 40
+"""Place of the first alignment point of an unaligned word; of its last one, -1."""
+
+Places = NDArray[np.int64]
+Points = NDArray[np.int32] | NDArray[np.int64]
+
+
+class AlignedSentences(NamedTuple):
+    """Sentences and their translations, by the places of their words in either text."""
+
+    source_offsets: Offsets
+    """Where each sentence begins, and behind them where the last one ends."""
+    target_offsets: Offsets
+    source_P: Points
+    """Source word of each alignment point. The points are distinct and sorted."""
+    target_P: Points
+
+    def batches(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of sentences whose alignment matrices have a bounded size together."""
+        cells = offsets_of((np.diff(self.source_offsets) + 2) * (np.diff(self.target_offsets) + 2))
+        first, sentences = 0, len(self.source_offsets) - 1
+        while first < sentences:
+            end = max(first + 1, int(np.searchsorted(cells, cells[first] + _BATCH_CELLS, "right")) - 1)
+            yield first, end
+            first = end
+
+    def some(self, first: int, end: int) -> AlignedSentences:
+        """Return the sentences from `first` to before `end`, with places counted from the first one's."""
+        source_offsets, target_offsets = self.source_offsets[first : end + 1], self.target_offsets[first : end + 1]
+        points = slice(*np.searchsorted(self.source_P, source_offsets[[0, -1]]))
+        return AlignedSentences(
+            source_offsets - source_offsets[0],
+            target_offsets - target_offsets[0],
+            self.source_P[points] - source_offsets[0],
+            self.target_P[points] - target_offsets[0],
+        )
+
+
+class Spans(NamedTuple):
+    """Pairs of a source and a target span."""
+
+    source_first: Places
+    source_last: Places
+    target_first: Places
+    target_last: Places
+
+
+def consistent_spans(sentences: AlignedSentences, longest: int = LONGEST) -> Spans:
+    """Return the spans of all phrase pairs of some sentences, with at most `longest` words on each side."""
+    return _grow(_shortest_spans(sentences, longest), sentences, longest)
+
+
+def _shortest_spans(sentences: AlignedSentences, longest: int) -> Spans:
+    """Return for each target span that is in a phrase pair the one with the shortest source span."""
+    source_words, target_words = sentences.source_offsets[-1], sentences.target_offsets[-1]
+    source_first, source_last = _aligned_ranges(sentences.target_P, sentences.source_P, target_words, longest)
+    target_first, target_last = _aligned_ranges(sentences.source_P, sentences.target_P, source_words, longest)
+    sentence_end_T = np.repeat(sentences.target_offsets[1:], np.diff(sentences.target_offsets))
+    last = np.arange(longest)[:, None] + np.arange(len(sentence_end_T))
+    usable = (last < sentence_end_T) & (source_last >= 0) & (source_last < source_first + longest)
+    spans = Spans(source_first[usable], source_last[usable], np.nonzero(usable)[1], last[usable])
+    width = spans.source_last - spans.source_first
+    consistent = (target_first[width, spans.source_first] >= spans.target_first) & (
+        target_last[width, spans.source_first] <= spans.target_last
+    )
+    return Spans(*(place[consistent] for place in spans))
+
+
+def _aligned_ranges(word_P: Points, aligned_P: Points, words: int, longest: int) -> tuple[Places, Places]:
+    """Return in row n - 1, column i the first and last word aligned to any of the n words from word i.
+
+    `aligned_P` must rise among the points of one word.
+    """
+    first = np.full((longest, words), _FAR)
+    last = np.full((longest, words), -1)
+    # Where an index is repeated the value assigned last stays.
+    first[0, word_P[::-1]] = aligned_P[::-1]
+    last[0, word_P] = aligned_P
+    for n in range(1, longest):
+        first[n], last[n] = first[n - 1], last[n - 1]
+        np.minimum(first[n, :-n], first[0, n:], out=first[n, :-n])
+        np.maximum(last[n, :-n], last[0, n:], out=last[n, :-n])
+    return first, last
+
+
+def _grow(spans: Spans, sentences: AlignedSentences, longest: int) -> Spans:
+    """Return also the pairs whose source span goes on over unaligned words, first to the left, then to the right."""
+    left_S, right_S = _unaligned_around(sentences)
+    left = np.minimum(left_S[spans.source_first], longest - 1 - (spans.source_last - spans.source_first))
+    source_first = ranges(spans.source_first - left, left + 1)
+    source_last, target_first, target_last = (np.repeat(place, left + 1) for place in spans[1:])
+    right = np.minimum(right_S[source_last], longest - 1 - (source_last - source_first))
+    return Spans(
+        np.repeat(source_first, right + 1),
+        ranges(source_last, right + 1),
+        np.repeat(target_first, right + 1),
+        np.repeat(target_last, right + 1),
+    )
+
+
+def _unaligned_around(sentences: AlignedSentences) -> tuple[Places, Places]:
+    """Return how many source words directly before and after each one are unaligned and of its sentence."""
+    lengths = np.diff(sentences.source_offsets)
+    first_S, end_S = np.repeat(sentences.source_offsets[:-1], lengths), np.repeat(sentences.source_offsets[1:], lengths)
+    place_S = np.arange(len(first_S))
+    is_aligned_S = np.bincount(sentences.source_P, minlength=len(first_S)) > 0
+    previous_S = np.maximum.accumulate(np.where(is_aligned_S, place_S, -1))
+    next_S = np.minimum.accumulate(np.where(is_aligned_S, place_S, _FAR)[::-1])[::-1]
+    left_S = place_S - np.maximum(np.append(-1, previous_S[:-1]) + 1, first_S)
+    right_S = np.minimum(np.append(next_S[1:], _FAR), end_S) - 1 - place_S
+    return left_S, right_S

@@ -1,0 +1,116 @@
+"""Training an encoder-decoder on phrase pairs in the sentences where they occur.
+
+Legend: P pairs, I predicted symbols of all of them (words and end symbols).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from phrasescore.device import Device
+from phrasescore.extraction.occurrences import Occurrences, find_occurrences
+from phrasescore.nn.batch import PairBatch
+from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.pairs import PhrasePairs
+from phrasescore.training.batches import SHORT, batches_of_pass
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.evaluation import PairLoss
+from phrasescore.training.task import BatchLoss, Examples
+
+_MEASURED_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class ContextTask:
+    """Maximises the mean ln p(target phrase | source phrase, the sentence it stands in).
+
+    Its examples are visits to sentences, numbered through all passes. Each visit learns from some of the phrase pairs
+    that occur in the sentence, drawn anew; the sentence is encoded once for all of them.
+    """
+
+    unit: ClassVar[str] = "sentence"
+
+    network: EncoderDecoder
+    config: TrainingConfig
+    device: Device
+    sentences: PhrasePairs
+    """All sentences, with their alignment."""
+    lines: Examples
+    """The sentences to learn from."""
+    held_out: Occurrences
+    """Phrase pairs of other sentences of the same text."""
+    validation: Occurrences | None = None
+    """Phrase pairs of another text, if there is one."""
+
+    @property
+    def batches_per_pass(self) -> int:
+        """How many batches `batches` yields."""
+        return -(-len(self.lines) // self.config.batch_size)
+
+    def batches(self, number: int) -> Iterator[Examples]:
+        """Yield the visits of each batch of a pass."""
+        for lines in batches_of_pass(self.sentences, self.lines, self.config.batch_size, self.config.seed, number):
+            yield lines + number * len(self.sentences)
+
+    def loss(self, examples: Examples) -> BatchLoss:
+        """Return the mean negative log-likelihood of the pairs that some visits draw."""
+        found = find_occurrences(self.sentences.take(examples % len(self.sentences)))
+        drawn = self.drawn(examples, found)
+        if not len(drawn):
+            # No phrase pair is consistent with these alignments, so nothing is learnt.
+            return BatchLoss(torch.stack([weight.sum() for weight in self.network.parameters()]).sum() * 0.0, 1)
+        batch = _batch_of(found.take(drawn), self.network)
+        log_prob_I: Tensor = self.network(batch.to(self.device.torch_device), self.config.teacher_forcing)
+        return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)
+
+    def drawn(self, examples: Examples, found: Occurrences) -> NDArray[np.int64]:
+        """Return which of the pairs of some visits are learnt from: so many of each, long ones less often.
+
+        Draws depend on the visit alone, not on what else is in the batch. Those with the smallest of exponentially
+        distributed numbers, whose rates are the weights, are a draw without replacement by these weights.
+        """
+        is_short = (found.source.lengths <= SHORT) & (found.target.lengths <= SHORT)
+        pairs = np.bincount(found.source.sentence_S, minlength=len(examples))
+        random = (np.random.default_rng([self.config.seed, 4, visit]) for visit in examples.tolist())
+        waits = np.concatenate([one.exponential(size=number) for one, number in zip(random, pairs, strict=True)])
+        order = np.lexsort((waits / np.where(is_short, 1.0, self.config.long_pairs), found.source.sentence_S))
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
+        return order[rank < self.config.pairs_a_sentence]
+
+    def held_out_loss(self) -> PairLoss | None:
+        """Return the loss on the phrase pairs of held-out sentences."""
+        return context_loss(self.network, self.held_out, self.device) if len(self.held_out) else None
+
+    def validation_loss(self) -> PairLoss | None:
+        """Return the loss on the phrase pairs of another text."""
+        return context_loss(self.network, self.validation, self.device) if self.validation else None
+
+
+@torch.inference_mode()
+def context_loss(network: EncoderDecoder, pairs: Occurrences, device: Device) -> PairLoss:
+    """Return the mean loss over phrase pairs where they occur, each counted once."""
+    network.eval()
+    losses, symbols = [], 0
+    with device.products():
+        for start in range(0, len(pairs), _MEASURED_AT_ONCE):
+            batch = _batch_of(pairs.take(np.arange(start, min(start + _MEASURED_AT_ONCE, len(pairs)))), network)
+            losses.append(-network(batch.to(device.torch_device)).double().sum())
+            symbols += len(batch.symbol_I)
+    network.train()
+    total = float(torch.stack(losses).sum())
+    return PairLoss(total / len(pairs), total / symbols)
+
+
+def _batch_of(pairs: Occurrences, network: EncoderDecoder) -> PairBatch:
+    """Return a batch of pairs, longest target first, ready to go to a device."""
+    pairs = pairs.take(np.lexsort((-pairs.source.lengths, -pairs.target.lengths)))
+    batch = PairBatch.apart(pairs.source, pairs.target.alone())
+    network.prepare(batch)
+    return batch

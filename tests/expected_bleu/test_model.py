@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from phrasescore.errors import UserError
+from phrasescore.expected_bleu.features import features_of
+from phrasescore.expected_bleu.model import KIND, PairFunction, load_function, save_function
+from phrasescore.model_folder import load_model, save_tensors
+from phrasescore.tensor_file import write_tensors
+
+PAIRS = [b"the dog", b"dog", b"the"], [b"le chien", b"chien", b""]
+
+
+def function(seed: int = 1) -> PairFunction:
+    keys_F = np.unique(features_of(*PAIRS).keys_K)
+    return PairFunction(keys_F, np.random.default_rng(seed).normal(size=len(keys_F)).astype(np.float32))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_function(tmp_path, function(), {"training": {"l2": 1e-6}})
+    return tmp_path
+
+
+def test_a_folder_holds_the_function(folder: Path) -> None:
+    loaded = load_function(folder)
+    assert loaded.is_checked
+    assert loaded.values(features_of(*PAIRS)).tolist() == function().values(features_of(*PAIRS)).tolist()
+    assert json.loads((folder / "config.json").read_text())["training"] == {"l2": 1e-6}
+
+
+def test_the_value_is_the_sum_of_the_weights_that_are_known() -> None:
+    known = function()
+    half = PairFunction(known.keys_F[::2], known.weights_F[::2])
+    weights = dict(zip(half.keys_F.tolist(), half.weights_F.tolist(), strict=True))
+    bags = features_of(*PAIRS)
+    bag = [part.tolist() for part in np.split(bags.keys_K, bags.offsets[1:-1])]
+    assert half.values(bags) == pytest.approx([sum(weights.get(key, 0.0) for key in keys) for keys in bag])
+    nothing = PairFunction(known.keys_F[:0], known.weights_F[:0])
+    assert nothing.values(bags).tolist() == [0, 0, 0]
+    assert len(half.values(features_of([], []))) == 0
+
+
+def test_a_changed_bit_of_the_weights_is_noticed(folder: Path) -> None:
+    path = folder / "weights.safetensors"
+    content = path.read_bytes()
+    for place in range(0, len(content), 29):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        with pytest.raises(UserError, match=r"weights\.safetensors: "):
+            load_function(folder)
+
+
+def changed(folder: Path, **facts: Any) -> None:
+    description = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(description | facts))
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        ({"kind": "encoder-decoder"}, "holds a network of the kind encoder-decoder"),
+        ({"model": {"family": 99, "features": 3}}, "is of features that this version does not know"),
+        ({"model": {"family": 1}}, "does not say how many features there are"),
+        ({"model": {"family": 1, "features": -1}}, "does not say how many features there are"),
+        ({"model": {"family": 1, "features": 1 << 60}}, "does not describe the network whose weights lie beside it"),
+        ({"model": []}, "does not describe a network"),
+        ({"format": 99}, "has format 99"),
+    ],
+)
+def test_another_description_is_refused(folder: Path, facts: dict[str, Any], sentence: str) -> None:
+    changed(folder, **facts)
+    with pytest.raises(UserError, match=sentence):
+        load_function(folder)
+
+
+@pytest.mark.parametrize(
+    ("keys", "weights", "sentence"),
+    [
+        ([2, 1], [1.0, 1.0], "does not hold the weights that"),
+        ([1, 1], [1.0, 1.0], "does not hold the weights that"),
+        ([1, 2, 3], [1.0, 1.0, 1.0], "does not hold the weights that"),
+        ([1, 2], [1, 1], "does not hold the weights that"),
+        ([1.0, 2.0], [1.0, 1.0], "does not hold the weights that"),
+        ([1, 2], [1.0, float("nan")], "weight weights holds a number that is not finite"),
+    ],
+)
+def test_weights_that_are_no_function_are_refused(
+    tmp_path: Path, keys: list[float], weights: list[float], sentence: str
+) -> None:
+    save_function(tmp_path, PairFunction(np.array([1, 2], np.uint64), np.ones(2, np.float32)), {})
+    save_tensors(tmp_path, {"keys": torch.tensor(keys), "weights": torch.tensor(weights)})
+    with pytest.raises(UserError, match=sentence):
+        load_function(tmp_path)
+
+
+def test_other_tensors_are_refused(folder: Path) -> None:
+    write_tensors(folder / "weights.safetensors", {"keys": torch.zeros(1)}, {})
+    with pytest.raises(UserError, match=r"config\.json: does not describe"):
+        load_function(folder)
+
+
+def test_lost_weights_are_missed(folder: Path) -> None:
+    (folder / "weights.safetensors").unlink()
+    with pytest.raises(UserError, match="has lost its weights"):
+        load_function(folder)
+
+
+def test_a_network_is_not_made_of_it(folder: Path) -> None:
+    with pytest.raises(UserError, match=f"holds a network of the kind {KIND}"):
+        load_model(folder)
+
+
+def test_keys_beyond_63_bits_keep_their_order(tmp_path: Path) -> None:
+    keys_F = np.array([1, 1 << 62, (1 << 63) + 1, (1 << 64) - 1], np.uint64)
+    save_function(tmp_path, PairFunction(keys_F, np.ones(4, np.float32)), {})
+    assert load_function(tmp_path).keys_F.tolist() == keys_F.tolist()

@@ -1,0 +1,105 @@
+"""Phrase pairs where they occur are those of the definition, with their sentences."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phrasescore.errors import UserError
+from phrasescore.extraction.occurrences import find_occurrences
+from phrasescore.extraction.spans import LONGEST
+from phrasescore.pairs import DataConfig, PhrasePairs
+from phrasescore.phrases import Phrases, PlacedPhrases
+from phrasescore.sentences import ParallelText, SentenceConfig, read_sentences
+
+Alignment = tuple[int, int, set[tuple[int, int]]]
+"""Words of a source sentence, of its translation, and which are aligned."""
+
+
+@st.composite
+def alignments(draw: st.DrawFn) -> Alignment:
+    source, target = draw(st.integers(1, 9)), draw(st.integers(1, 9))
+    point = st.tuples(st.integers(0, source - 1), st.integers(0, target - 1))
+    return source, target, draw(st.sets(point, max_size=9))
+
+
+def occurring(alignment: Alignment) -> set[tuple[int, int, int, int]]:
+    """Begin and end of source and target phrase of each pair, by definition."""
+    source, target, points = alignment
+    spans = ([(a, b) for a in range(n) for b in range(a + 1, min(a + LONGEST, n) + 1)] for n in (source, target))
+    found = set()
+    for (a, b), (c, d) in product(*spans):
+        inside = [a <= i < b and c <= j < d for i, j in points]
+        touching = [a <= i < b or c <= j < d for i, j in points]
+        if any(inside) and inside == touching:
+            found.add((a, b, c, d))
+    return found
+
+
+@given(st.lists(alignments(), min_size=1, max_size=4))
+def test_they_are_those_of_the_definition(texts: list[Alignment]) -> None:
+    source = Phrases.from_lists(range(words) for words, _, _ in texts)
+    target = Phrases.from_lists(range(words) for _, words, _ in texts)
+    points = Phrases.from_lists([word for point in sorted(points) for word in point] for *_, points in texts)
+    found = find_occurrences(PhrasePairs(source, target, np.ones(len(texts), np.float32), points))
+    assert found.source.sentence_S.tolist() == found.target.sentence_S.tolist() == sorted(found.source.sentence_S)
+    for number, text in enumerate(texts):
+        here = found.take(np.flatnonzero(found.source.sentence_S == number))
+        rows = (side.tolist() for one in (here.source, here.target) for side in (one.first_S, one.end_S))
+        pairs = list(zip(*rows, strict=True))
+        assert sorted(pairs) == sorted(occurring(text))
+        # Words are numbered by their places, so phrases alone say where they stood.
+        assert lists(here.target.alone()) == [list(range(c, d)) for *_, c, d in pairs]
+
+
+def lists(phrases: Phrases) -> list[list[int]]:
+    return [phrases.ids[a:b].tolist() for a, b in pairwise(phrases.offsets)]
+
+
+def test_some_phrases_take_their_sentences_along() -> None:
+    sentences = Phrases.from_lists([[5, 6, 7], [8, 9], [4]])
+    phrases = PlacedPhrases(sentences, np.array([0, 0, 1, 2]), np.array([0, 1, 0, 0]), np.array([2, 3, 1, 1]))
+    some = phrases.take(np.array([3, 1]))
+    assert lists(some.sentences) == [[5, 6, 7], [4]]
+    assert some.sentence_S.tolist() == [1, 0]
+    assert lists(some.alone()) == [[4], [6, 7]]
+    assert phrases.lengths.tolist() == [2, 2, 1, 1]
+    assert phrases.read_with.tolist() == [3, 0, 2, 1]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> ParallelText:
+    (tmp_path / "source").write_text("a  b\n\nb c c\nd\n")
+    (tmp_path / "target").write_text("x y\nx\nz\nx\n")
+    (tmp_path / "points").write_text("1-0 0-1 1-0\n\n2-0\n\n")
+    return ParallelText(tmp_path / "source", tmp_path / "target", tmp_path / "points")
+
+
+def test_an_alignment_is_read_with_its_text(text: ParallelText, tmp_path: Path) -> None:
+    """Of a pair with an empty side it is left out, too; a point that is given twice counts once."""
+    data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
+    assert data.pairs.alignment is not None
+    assert lists(data.pairs.alignment) == [[0, 1, 1, 0], [2, 0], []]
+    without = read_sentences(ParallelText(text.source, text.target), tmp_path, DataConfig(), SentenceConfig())
+    assert without.pairs.alignment is None
+    assert without.digest != data.digest
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ("0-0\n\n3-0\n\n", "line 3: the point `3-0` lies outside its sentences, of 3 and 1 words"),
+        ("0-2\n\n\n\n", "line 1: the point `0-2` lies outside"),
+        ("0-0\n\n0:0\n\n", "line 3: `0:0` is not an alignment point"),
+        ("0-0\n", r"points: ends before line 2 of .*source"),
+    ],
+)
+def test_wrong_alignments_are_refused(text: ParallelText, tmp_path: Path, points: str, message: str) -> None:
+    (tmp_path / "points").write_text(points)
+    with pytest.raises(UserError, match=message):
+        read_sentences(text, tmp_path, DataConfig(), SentenceConfig())

@@ -1,0 +1,112 @@
+"""A column trained on n-best lists of the training text: made, appended, tuned with."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_integration.cli import main
+from moses_integration.ini import MosesIni
+from phrasescore.cli import main as phrasescore
+from phrasescore.expected_bleu.features import features_of
+from phrasescore.expected_bleu.model import load_function
+from phrasescore.files import read_bytes
+from tests.conftest import MINI
+
+TUNED = MINI / "moses.tuned.ini"
+TEXTS = [
+    f"--{name}={MINI / f'train.{end}'}" for name, end in (("source", "en"), ("target", "fr"), ("alignment", "align"))
+]
+QUICK = ["--sentences", "200", "--nbest", "20", "--processes", "1"]
+
+
+def test_from_a_system_to_one_with_a_tuned_column(
+    system: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, table, report = tmp_path / "function", tmp_path / "table.gz", tmp_path / "report"
+    work = tmp_path / "work"
+    ini = str(system / "moses.ini")
+    assert main(["expected-bleu", ini, "-o", str(folder), *QUICK, "--work", str(work)]) == 0
+    told = capsys.readouterr().err
+    assert "has the weights that every system starts with; tune it first" in told
+    assert "held-out expected BLEU" in told
+    assert (work / "half1" / "moses.ini").exists()
+    # The last line says how to go on.
+    advice = told.splitlines()[-1]
+    assert advice.startswith(f"next: phrasescore annotate {system}/phrase-table.gz -m {folder} ")
+    annotate, add_column, _ = (shlex.split(command)[1:] for command in advice.removeprefix("next: ").split("; "))
+    names = {"TABLE": str(table), "INI": str(tmp_path / "wide.ini")}
+    assert phrasescore([names.get(word, word) for word in [*annotate, "--report", str(report), "-q"]]) == 0
+    assert main([names.get(word, word) for word in add_column]) == 0
+    assert len(MosesIni.read(tmp_path / "wide.ini").weights()["TranslationModel0"]) == 5
+    assert json.loads(report.read_text())["columns"]["names"] == ["expected-bleu"]
+    lines = [line.split(b" ||| ") for line in read_bytes(table).splitlines()]
+    values = load_function(folder).values(features_of([line[0] for line in lines], [line[1] for line in lines]))
+    assert [math.log(float(line[2].split()[-1])) for line in lines] == pytest.approx(values, abs=1e-6)
+    assert values.std() > 0.01
+    dev = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
+    tune = ["tune", str(tmp_path / "wide.ini"), *dev, "-o", str(tmp_path / "tuned.ini"), "--iterations", "2"]
+    assert main([*tune, "--restarts", "2", "--nbest", "20", "--toolkit", "embedded", "--processes", "1", "-q"]) == 0
+    assert len(MosesIni.read(tmp_path / "tuned.ini").weights()["TranslationModel0"]) == 5
+
+
+def test_a_system_built_elsewhere_needs_its_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And says of a tuned one nothing of tuning; the folder tells what it was made from."""
+    folder = tmp_path / "function"
+    assert main(["expected-bleu", str(TUNED), "-o", str(folder), *QUICK]) == 1
+    assert "is not of a system that `build` made; give the prepared text" in capsys.readouterr().err
+    assert not folder.exists()
+    assert main(["expected-bleu", str(TUNED), "-o", str(folder), *QUICK, *TEXTS, "--seed", "3"]) == 0
+    assert "tune it first" not in capsys.readouterr().err
+    description = json.loads((folder / "config.json").read_text())
+    assert description["kind"] == "expected-bleu"
+    assert description["data"]["source"]["path"] == str(MINI / "train.en")
+    training = description["training"]
+    assert (training["sentences"], training["nbest"], training["seed"]) == (200, 20, 3)
+    held_out = training["held_out"]
+    assert held_out["after"]["expected"] >= held_out["before"]["expected"] > 0
+
+
+def test_scipy_is_missed_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "moses_integration.expected_bleu.training", raising=False)
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "function"), *TEXTS]) == 1
+    assert "needs SciPy; pip install 'phrasescore[smt]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        (TEXTS[:2], 2, "--alignment: is missing; give --source, --target and --alignment, or none of them"),
+        ([*TEXTS, "--work", "OUTPUT"], 2, "--work: is the folder of -o, too"),
+        ([*TEXTS, "-o", "FULL"], 1, "is there already; give a new or empty folder"),
+        ([*TEXTS, "-o", "FULL/file"], 1, "is there already; give a new or empty folder"),
+        ([*TEXTS, "-o", "FULL/file/folder"], 1, "cannot be made"),
+        ([*TEXTS, "--sentences", "0"], 2, "argument --sentences"),
+        ([*TEXTS, "--sentences", "6", "--nbest", "2"], 1, "6 sentences were translated, too few to train on"),
+        (["--source", "nowhere", *TEXTS[1:]], 1, "nowhere"),
+    ],
+)
+def test_errors_are_a_sentence(
+    options: list[str], code: int, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("mine")
+    names = {"OUTPUT": "output", "FULL": "full", "FULL/file": "full/file", "FULL/file/folder": "full/file/folder"}
+    options = [str(tmp_path / names[option]) if option in names else option for option in options]
+    command = ["expected-bleu", str(TUNED), "-o", str(tmp_path / "output"), "-q", "--processes", "1", *options]
+    if code == 2 and "argument" in sentence:
+        with pytest.raises(SystemExit, match="2"):
+            main(command)
+    else:
+        assert main(command) == code
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "output").exists()
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]

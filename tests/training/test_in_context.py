@@ -1,0 +1,178 @@
+"""Training on phrase pairs in their sentences: which are drawn, what is minimised, and going on after a stop."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from phrasescore.cli import main
+from phrasescore.device import choose_device
+from phrasescore.extraction.occurrences import find_occurrences
+from phrasescore.model_folder import METRICS, WEIGHTS, load_model
+from phrasescore.nn.config import ModelConfig
+from phrasescore.pairs import DataConfig
+from phrasescore.scoring.engine import Scorer
+from phrasescore.sentences import ParallelText, SentenceConfig
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.in_context import ContextTask
+from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.run import Settings, prepare_in_context
+from tests.conftest import MINI
+from tests.nn.family import config_of
+
+CPU = choose_device("cpu", "fp32")
+MODEL = replace(config_of("Luong with input feeding"), in_context=True)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> tuple[ParallelText, ParallelText]:
+    """Sentences to learn from, and others."""
+    parts = []
+    for name, lines in (("train", slice(0, 150)), ("valid", slice(150, 180))):
+        paths = [tmp_path / f"{name}.{end}" for end in ("en", "fr", "align")]
+        for path in paths:
+            path.write_bytes(b"".join((MINI / f"train{path.suffix}").read_bytes().splitlines(keepends=True)[lines]))
+        parts.append(ParallelText(*paths))
+    return parts[0], parts[1]
+
+
+def settings(model: ModelConfig = MODEL, data: DataConfig | None = None, **training: Any) -> Settings:
+    config = TrainingConfig(**{"batch_size": 16, "epochs": 2, "evaluate_every": 10, "warmup_updates": 5, **training})
+    return Settings(model, data or DataConfig(held_out_limit=300), config, SentenceConfig())
+
+
+def prepared(texts: tuple[ParallelText, ParallelText | None], folder: Path, settings: Settings) -> Trainer[ContextTask]:
+    return prepare_in_context(texts[0], folder, settings, CPU, texts[1])[0]
+
+
+def train(
+    texts: tuple[ParallelText, ParallelText | None], folder: Path, settings: Settings, stop_after: int | None = None
+) -> Trainer[ContextTask]:
+    trainer = prepared(texts, folder, settings)
+    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
+    trainer.train()
+    return trainer
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+    for record in records:
+        del record["seconds"], record["sentences_per_second"]
+    return records
+
+
+def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    chosen = settings(replace(MODEL, dropout=0.3))
+    whole = train(texts, tmp_path / "whole", chosen).progress
+    for stop in (3, 14):
+        assert train(texts, tmp_path / "parts", chosen, stop_after=stop).progress.update == stop
+    train(texts, tmp_path / "parts", chosen)
+    assert whole.update == 20
+    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+
+
+def test_the_loss_falls_and_is_that_of_pairs_in_their_sentences(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path
+) -> None:
+    chosen = settings(data=DataConfig(), epochs=8, learning_rate=5e-3, evaluate_every=20)
+    train(texts, tmp_path / "run", chosen)
+    losses = [record["validation"]["per_pair"] for record in metrics(tmp_path / "run")]
+    assert min(losses) < 0.95 * losses[0]
+    scorer = Scorer(load_model(tmp_path / "run"), CPU)
+    total, pairs = 0.0, 0
+    lines = [[line.split() for line in path.read_bytes().splitlines()] for path in (texts[1].source, texts[1].target)]
+    found = _occurrences(texts[1], tmp_path)
+    for number, (source, target) in enumerate(zip(*lines, strict=True)):
+        here = found.take(np.flatnonzero(found.source.sentence_S == number))
+        spans = zip(here.source.first_S, here.source.end_S, here.target.first_S, here.target.end_S, strict=True)
+        phrases = [((int(a), int(b)), b" ".join(target[c:d])) for a, b, c, d in spans]
+        total += float(scorer.score_in_context(b" ".join(source), phrases).sum())
+        pairs += len(phrases)
+    assert min(losses) == pytest.approx(-total / pairs, rel=1e-4)
+
+
+def _occurrences(text: ParallelText, folder: Path) -> Any:
+    from phrasescore.sentences import read_sentences
+
+    return find_occurrences(read_sentences(text, folder, DataConfig(), SentenceConfig()).pairs)
+
+
+def test_each_visit_draws_other_pairs_in_any_company(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    task = prepared(texts, tmp_path / "run", settings(long_pairs=0.1)).task
+    found = find_occurrences(task.sentences)
+    is_short = (found.source.lengths <= 4) & (found.target.lengths <= 4)
+    drawn: list[set[int]] = []
+    for number in range(2):
+        visits = np.arange(len(task.sentences)) + number * len(task.sentences)
+        drawn.append(set(task.drawn(visits, found).tolist()))
+        few = find_occurrences(task.sentences.take(np.array([7, 3])))
+        alone = few.take(task.drawn(visits[[7, 3]], few))
+        whole = found.take(np.array(sorted(drawn[-1])))
+        for at, sentence in enumerate((7, 3)):
+            one, other = (
+                alone.take(np.flatnonzero(alone.source.sentence_S == at)),
+                whole.take(np.flatnonzero(whole.source.sentence_S == sentence)),
+            )
+            assert sorted(one.source.first_S) == sorted(other.source.first_S)
+    assert drawn[0] != drawn[1]
+    counts = Counter(found.source.sentence_S[sorted(drawn[0])].tolist())
+    occurring = np.bincount(found.source.sentence_S, minlength=len(task.sentences))
+    assert all(counts[number] == min(4, pairs) for number, pairs in enumerate(occurring.tolist()))
+    chosen = np.array(sorted(drawn[0]))
+    assert is_short[chosen].mean() > 1.2 * is_short.mean()
+
+
+def test_without_other_text_sentences_are_held_out(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    trainer = prepared((texts[0], None), tmp_path / "run", settings(data=DataConfig(held_out=0.1, held_out_limit=20)))
+    assert len(trainer.task.lines) == 135
+    assert len(trainer.task.held_out) == 20
+    assert trainer.task.held_out_loss() is not None
+    assert trainer.task.validation_loss() is None
+
+
+def test_a_batch_without_pairs_teaches_nothing(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    assert texts[0].alignment is not None
+    texts[0].alignment.write_bytes(b"\n" * 150)
+    task = prepared(texts, tmp_path / "run", settings()).task
+    loss = task.loss(np.arange(16))
+    loss.mean.backward()  # type: ignore[no-untyped-call]
+    assert (loss.mean.item(), loss.terms) == (0.0, 1)
+    assert all(weight.grad is not None and not torch.any(weight.grad) for weight in task.network.parameters())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--source={s}", "--target={t}", "--in-context"], "--in-context: needs word-aligned sentences"),
+        (["{s}", "--alignment={a}"], "--alignment: is that of two texts"),
+        (["--source={s}", "--target={t}", "--alignment={a}", "--no-in-context"], "--no-in-context: with --alignment"),
+        (["--source={s}", "--target={t}", "--alignment={a}", "--direction=source-given-target"], "--direction: in con"),
+        (["--source={s}", "--target={t}", "--alignment={a}", "--bleu-sentences=3"], "--bleu-sentences: is for trainin"),
+        (["--source={s}", "--target={t}", "--pairs-a-sentence=3"], "--pairs-a-sentence"),
+        (["--source={s}", "--target={t}", "--validation-alignment={a}"], "--validation-alignment: is for training in "),
+        (
+            ["--source={s}", "--target={t}", "--alignment={a}", "--validation-source={s}", "--validation-target={t}"],
+            "--validation-alignment: is needed where",
+        ),
+        (["--source={s}", "--target={t}", "--alignment={a}", "--reverse-source"], "leave --reverse-source out"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    texts: tuple[ParallelText, ParallelText],
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = {"s": texts[0].source, "t": texts[0].target, "a": texts[0].alignment}
+    assert main(["train", *(option.format(**names) for option in options), "-o", str(tmp_path / "run")]) in (1, 2)
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
