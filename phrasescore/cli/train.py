@@ -169,8 +169,10 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
     _check_alignment(args)
-    if args.validation_source is not None and args.alignment is None:
-        check_nothing_is_held_out(args, "--validation-source")
+    if args.validation_source is not None:
+        # In context the limit is of phrase pairs of the other text.
+        names = ("held_out", "held_out_limit") if args.alignment is None else ("held_out",)
+        check_nothing_is_held_out(args, "--validation-source", names)
     if args.table is not None:
         wrong = [
             name

@@ -74,13 +74,15 @@ def read_settings(
     return values
 
 
-def check_nothing_is_held_out(args: argparse.Namespace, validation: str) -> None:
+def check_nothing_is_held_out(
+    args: argparse.Namespace, validation: str, names: Sequence[str] = ("held_out", "held_out_limit")
+) -> None:
     """Check that the command line holds nothing out beside sentences to validate with, for which no others are kept.
 
     Raises:
         UsageError: it does.
     """
-    for name in ("held_out", "held_out_limit"):
+    for name in names:
         if getattr(args, name, None) is not None:
             raise UsageError(
                 f"--{name.replace('_', '-')}: does nothing with {validation}, in whose place sentences are held out; "

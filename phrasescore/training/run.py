@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from phrasescore.choice.problem import ChoiceProblem
 from phrasescore.device import Device
@@ -182,7 +183,6 @@ def prepare_sentences(
         UsageError: settings do not go together.
         UserError: the text is faulty, or the folder holds something else or a run with other settings.
     """
-    settings.check()
     config = settings.sentences or SentenceConfig()
     if config.bleu_sentences:
         if validation is None:
@@ -190,38 +190,19 @@ def prepare_sentences(
                 "--bleu-sentences: are sentences to validate with; give --validation-source and --validation-target"
             )
         load_corpus_bleu()
-    if settings.data.weight_by_count:
-        raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
-    state = folder / TRAINING_STATE
 
-    def read() -> tuple[PairData, PairData | None, BleuSample | None]:
-        data = read_sentences(text, state, settings.data, config, progress=progress, say=say)
-        if validation is None:
-            return data, None, None
-        vocabularies = data.source_vocabulary, data.target_vocabulary
-        others = read_sentences(validation, state, settings.data, config, vocabularies, progress)
-        if not config.bleu_sentences:
-            return data, others, None
-        sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
-        return data, others, BleuSample(data.source_vocabulary.encode(sources), references, data.target_vocabulary)
-
-    with run_folder(folder, restart, KIND, ranks) as home:
-        data, others, bleu = ranks.once_a_machine(read, state)
-        settings = settings.fitted(len(data.distinct))
-        lines, held_out = data.distinct, data.distinct[:0]
-        if validation is None:
-            lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
-        if not len(lines):
-            raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
-        other = None if others is None else others.pairs
-        network = _new_network(settings, data, device)
-        kept = data.pairs.take(held_out)
-        task = SentenceTask(
-            network, settings.training, device, data.pairs, lines, kept, other, bleu, config.measured_loss
+    def make(network: EncoderDecoder, training: TrainingConfig, read: _Text) -> SentenceTask:
+        sample = None
+        if validation is not None and config.bleu_sentences:
+            sources, references = first_sentences(validation, config.bleu_sentences, settings.data, config)
+            sample = BleuSample(read.data.source_vocabulary.encode(sources), references, read.data.target_vocabulary)
+        other = None if read.others is None else read.others.pairs
+        kept = read.data.pairs.take(read.held_out)
+        return SentenceTask(
+            network, training, device, read.data.pairs, read.lines, kept, other, sample, config.measured_loss
         )
-        files = _files_of(text, "") | ({} if validation is None else _files_of(validation, "validation_"))
-        digests = {"sentences": data.digest, "validation": None if others is None else others.digest}
-        return _set_up(task, home, settings, data, files, digests, restart, ranks), data
+
+    return _prepare_text(text, folder, settings, device, validation, restart, progress, say, ranks, make)
 
 
 def prepare_in_context(
@@ -239,11 +220,61 @@ def prepare_in_context(
 
     Raises:
         UsageError: settings do not go together.
-        UserError: the text is faulty, or the folder holds something else or a run with other settings.
+        UserError: the text is faulty or has no phrase pairs, or the folder holds something else or a run with other
+            settings.
     """
+
+    def some_of(sentences: PhrasePairs, of: ParallelText) -> Occurrences:
+        found = _some_occurrences(sentences, settings)
+        if len(sentences) and not len(found):
+            raise UserError(
+                f"{of.alignment}: leaves no phrase pairs to measure; check that it has points, and of this text"
+            )
+        return found
+
+    def make(network: EncoderDecoder, training: TrainingConfig, read: _Text) -> ContextTask:
+        assert read.data.pairs.alignment is not None
+        if not len(read.data.pairs.alignment.ids):
+            raise UserError(f"{text.alignment}: has no alignment point, so no phrase pair occurs; align the text")
+        kept = some_of(read.data.pairs.take(read.held_out), text)
+        other = None if validation is None or read.others is None else some_of(read.others.pairs, validation)
+        return ContextTask(network, training, device, read.data.pairs, read.lines, kept, other)
+
+    if not settings.data.held_out_limit:
+        raise UsageError("--held-out-limit: is the most phrase pairs that are measured, and 0 leaves none; give more")
+    return _prepare_text(text, folder, settings, device, validation, restart, progress, say, ranks, make)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """Parallel text that was read."""
+
+    data: PairData
+    others: PairData | None
+    """To validate with."""
+    lines: NDArray[np.int64]
+    """The sentences to learn from."""
+    held_out: NDArray[np.int64]
+    """Others, if there are none to validate with."""
+
+
+def _prepare_text(
+    text: ParallelText,
+    folder: Path,
+    settings: Settings,
+    device: Device,
+    validation: ParallelText | None,
+    restart: bool,
+    progress: ReadingProgress,
+    say: Say,
+    ranks: Ranks,
+    make: Callable[[EncoderDecoder, TrainingConfig, _Text], AnyPairTask],
+) -> tuple[Trainer[AnyPairTask], PairData]:
+    """Read parallel text and set up a trainer for the task that `make` makes of it; see `prepare_sentences`."""
     settings.check()
-    config = settings.sentences or SentenceConfig()
-    state = folder / TRAINING_STATE
+    if settings.data.weight_by_count:
+        raise UsageError("--weight-by-count: is for phrase tables, sentences have no counts; leave it out")
+    config, state = settings.sentences or SentenceConfig(), folder / TRAINING_STATE
 
     def read() -> tuple[PairData, PairData | None]:
         data = read_sentences(text, state, settings.data, config, progress=progress, say=say)
@@ -261,11 +292,9 @@ def prepare_in_context(
         if not len(lines):
             raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
         network = _new_network(settings, data, device)
-        kept = _some_occurrences(data.pairs.take(held_out), settings)
-        other = None if others is None else _some_occurrences(others.pairs, settings)
-        task = ContextTask(network, settings.training, device, data.pairs, lines, kept, other)
-        digests = {"sentences": data.digest, "validation": None if others is None else others.digest}
+        task = make(network, settings.training, _Text(data, others, lines, held_out))
         files = _files_of(text, "") | ({} if validation is None else _files_of(validation, "validation_"))
+        digests = {"sentences": data.digest, "validation": None if others is None else others.digest}
         return _set_up(task, home, settings, data, files, digests, restart, ranks), data
 
 

@@ -14,6 +14,7 @@ import torch
 
 from phrasescore.cli import main
 from phrasescore.device import choose_device
+from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import find_occurrences
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
 from phrasescore.nn.config import ModelConfig
@@ -140,12 +141,29 @@ def test_without_other_text_sentences_are_held_out(texts: tuple[ParallelText, Pa
 
 def test_a_batch_without_pairs_teaches_nothing(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     assert texts[0].alignment is not None
-    texts[0].alignment.write_bytes(b"\n" * 150)
+    texts[0].alignment.write_bytes(b"\n" * 149 + b"0-0\n")
     task = prepared(texts, tmp_path / "run", settings()).task
     loss = task.loss(np.arange(16))
     loss.mean.backward()  # type: ignore[no-untyped-call]
     assert (loss.mean.item(), loss.terms) == (0.0, 1)
     assert all(weight.grad is not None and not torch.any(weight.grad) for weight in task.network.parameters())
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_an_alignment_without_points_is_refused(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path, part: int
+) -> None:
+    alignment = texts[part].alignment
+    assert alignment is not None
+    alignment.write_bytes(b"\n" * len(alignment.read_bytes().splitlines()))
+    with pytest.raises(UserError, match=f"{alignment}: (has no alignment point|leaves no phrase pairs to measure)"):
+        prepared(texts, tmp_path / "run", settings())
+    assert not (tmp_path / "run").exists()
+
+
+def test_something_must_be_measured(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--held-out-limit: is the most phrase pairs that are measured"):
+        prepared(texts, tmp_path / "run", settings(data=DataConfig(held_out_limit=0)))
 
 
 @pytest.mark.parametrize(
