@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from phrasescore.lm.training import LmSettings
 
 _SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
-_FOR_OTHERS = {"teacher_forcing", "long_pairs"}
+_FOR_OTHERS = {"teacher_forcing", "long_pairs", "pairs_a_sentence"}
 """Settings of training that are refused here."""
 
 
