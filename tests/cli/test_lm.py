@@ -226,6 +226,7 @@ def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pyt
     said = capsys.readouterr().out
     assert "--teacher-forcing" not in said
     assert "--long-pairs" not in said
+    assert "--pairs-a-sentence" not in said
     assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), "--teacher-forcing", "0.5"]) == 2
     assert "--teacher-forcing: is for encoder-decoders; leave it out" in capsys.readouterr().err
 
