@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from phrasescore.cli import annotate, check, choice, inspect, lm, score, train, translate
+from phrasescore.cli import annotate, check, inspect, lm, score, train, translate
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
 
-_COMMANDS = (train, annotate, score, translate, check, choice, inspect, lm)
+_COMMANDS = (train, annotate, score, translate, check, inspect, lm)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -24,7 +24,7 @@ from phrasescore.cli.training import (
 )
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
-from phrasescore.files import STANDARD_STREAM, is_device_or_pipe, require_one_standard_input
+from phrasescore.files import require_one_standard_input
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
@@ -82,26 +82,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="TABLE",
         help="phrase table from other sentences; its loss then decides, not that of held-out pairs, which weights are "
         "kept and when to stop",
-    )
-    parser.add_argument(
-        "--dev",
-        nargs=2,
-        type=Path,
-        metavar=("SOURCE", "REFERENCE"),
-        help="sentences that the table was not made from, and their translations, tokenised as it is; how well the "
-        "network chooses among the table's options for them (see `choice`) decides the same, in place of --validation",
-    )
-    parser.add_argument(
-        "--dev-table",
-        type=Path,
-        metavar="TABLE",
-        help="the same for phrase pairs of other sentences, as --validation takes them",
-    )
-    parser.add_argument(
-        "--dev-language-model",
-        type=Path,
-        metavar="LM",
-        help="n-gram model of the target language, ARPA or KenLM binary, beside which the network is to choose",
     )
     text = parser.add_argument_group("parallel text, in the place of a table")
     text.add_argument("--source", type=Path, metavar="TEXT", help="source sentences, one a line, tokenised")
@@ -165,7 +145,6 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--source and --target: are the two sides of one text; give both or neither")
     if (args.validation_source is None) != (args.validation_target is None):
         raise UsageError("--validation-source and --validation-target: are the two sides of one text; give both")
-    _check_dev(args)
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
     _check_alignment(args)
@@ -204,28 +183,6 @@ def _check_alignment(args: argparse.Namespace) -> None:
     for name in ("tokenise_source", "tokenise_target", "bleu_sentences", "measured_loss"):
         if getattr(args, name) is not None:
             raise UsageError(f"--{name.replace('_', '-')}: is for training on whole sentences; leave --alignment out")
-
-
-def _check_dev(args: argparse.Namespace) -> None:
-    """Check that there is one thing to choose for at most, and a table to choose from.
-
-    Raises:
-        UsageError: there is not.
-    """
-    given = [name for name in ("dev", "dev_table", "validation") if getattr(args, name) is not None]
-    options = [f"--{name.replace('_', '-')}" for name in given]
-    if len(given) > 1:
-        raise UsageError(f"{options[0]} and {options[1]}: each would decide which weights are kept; give one")
-    if given in ([], ["validation"]):
-        if args.dev_language_model is not None:
-            raise UsageError("--dev-language-model: is for choices; give --dev or --dev-table, too")
-    elif args.source is not None:
-        raise UsageError(
-            f"{options[0]}: is for the options of a phrase table; for sentences give --validation-source, "
-            "--validation-target"
-        )
-    elif args.table == STANDARD_STREAM or is_device_or_pipe(args.table):
-        raise UsageError(f"{options[0]}: has the table read twice; give a file")
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
@@ -293,14 +250,10 @@ def _prepare(
     say: Say,
     ranks: Ranks,
 ) -> tuple[Trainer[Any], PairData]:
-    from phrasescore.training.choice import DevChoices
     from phrasescore.training.run import prepare, prepare_in_context, prepare_sentences
 
     if args.source is None:
-        other = args.validation
-        if args.dev or args.dev_table:
-            other = DevChoices(args.dev_table or ParallelText(*args.dev), args.dev_language_model)
-        return prepare(args.table, args.output, settings, device, other, args.restart, on_lines, say, ranks)
+        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines, say, ranks)
     text, others = ParallelText(args.source, args.target, args.alignment), None
     if args.validation_source is not None:
         others = ParallelText(args.validation_source, args.validation_target, args.validation_alignment)
@@ -327,7 +280,7 @@ def _introduce(reporter: Reporter, data: PairData, settings: Settings) -> None:
         reporter.say(
             "losses are nats per pair: held-out pairs are random pairs of the same table, pieces of sentences it was "
             "made from, and show how well the table is fitted, even if that is by heart; --validation shows pairs of "
-            "other sentences, --dev how well the network chooses for them, in nats per choice"
+            "other sentences"
         )
     elif settings.model.in_context:
         reporter.say(

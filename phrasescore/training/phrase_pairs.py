@@ -11,7 +11,6 @@ import numpy as np
 
 from phrasescore.pairs import PhrasePairs
 from phrasescore.training.batches import are_short, some_of_pass
-from phrasescore.training.choice import ChoiceLoss, ChoiceMeasure
 from phrasescore.training.evaluation import PairLoss, mean_loss
 from phrasescore.training.pair_task import PairTask
 from phrasescore.training.task import BatchLoss, Examples
@@ -23,8 +22,8 @@ class PhrasePairTask(PairTask):
 
     unit: ClassVar[str] = "pair"
 
-    validation: PhrasePairs | ChoiceMeasure | None
-    """Pairs of other sentences, or choices to be made in them, if there are any."""
+    validation: PhrasePairs | None
+    """Pairs of other sentences, if there are any."""
 
     @cached_property
     def _short_and_long(self) -> tuple[Examples, Examples]:
@@ -56,8 +55,6 @@ class PhrasePairTask(PairTask):
         """Return the loss on the held-out pairs."""
         return mean_loss(self.network, self.held_out, self.device) if len(self.held_out) else None
 
-    def validation_loss(self) -> PairLoss | ChoiceLoss | None:
-        """Return the loss on the validation pairs, or of the choices."""
-        if isinstance(self.validation, ChoiceMeasure):
-            return self.validation.loss()
+    def validation_loss(self) -> PairLoss | None:
+        """Return the loss on the validation pairs."""
         return mean_loss(self.network, self.validation, self.device) if self.validation else None

@@ -12,23 +12,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.choice.problem import ChoiceProblem
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import Occurrences, find_occurrences
 from phrasescore.files import display_name
-from phrasescore.model_folder import KIND, TRAINING_STATE, TrainedModel, save_description
+from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.size import check_size, without_numbers
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
-from phrasescore.scoring.engine import Scorer
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
 from phrasescore.text import Say, silently
 from phrasescore.training.batches import split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.by_size import settings_by_size
-from phrasescore.training.choice import ChoiceMeasure, DevChoices
 from phrasescore.training.config import TrainingConfig
 from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Trainer
@@ -94,7 +91,7 @@ def prepare(
     folder: Path,
     settings: Settings,
     device: Device,
-    validation: Path | DevChoices | None = None,
+    validation: Path | None = None,
     restart: bool = False,
     progress: ReadingProgress = lambda lines, share: None,
     say: Say = silently,
@@ -107,10 +104,10 @@ def prepare(
         folder: the model folder; it is made if it does not exist.
         settings: architecture, data, training.
         device: where and how precisely to compute.
-        validation: a table of pairs from other sentences, or where choices among the table's options are to be made.
+        validation: a table of pairs from other sentences.
         restart: start over even if the folder holds a run.
         progress: called with the lines and the share of the table read so far.
-        say: told of lines of the texts for vocabularies that are not UTF-8, and what choices there are.
+        say: told of lines of the texts for vocabularies that are not UTF-8.
         ranks: the processes that train together.
 
     Raises:
@@ -118,19 +115,17 @@ def prepare(
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
     settings.check()
-    if isinstance(validation, Path) and not settings.data.held_out_limit:
+    if validation is not None and not settings.data.held_out_limit:
         raise UsageError(
             "--held-out-limit: is the most pairs of --validation, too, and 0 leaves none to measure; give more, or "
             "--held-out 0 if no others are to be held out"
         )
     state = folder / TRAINING_STATE
 
-    def read() -> tuple[PairData, PairData | ChoiceProblem | None]:
+    def read() -> tuple[PairData, PairData | None]:
         data = read_table(table, state, settings.data, progress=progress, say=say)
         if validation is None:
             return data, None
-        if isinstance(validation, DevChoices):
-            return data, validation.read(table, progress, say)
         vocabularies = data.source_vocabulary, data.target_vocabulary
         # A loss counts each pair once, so that the table need not have counts.
         unweighted = replace(settings.data, weight_by_count=False)
@@ -143,15 +138,10 @@ def prepare(
         if not len(lines):
             raise UserError(f"{display_name(table)}: leaves no pairs to train on; hold out less or give a larger table")
         network = _new_network(settings, data, device)
-        other: PhrasePairs | ChoiceMeasure | None = None
-        if isinstance(others, ChoiceProblem):
-            other = _choices(others, network, home, settings, data, device)
-        elif others is not None:
-            other = _some_pairs(others, settings)
+        other = None if others is None else _some_pairs(others, settings)
         task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
         digests = {"table": data.digest, "validation": None if others is None else others.digest}
-        given = validation.files if isinstance(validation, DevChoices) else {"validation": validation}
-        files = {"table": table, **given}
+        files = {"table": table, "validation": validation}
         return _set_up(task, home, settings, data, files, digests, restart, ranks), data
 
 
@@ -319,15 +309,6 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
     network = build()
     network.multiply_in(device.product_dtype)
     return network.to(device.torch_device)
-
-
-def _choices(
-    problem: ChoiceProblem, network: EncoderDecoder, home: RunFolder, settings: Settings, data: PairData, device: Device
-) -> ChoiceMeasure:
-    """Return choices that the network makes as it is at the time."""
-    vocabularies = data.source_vocabulary, data.target_vocabulary
-    untrained = TrainedModel(home.path, network, *vocabularies, settings.data.direction, weights_digest="")
-    return ChoiceMeasure(problem, Scorer(untrained, device))
 
 
 def _set_up(

@@ -288,13 +288,6 @@ COMMANDS = {
         _network("new"),
         ("new/",),
     ),
-    "train-dev": Command(
-        (*_PHRASESCORE, *TRAIN, "--dev", "dev.en", "dev.fr", "--dev-language-model", ARPA, "-o", "new"),
-        ("dev.en", "dev.fr", ARPA),
-        _contents("new/weights.safetensors"),
-        _network("new"),
-        ("new/",),
-    ),
     "train-sentences": Command(
         (
             *(*_PHRASESCORE, "train", "--source", "train.en", "--target", "train.fr", "--config", "settings.toml"),
@@ -414,15 +407,5 @@ COMMANDS = {
         ("dev.out", "dev.fr"),
         _bleu,
         _equals_sacrebleu,
-    ),
-    "choice": Command(
-        (
-            *(*_PHRASESCORE, "choice", ANNOTATED, "--dev", "dev.en", "dev.fr", "--language-model", ARPA, "-m", "model"),
-            *("--report", "out.json", *_FP32, "-q"),
-        ),
-        (ANNOTATED, ANNOTATED, "dev.en", "dev.fr", ARPA, *MODEL),
-        _stdout,
-        _no_odd_numbers,
-        ("out.json",),
     ),
 }

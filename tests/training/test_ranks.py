@@ -28,7 +28,6 @@ from phrasescore.pairs import DataConfig, read_table
 from phrasescore.phrases import Phrases
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.tensor_file import open_tensors
-from phrasescore.training.choice import DevChoices
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks, joined
@@ -56,7 +55,6 @@ class Run:
     table: Path
     stop_after: int | None = None
     restart: bool = False
-    dev: DevChoices | None = None
 
     def __call__(self, ranks: Ranks = ALONE) -> Trainer[Any]:
         trainer = self._prepare(ranks)
@@ -70,7 +68,7 @@ class Run:
         if self.settings.sentences is not None:
             text = ParallelText(MINI / "train.en", MINI / "train.fr")
             return prepare_sentences(text, self.folder, self.settings, CPU, ranks=ranks)[0]
-        return prepare(self.table, self.folder, self.settings, CPU, self.dev, restart=self.restart, ranks=ranks)[0]
+        return prepare(self.table, self.folder, self.settings, CPU, restart=self.restart, ranks=ranks)[0]
 
 
 def start(rank: int, number: int, machines: int, meeting: Path, work: Callable[[Ranks], object]) -> None:
@@ -147,15 +145,13 @@ def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, 
         "long": replace(some, training=replace(some.training, long_pairs=0.3)),
         "weights": replace(some, data=replace(some.data, weight_by_count=True)),
         "attention": replace(some, model=replace(TINY, summary=False, attention="concat"), sentences=SentenceConfig()),
-        "choices": some,
         "words": LmSettings(NeuralLmConfig(4, 5, 8, 6, self_normalise=0.1), TextConfig(held_out=0.1), words),
     }
     resumed = Run(tmp_path / "several/resumed", kinds["whole"], small_table, stop_after=7)
     resumed()
 
     def run_of(name: str, place: str) -> Run:
-        dev = DevChoices(ParallelText(MINI / "dev.en", MINI / "dev.fr")) if name == "choices" else None
-        return Run(tmp_path / place / name, kinds[name], small_table, dev=dev)
+        return Run(tmp_path / place / name, kinds[name], small_table)
 
     several = [run_of(name, "several") for name in kinds]
     codes, said = start_all(tmp_path / "meeting", Runs([*several, replace(resumed, stop_after=25)]))

@@ -1,1 +1,0 @@
-"""Choice cross-entropy: how well features choose among a table's own options of a source, on text it has not seen."""
