@@ -25,6 +25,8 @@ _TRIMMED = " \t\r\n"
 _BLANKS = re.compile(r"[ \t]+")
 _HEADER = re.compile(r"\[([^\]]*)\]")
 _DEFAULT_WEIGHT = 1.0
+NEW_WEIGHT = 0.2
+"""What tuning begins with for a column or a feature that is added."""
 _TRUTHS = {**dict.fromkeys(("true", "yes", "y", "1"), True), **dict.fromkeys(("false", "no", "n", "0"), False)}
 _MODELS = ("path", "backoff")
 """Arguments that are files or folders of models."""
@@ -375,7 +377,7 @@ class MosesIni:
         feature = self.feature(label)
         self._replace(feature.row, rf"(?<![^ \t]){re.escape(feature.kind)}(?=[ \t]|[{_TRIMMED}]*$)", kind)
 
-    def add_columns(self, label: str, table: Path, columns: int, weight: float = 0.2) -> None:
+    def add_columns(self, label: str, table: Path, columns: int, weight: float = NEW_WEIGHT) -> None:
         """Let a phrase table be another file that has `columns` more scores: three numbers move together.
 
         Path, num-features and weights change in one step, after everything was checked. A table without a line of
@@ -396,7 +398,7 @@ class MosesIni:
         widened.set_argument(label, "path", self._path_to(table, before.arguments.get("path", "")))
         self.lines = widened.lines
 
-    def widen(self, label: str, columns: int, weight: float = 0.2) -> None:
+    def widen(self, label: str, columns: int, weight: float = NEW_WEIGHT) -> None:
         """Let a phrase table have `columns` more scores, with num-features and weights to match.
 
         Raises:

@@ -15,7 +15,7 @@ from experiments.steps import Steps, run_phrasescore, run_toolkit
 from experiments.toml import network_settings
 from experiments.training import Json, train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
-from moses_integration.ini import MosesIni
+from moses_integration.ini import NEW_WEIGHT, MosesIni
 from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.context_column import ContextColumn
 from moses_integration.scorer_kinds import ScorerChoice
@@ -25,9 +25,6 @@ from phrasescore.model_folder import CONFIG, WEIGHTS
 from phrasescore.scoring.engine import Scorer
 
 CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"
-
-_WEIGHT = 0.2
-"""What tuning begins with for a new column, unless training says what suits it."""
 
 
 class Networks:
@@ -72,7 +69,7 @@ class Networks:
             rests_on["networks"] |= {network: self._train(network) for network in column.networks}
             name = f"{name}.{column.name}"
             table = self._annotate(table, name, rests_on, column)
-            weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", _WEIGHT)
+            weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
             ini.add_columns(ini.phrase_table().label, table, column.width, weight)
         if "CTX" in row.parts:
             rests_on["networks"][CONTEXT] = self._context_network()
@@ -88,7 +85,7 @@ class Networks:
             if self._config.scoring.unnormalised:
                 arguments["unnormalised"] = "true"
                 rests_on["unnormalised"] = True
-            ini.add_feature("CSLM", "CSLM0", arguments, [0.2])
+            ini.add_feature("CSLM", "CSLM0", arguments, [NEW_WEIGHT])
         for section, value in self._config.decoder.items():
             ini.set_value(section, str(value))
             rests_on[section] = value

@@ -18,11 +18,12 @@ from moses_integration.cli import (
     rescore,
     tune,
     unplace,
+    worth,
 )
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
 
-_COMMANDS = (build, expected_bleu, add_column, add_lm, tune, decode, place, unplace, rescore, evaluate, ems_hook)
+_COMMANDS = (build, expected_bleu, add_column, add_lm, worth, tune, decode, place, unplace, rescore, evaluate, ems_hook)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
+from moses_integration.ini import NEW_WEIGHT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.documents import read_json
@@ -30,7 +31,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--feature", metavar="LABEL", help="the phrase table meant, if there are several")
     parser.add_argument(
-        "--weight", type=finite, default=0.2, metavar="X", help="first weight of a new column (default: %(default)s)"
+        "--weight",
+        type=finite,
+        default=NEW_WEIGHT,
+        metavar="X",
+        help="first weight of a new column (default: %(default)s)",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.set_defaults(run=run)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
+from moses_integration.ini import NEW_WEIGHT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
@@ -48,7 +49,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "500 in tuning (default: 256, enough for 60,000 words)",
     )
     parser.add_argument("--label", default="CSLM0", metavar="LABEL", help="of the feature (default: %(default)s)")
-    parser.add_argument("--weight", type=finite, default=0.2, metavar="X", help="first weight (default: %(default)s)")
+    parser.add_argument(
+        "--weight", type=finite, default=NEW_WEIGHT, metavar="X", help="first weight (default: %(default)s)"
+    )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.set_defaults(run=run)
 

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, nbest.path if nbest else None)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, may_widen=False)
+    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter)
     with work_folder(args.work) as folder:
         raw = folder / "input"
         # It may be standard input, and Moses loses a last line that has no end.

@@ -156,9 +156,16 @@ def add_in_context_option(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def placing(
-    args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, reporter: Reporter, *, may_widen: bool
+    args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, reporter: Reporter, new_weight: float | None = None
 ) -> tuple[MosesIni, Toolkit]:
     """Return ini and toolkit for what --in-context, or else a comment of the ini, says; as they are if nothing does.
+
+    Args:
+        args: of a command that has the options of --in-context.
+        ini: the system's.
+        toolkit: what does the work.
+        reporter: told of what is placed.
+        new_weight: of the column, if the ini has none yet and one may be added.
 
     Raises:
         UserError: a network cannot be used, or the ini has no column for it and none may be added.
@@ -170,12 +177,12 @@ def placing(
         return ini, toolkit
     if args.in_context:
         if not ini.remarks(IN_CONTEXT):
-            if not may_widen:
+            if new_weight is None:
                 raise UserError(
                     f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote"
                 )
             ini = ini.copy()
-            ini.widen(ini.phrase_table().label, columns.width)
+            ini.widen(ini.phrase_table().label, columns.width, new_weight)
         ini.set_remarks(IN_CONTEXT, [str(folder.resolve()) for folder in args.in_context])
     return ini, PlacingToolkit(toolkit, columns, reporter.say)
 

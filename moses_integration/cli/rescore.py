@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moses_integration.cli.dev_set import prepare_dev_set
 from moses_integration.cli.options import (
     Distinct,
     add_text_options,
@@ -160,8 +161,9 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
             "prepared text and --prepared"
         )
     ini = read_ini(args.ini, reporter) if args.ini else None
-    source, references = _read_dev_set(args, ini, reporter)
-    entries = _read_list(args, source, reporter)
+    with work_folder(None) as folder:
+        dev = prepare_dev_set(args, ini, folder, reporter.say)
+    entries = _read_list(args, dev.sentences, reporter)
     if not entries:
         raise ListFault("is empty; check what the decoder reported")
     # Before the scorers' work, which takes long.
@@ -173,8 +175,8 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     inputs = _inputs(args)
     with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
         scorers = load_scorers(args.scorers, device, backoff, workers)
-        entries, seconds = _scored_list(entries, scorers, source, reporter)
-    candidates = from_nbest(entries, references)
+        entries, seconds = _scored_list(entries, scorers, dev.sentences, reporter)
+    candidates = from_nbest(entries, dev.translations)
     start = starting_weights(entries[0], start, [scorer.label for scorer in scorers])
     before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
     origin = "the ini's weights" if ini else "weights of 1"
@@ -209,26 +211,6 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         write_nbest(args.nbest_output, rerank(entries, best.weights))
     write_json(args.output, report)
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
-
-
-def _read_dev_set(
-    args: argparse.Namespace, ini: MosesIni | None, reporter: Reporter
-) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
-    """Return source and references of the dev set, prepared."""
-    from moses_integration.tuning.bleu import read_references
-    from moses_integration.tuning.tune import check_dev_set
-    from phrasescore.text import text_lines
-
-    with work_folder(None) as folder:
-        prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.say)
-        source = list(text_lines(prepared))
-        prepared_references = [
-            prepare_text(ini, "target", path, folder / f"reference{number}", args.prepared)
-            for number, path in enumerate(args.reference)
-        ]
-        references = read_references(prepared_references, args.reference)
-    check_dev_set(source, references, (args.source, args.reference[0]))
-    return source, references
 
 
 def _inputs(args: argparse.Namespace) -> dict[str, Any]:

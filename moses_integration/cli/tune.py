@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moses_integration.cli.dev_set import add_dev_set_options, prepare_dev_set
 from moses_integration.cli.options import (
     Distinct,
     add_binarise_option,
@@ -17,7 +18,6 @@ from moses_integration.cli.options import (
     add_toolkit_options,
     natural,
     placing,
-    prepare_text,
     read_ini,
     say_spread,
     toolkit_of,
@@ -43,16 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "spread. The ini has the weights of the run with the best dev BLEU; it is written after each seed.",
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="dev sentences")
-    parser.add_argument(
-        "--reference",
-        type=Path,
-        nargs="+",
-        action="extend",
-        required=True,
-        metavar="TEXT",
-        help="their translations, one file or more",
-    )
+    add_dev_set_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.add_argument(
         "--seeds",
@@ -88,16 +79,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.tuning.bleu import read_references
-    from moses_integration.tuning.tune import TuningSettings, check_dev_set
+    from moses_integration.ini import NEW_WEIGHT
+    from moses_integration.tuning.tune import TuningSettings
     from phrasescore.errors import naming
     from phrasescore.files import write_json
-    from phrasescore.text import text_lines
 
     require_writable(args.output, args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, may_widen=True)
+    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, NEW_WEIGHT)
     ini.require_effective_weights()
     ini.require_placeable(args.output)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
@@ -109,17 +99,10 @@ def run(args: argparse.Namespace) -> int:
     }
     started = time.monotonic()
     with work_folder(args.work) as folder:
-        source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared, reporter.say)
-        references = [
-            prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared)
-            for number, path in enumerate(args.reference)
-        ]
-        # Here, where the names of the user's files are known.
-        dev_references = read_references(references, args.reference)
-        check_dev_set(list(text_lines(source)), dev_references, (args.source, args.reference[0]))
+        dev = prepare_dev_set(args, ini, folder, reporter.say)
         tunings: list[Tuning] = []
-        with naming({source: args.source}):
-            for tuning in toolkit.tune(ini, source, references, args.seeds, settings, folder, reporter.say):
+        with naming({dev.source: args.source}):
+            for tuning in toolkit.tune(ini, dev.source, dev.references, args.seeds, settings, folder, reporter.say):
                 # After each seed, for the next one may be stopped.
                 tunings.append(tuning)
                 best = max(tunings, key=lambda tuning: tuning.bleu)

@@ -42,7 +42,7 @@ HELD_OUT = 0.1
 """Share of the lists that say which l2 is best, and when to stop."""
 _FEWEST = 10
 """Lists to train on."""
-_LENGTH = 5.0
+LENGTH = 5.0
 """Of w to begin with, for tuning leaves open how sharp p is. Where it is sharp, from 50 on, the lists teach less."""
 _PULL = 1e-6
 """What keeps w near to where it begins."""
@@ -115,6 +115,10 @@ class Objective:
         best_L = [first + int(z_H[first:end].argmax()) for first, end in bounds]
         counted_9 = self._lists.statistics_H9[best_L].sum(axis=0, dtype=np.int64)
         return Quality(100 * float(self._expected(z_H)[1].mean()), 100 * float(bleu(counted_9)))
+
+    def expected(self, parameters_V: Floats) -> Floats:
+        """Return the expected BLEU of each list with these parameters, [L], 0 to 1."""
+        return self._expected(self._scores(parameters_V))[1]
 
     def _split(self, parameters_V: Floats) -> tuple[Floats, Floats]:
         base = len(self._start_F)
@@ -189,7 +193,7 @@ def train(lists: Lists, weights_F: Floats, seed: int = 1, say: Say = silently) -
     none_PK = csr_array((len(lists.pairs), 0), dtype=np.float32)
     tuned_F = weights_F * deviation_F
     length = float(np.linalg.norm(tuned_F)) or 1.0
-    base = fit(*objectives(none_PK, tuned_F * (_LENGTH / length)), 0.0)
+    base = fit(*objectives(none_PK, tuned_F * (LENGTH / length)), 0.0)
     say(f"held out: expected BLEU {base.quality.expected:.2f}, of the best translations {base.quality.best:.2f}")
     keys_K, features_PK = index_features(lists.pairs)
     both = objectives(features_PK, base.parameters_V)

@@ -1,0 +1,111 @@
+"""`phrasescore-smt worth`: what a column would be worth, before anything is tuned with it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moses_integration.cli.dev_set import add_dev_set_options, prepare_dev_set
+from moses_integration.cli.options import (
+    add_in_context_option,
+    add_text_options,
+    add_toolkit_options,
+    placing,
+    read_ini,
+    toolkit_of,
+    work_folder,
+)
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import add_quiet_option, positive
+from phrasescore.errors import UserError
+from phrasescore.files import require_writable
+
+if TYPE_CHECKING:
+    from moses_integration.ini import MosesIni
+    from moses_integration.toolkit import Toolkit
+    from moses_integration.tuning.candidates import Candidates
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "worth",
+        help="what a column would be worth, without tuning",
+        description="Translate a dev set with tuned weights, and say how much better translations could be chosen from "
+        "its n-best lists with the features whose weight is 0: those that `add-column --weight 0` has just added to a "
+        "tuned ini, or the column of --in-context. It takes half a minute, and predicts what tuning would find.",
+    )
+    parser.add_argument("ini", type=Path, metavar="INI", help="tuned moses.ini in which the new features weigh 0")
+    add_dev_set_options(parser)
+    parser.add_argument(
+        "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
+    )
+    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the prepared text and the lists here")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the figures as JSON")
+    add_text_options(parser)
+    add_toolkit_options(parser)
+    add_in_context_option(parser, "network that scores phrase pairs in their sentences, to be asked about")
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from moses_integration.tuning.candidates import component_names
+    from phrasescore.files import write_json
+
+    try:
+        from moses_integration.expected_bleu.worth import worth
+    except ImportError as error:
+        raise UserError("expected BLEU needs SciPy; pip install 'phrasescore[smt]'") from error
+    require_writable(args.report)
+    reporter = Reporter(quiet=args.quiet)
+    toolkit = toolkit_of(args, reporter)
+    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, new_weight=0.0)
+    weights = ini.weights_of_features()
+    weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
+    asked = [name for name, weight in weight_of.items() if not weight]
+    if not asked:
+        raise UserError(
+            f"{ini.name}: no feature has weight 0, so nothing is asked; add a column to a tuned ini with "
+            "`add-column --weight 0`, or give --in-context"
+        )
+    with work_folder(args.work) as folder:
+        candidates = _candidates(args, ini, toolkit, folder, reporter)
+    found = worth(
+        candidates, [weight_of[name] for name in candidates.names], [name in asked for name in candidates.names]
+    )
+    print(
+        f"expected BLEU of {found.sentences:,} lists: {found.without:.2f} without {', '.join(asked)}, "
+        f"{found.with_all:.2f} with: {found.gain:+.2f}, standard error {found.standard_error:.2f}"
+    )
+    if args.report:
+        write_json(args.report, {"asked": asked, "gain": found.gain, **asdict(found)})
+    return 0
+
+
+def _candidates(
+    args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, folder: Path, reporter: Reporter
+) -> Candidates:
+    """Return the lists of the dev set under the weights of the ini."""
+    from moses_integration.nbest import read_nbest
+    from moses_integration.rescoring import check_dense
+    from moses_integration.toolkit import NbestRequest
+    from moses_integration.tuning.candidates import from_nbest
+    from phrasescore.errors import naming
+
+    dev = prepare_dev_set(args, ini, folder, reporter.say)
+    lists = folder / "dev.nbest"
+    with naming({dev.source: args.source}), reporter.task("decoding") as task:
+
+        def show(done: int, sentences: int) -> None:
+            task.update(done / sentences, f"{done:,} of {sentences:,} sentences")
+
+        with toolkit.translator(ini, dev.source, folder) as translate:
+            translate(ini.weights(), folder / "dev.tokens", NbestRequest(lists, args.nbest), show)
+    entries = list(read_nbest(lists))
+    check_dense(entries, [feature.label for feature in ini.features()])
+    return from_nbest(entries, dev.translations)

@@ -1,0 +1,50 @@
+"""What a column would be worth, asked as a user does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from moses_integration.cli import main
+from moses_integration.ini import MosesIni
+from tests.conftest import MINI
+
+DEV = ["--source", str(MINI / "dev.en"), "--reference", str(MINI / "dev.fr"), "--prepared"]
+QUICK = ["--toolkit", "embedded", "--processes", "1", "--nbest", "20", "-q"]
+
+
+@pytest.fixture(scope="module")
+def asked_ini(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tuned system with a column of weight 0, which is the length of the target once more."""
+    folder = tmp_path_factory.mktemp("worth")
+    table = folder / "table.gz"
+    with gzip.open(MINI / "phrase-table.gz") as lines, gzip.open(table, "wb") as wider:
+        for line in lines:
+            source, target, scores, *others = line.split(b" ||| ")
+            wider.write(b" ||| ".join((source, target, scores + b" %g" % 0.5 ** len(target.split()), *others)))
+    add = ["add-column", str(MINI / "moses.tuned.ini"), "--table", str(table), "--weight", "0"]
+    assert main([*add, "-o", str(folder / "asked.ini")]) == 0
+    return folder / "asked.ini"
+
+
+def test_it_says_what_is_asked_and_found(asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.json"
+    assert main(["worth", str(asked_ini), *DEV, *QUICK, "--report", str(report)]) == 0
+    found = json.loads(report.read_text())
+    assert found["asked"] == ["TranslationModel0_4"]
+    assert found["sentences"] == len((MINI / "dev.en").read_bytes().splitlines())
+    # What the word penalty says already is worth nothing.
+    assert abs(found["gain"]) < 3 * found["standard_error"] + 0.05
+    said = capsys.readouterr().out
+    assert said.startswith(f"expected BLEU of {found['sentences']} lists: {found['without']:.2f} without Translation")
+    assert f"{found['gain']:+.2f}, standard error" in said
+
+
+def test_something_must_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ini = str(MINI / "moses.tuned.ini")
+    assert all(weight for weights in MosesIni.read(Path(ini)).weights().values() for weight in weights)
+    assert main(["worth", ini, *DEV, *QUICK]) == 1
+    assert f"{ini}: no feature has weight 0, so nothing is asked; add a column" in capsys.readouterr().err

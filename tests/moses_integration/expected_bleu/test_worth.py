@@ -1,0 +1,67 @@
+"""What features are worth, on lists where it is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from moses_integration.expected_bleu.worth import worth
+from moses_integration.tuning.bleu import bleu_statistics, smoothed_bleu
+from moses_integration.tuning.candidates import Candidates
+from phrasescore.errors import UserError
+
+REFERENCE = [b"a b c d e f"]
+
+
+def candidates(sentences: int, told: float, seed: int = 1) -> Candidates:
+    """Lists of translations with some words wrong by chance, the third list empty.
+
+    The first feature is noise; the second one tells the translation's BLEU with a share of `told`, else noise.
+    """
+    draw = np.random.default_rng(seed)
+    features, statistics = [], []
+    for number in range(sentences):
+        size = 0 if number == 2 else int(draw.integers(2, 9))
+        words = [b" ".join(w if draw.random() < 0.6 else b"x" for w in REFERENCE[0].split()) for _ in range(size)]
+        counted = bleu_statistics([*REFERENCE], words).reshape(-1, 9)
+        noise = draw.normal(size=(size, 2))
+        noise[:, 1] = told * smoothed_bleu(counted) + (1 - told) * noise[:, 1]
+        features.append(noise)
+        statistics.append(counted)
+    return Candidates.from_lists(("Old0_0", "New0_0"), features, statistics)
+
+
+def asked(found: Candidates, weights: tuple[float, float] = (1.0, 0.0)) -> NDArray[np.float64]:
+    result = worth(found, weights, [False, True])
+    assert result.sentences == found.sentence_count - 1
+    return np.array([result.without, result.gain, result.standard_error])
+
+
+def test_a_feature_that_knows_the_best_translation_is_worth_what_it_can_choose() -> None:
+    found = candidates(200, told=1.0)
+    without, gain, error = asked(found)
+    smoothed_C = 100 * smoothed_bleu(found.statistics_C9)
+    lists = [smoothed_C[found.of_sentence(sentence)] for sentence in range(200) if sentence != 2]
+    chance, best = np.mean([one.mean() for one in lists]), np.mean([one.max() for one in lists])
+    assert without == pytest.approx(chance, abs=3)
+    assert without + gain > chance + 0.6 * (best - chance)
+    assert gain > 10 * error > 0
+
+
+def test_noise_is_worth_nothing_where_the_weights_were_not_fitted() -> None:
+    """Fitted and measured on the same lists it would always seem to help."""
+    results = [asked(candidates(200, told=0.0, seed=seed)) for seed in range(8)]
+    gains, errors = np.array(results)[:, 1], np.array(results)[:, 2]
+    assert np.abs(gains).max() < 4 * errors.max()
+    assert abs(gains.mean()) < 3 * errors.mean() / np.sqrt(len(gains))
+
+
+def test_the_standard_error_is_how_far_the_gains_of_other_sentences_lie_apart() -> None:
+    results = np.array([asked(candidates(100, told=0.3, seed=seed)) for seed in range(20)])
+    assert results[:, 1].std() == pytest.approx(results[:, 2].mean(), rel=0.6)
+
+
+def test_too_few_lists_tell_nothing() -> None:
+    with pytest.raises(UserError, match="9 sentences have translations, too few to tell"):
+        asked(candidates(10, told=1.0))
