@@ -15,6 +15,7 @@ from moses_integration.build.alignment import HEURISTIC
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.phrase_scores import PHRASE_TABLE
 from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
 from moses_integration.script_names import check_folder_name, link_files
@@ -244,7 +245,7 @@ def _check_features(ini: MosesIni) -> None:
             )
     for feature in ini.features():
         place = f"{ini.name}: line {feature.row + 1}: {feature.label}"
-        if feature.kind == "CSLM":
+        if feature.kind in KINDS and not KINDS[feature.kind].is_of_moses:
             raise UserError(
                 f"{place} is a neural language model, which Moses does not know; use --toolkit embedded, or leave it "
                 "out and give it to `phrasescore-smt rescore`"

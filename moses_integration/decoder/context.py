@@ -7,9 +7,10 @@ Shapes: T translations of one source phrase, N extensions of hypotheses, K compo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,30 +25,30 @@ LN_10 = 2.30258509299405
 """Moses' constant: KenLM's log10 becomes a natural log (moses/Util.h)."""
 
 
-class ContextFeature(Feature, Protocol):
+class ContextFeature(Feature, ABC):
     """A feature whose value depends on the target words before the phrase.
 
     States are numbers that it hands out: two hypotheses with the same number are alike in all that may follow. Of those
     that are alike it need tell so only when they come of one call, for only hypotheses of one stack are recombined.
     """
 
+    @abstractmethod
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
         """Return the values [T, K] that no context can change, and an estimate [T, K] of what context will add."""
-        ...
 
+    @abstractmethod
     def begin(self, phrases: Sequence[Words]) -> int:
         """Forget the last sentence; return the state before the first word. Phrases are then known by their index."""
-        ...
 
+    @abstractmethod
     def extend(self, states_N: Indices, phrases_N: Indices, is_end: bool) -> tuple[Floats, Indices]:
         """Return the values [N, K] that phrases add behind these states, without what `alone` gave, and the states.
 
         `is_end` says that the sentences end with these phrases.
         """
-        ...
 
 
-class LanguageModel:
+class LanguageModel(ContextFeature):
     """An n-gram model read by KenLM, ARPA or binary (moses/LM/Ken.cpp). Values are natural logs.
 
     The sum over a sentence is ln p of the sentence with `</s>`; but behind an empty last phrase, as a dropped unknown
@@ -55,13 +56,12 @@ class LanguageModel:
     here it is refused.
     """
 
-    width, tuneable = 1, True
-
     def __init__(self, label: str, path: Path) -> None:
-        self.label, self.path = label, path
+        super().__init__(label)
+        self.path = path
 
-    def load(self) -> None:
-        """Load the file.
+    def load(self, wanted: Set[bytes] = frozenset()) -> None:
+        """Load the file, all of it.
 
         Raises:
             UserError: KenLM cannot read it, or is not installed.

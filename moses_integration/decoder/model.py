@@ -60,20 +60,14 @@ class LogLinearModel:
 
     def __init__(
         self,
-        phrase_features: Sequence[PhraseFeature],
-        jump_features: Sequence[JumpFeature],
-        context_features: Sequence[ContextFeature],
-        order: Sequence[str],
+        features: Sequence[Feature],
     ) -> None:
-        """Put features together, with weights of 1, as in Moses; `order` is that of moses.ini."""
-        self.phrase_features, self.jump_features = list(phrase_features), list(jump_features)
-        self.context_features = list(context_features)
-        with_state: list[Feature] = [*self.jump_features, *self.context_features]
-        without_state: list[Feature] = list(self.phrase_features)
-        self.features: list[Feature] = [
-            *sorted(with_state, key=lambda feature: order.index(feature.label)),
-            *sorted(without_state, key=lambda feature: order.index(feature.label)),
-        ]
+        """Put features together, in the order of moses.ini, with weights of 1, as in Moses."""
+        self.phrase_features = [one for one in features if isinstance(one, PhraseFeature)]
+        self.jump_features = [one for one in features if isinstance(one, JumpFeature)]
+        self.context_features = [one for one in features if isinstance(one, ContextFeature)]
+        with_state = [one for one in features if not isinstance(one, PhraseFeature)]
+        self.features: list[Feature] = [*with_state, *self.phrase_features]
         self.columns: dict[str, slice] = {}
         width = 0
         for feature in self.features:

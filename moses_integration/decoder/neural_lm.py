@@ -9,14 +9,14 @@ context, t of a context and a phrase, Q queries, D distinct ones, U of them not 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from moses_integration.decoder.context import LanguageModel
+from moses_integration.decoder.context import ContextFeature, LanguageModel
 from moses_integration.decoder.ngram_cache import Keys, NgramCache, key_of, ngram_keys
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from phrasescore.files import sha256_of
@@ -45,15 +45,13 @@ class _Norms:
         return ngram_keys(contexts_Ac.astype(np.uint64), seed=0)
 
 
-class NeuralLanguageModelFeature:
+class NeuralLanguageModelFeature(ContextFeature):
     """ln p of the translation under a neural language model, `</s>` included.
 
     A state is the last n - 1 words: with equal states all later scores are equal. To the network all words outside its
     shortlist are `<unk>`; but the back-off model, which shares `<unk>` out among them, looks at the word before, so the
     last word of a state is told apart from all others.
     """
-
-    width, tuneable = 1, True
 
     def __init__(
         self, label: str, path: Path, backoff: Path, *, unnormalised: bool = False, cache: Path | None = None
@@ -67,13 +65,14 @@ class NeuralLanguageModelFeature:
             unnormalised: take the network's outputs for ln p, which it must have been trained for.
             cache: file that keeps scores of n-grams, for other processes and later runs too; None keeps them in memory.
         """
-        self.label, self.path, self.backoff = label, path, backoff
+        super().__init__(label)
+        self.path, self.backoff = path, backoff
         self.unnormalised, self.cache = unnormalised, cache
         self.queries = self.served = 0
         """N-grams asked for so far, each counted once a batch, and how many of them the cache had."""
 
-    def load(self) -> None:
-        """Load network and back-off model.
+    def load(self, wanted: Set[bytes] = frozenset()) -> None:
+        """Load network and back-off model, all of them.
 
         Raises:
             UserError: a file is missing, damaged, or does not fit.

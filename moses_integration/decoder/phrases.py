@@ -5,9 +5,9 @@ Shapes: T translations of one source phrase, K components of a feature.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,69 +32,64 @@ class TargetPhrase:
     """Links source-target inside the phrase pair, from 0."""
 
 
-class Feature(Protocol):
+class Feature:
     """What every feature has: a label and a number of components, as in moses.ini."""
 
-    label: str
-    width: int
-    tuneable: bool
+    width: int = 1
+    tuneable: bool = True
     """Whether it appears in n-best lists and is tuned."""
-
-
-class PhraseFeature(Feature, Protocol):
-    """A feature of the phrase pair alone."""
-
-    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
-        """Return its values [T, K] for translations of a source phrase."""
-        ...
-
-
-class WordPenalty:
-    """Minus the number of target words (moses/FF/WordPenaltyProducer.cpp)."""
-
-    width, tuneable = 1, True
 
     def __init__(self, label: str) -> None:
         self.label = label
+
+    def load(self, wanted: Set[bytes]) -> None:
+        """Read what its line names, as far as these source phrases need it; most features name nothing.
+
+        Raises:
+            UserError: a file is missing or cannot be used.
+        """
+
+
+class PhraseFeature(Feature, ABC):
+    """A feature of the phrase pair alone."""
+
+    @abstractmethod
+    def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
+        """Return its values [T, K] for translations of a source phrase."""
+
+
+class WordPenalty(PhraseFeature):
+    """Minus the number of target words (moses/FF/WordPenaltyProducer.cpp)."""
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, 1]."""
         return np.array([[-float(len(target.words))] for target in targets])
 
 
-class PhrasePenalty:
+class PhrasePenalty(PhraseFeature):
     """One per phrase pair, copied words included (moses/FF/PhrasePenalty.cpp)."""
-
-    width, tuneable = 1, True
-
-    def __init__(self, label: str) -> None:
-        self.label = label
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, 1]."""
         return np.ones((len(targets), 1))
 
 
-class UnknownWordPenalty:
+class UnknownWordPenalty(PhraseFeature):
     """-100 per copied word. Part of the total, absent from n-best lists and from tuning."""
 
-    width, tuneable = 1, False
-
-    def __init__(self, label: str) -> None:
-        self.label = label
+    tuneable = False
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, 1]."""
         return np.array([[LOWEST_LOG if target.scores is None else 0.0] for target in targets])
 
 
-class TableScores:
+class TableScores(PhraseFeature):
     """The columns of the phrase table; a copied word has zeros."""
 
-    tuneable = True
-
     def __init__(self, label: str, width: int) -> None:
-        self.label, self.width = label, width
+        super().__init__(label)
+        self.width = width
 
     def values(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return values [T, K]."""

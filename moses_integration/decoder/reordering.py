@@ -6,9 +6,10 @@ components of a feature. A previous option of -1 is the begin of the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,41 +43,36 @@ class Jumps(NamedTuple):
         return relation
 
 
-class JumpFeature(Feature, Protocol):
+class JumpFeature(Feature, ABC):
     """A feature of a jump and of the two phrase pairs between which it leads.
 
     For the search its weighted score falls into three parts, so that what does not depend on the next phrase pair is
     computed once for all options of a span.
     """
 
+    @abstractmethod
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return what the feature knows of each phrase pair [T, any width]."""
-        ...
 
+    @abstractmethod
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:
         """Return its values [N, K]; rows of the begin of the sentence are zeros."""
-        ...
 
+    @abstractmethod
     def distance_weight(self, weights_K: Floats) -> float:
         """Return the score of a unit of distance."""
-        ...
 
+    @abstractmethod
     def leaving(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the score [O, R] that the next phrase's relation adds for the phrase before it."""
-        ...
 
+    @abstractmethod
     def entering(self, row_OK: Floats, weights_K: Floats) -> Floats:
         """Return the score [O, R] that a phrase's own relation adds."""
-        ...
 
 
-class Distortion:
+class Distortion(JumpFeature):
     """Minus the distance of the jump (moses/FF/DistortionScoreProducer.cpp). Nothing is charged at the end."""
-
-    width, tuneable = 1, True
-
-    def __init__(self, label: str) -> None:
-        self.label = label
 
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return nothing: the phrase pair does not matter."""
@@ -106,14 +102,12 @@ _CLASSES = {
 }
 
 
-class LexicalReordering:
+class LexicalReordering(JumpFeature):
     """Log-probability of a phrase pair's orientation towards the pair before it (backward) and after it (forward).
 
     The forward block of a pair is charged when the next one is added, so never for the last. A pair without a row in
     the table scores nothing. Koehn et al. 2005; moses/FF/LexicalReordering/.
     """
-
-    tuneable = True
 
     def __init__(self, label: str, kind: str, path: Path) -> None:
         """Make the feature of a `type=`.
@@ -121,7 +115,8 @@ class LexicalReordering:
         Raises:
             ValueError: the type is one that this decoder does not have.
         """
-        self.label, self.path = label, path
+        super().__init__(label)
+        self.path = path
         parts = set(kind.split("-"))
         classes = parts & _CLASSES.keys()
         known = {"wbe", "phrase", "f", "fe", "backward", "unidirectional", "forward", "bidirectional", "allff"}
@@ -138,7 +133,7 @@ class LexicalReordering:
         self._forward = bool(parts & {"forward", "bidirectional"})
         self.width = self._count * (self._backward + self._forward)
 
-    def load(self, wanted: set[bytes]) -> None:
+    def load(self, wanted: Set[bytes]) -> None:
         """Read the table's lines whose source phrase is in `wanted`.
 
         Raises:

@@ -7,7 +7,7 @@ sentences to translate. Numbers are parsed when a phrase is first looked up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from pathlib import Path
 
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
@@ -43,7 +43,7 @@ def phrases_of(sentences: Iterable[Words], longest: int) -> set[bytes]:
 class PhraseTable:
     """Translations of the source phrases that occur in the input."""
 
-    def __init__(self, path: Path, width: int, wanted: set[bytes]) -> None:
+    def __init__(self, path: Path, width: int, wanted: Set[bytes]) -> None:
         """Read the lines whose source is in `wanted`.
 
         Raises:
@@ -86,7 +86,7 @@ class ReorderingTable:
     none is ever found (moses/FF/LexicalReordering/LexicalReorderingTable.cpp).
     """
 
-    def __init__(self, path: Path, width: int, has_target: bool, wanted: set[bytes]) -> None:
+    def __init__(self, path: Path, width: int, has_target: bool, wanted: Set[bytes]) -> None:
         """Read the lines whose source is in `wanted`; `path` or, failing that, `path.gz`, as Moses does.
 
         Raises:
@@ -132,7 +132,7 @@ def _without_outer_blanks(phrase: bytes) -> bytes:
 
 
 def _wanted_lines(
-    path: Path, wanted: set[bytes], phrase_of: Callable[[bytes], bytes]
+    path: Path, wanted: Set[bytes], phrase_of: Callable[[bytes], bytes]
 ) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield row, source phrase and line, of the lines whose source phrase is wanted.
 

@@ -443,6 +443,6 @@ def test_as_a_program(text: Path) -> None:
 
 def test_a_search_that_failed_gives_an_empty_line() -> None:
     none: Derivation | None = None
-    model = LogLinearModel([], [], [], [])
+    model = LogLinearModel([])
     assert translation_line(none) == b""
     assert details(model, (b"a",), none, np.zeros((0, 0))) == b"\nTRANSLATION HYPOTHESIS DETAILS:\n"
