@@ -22,7 +22,7 @@ from moses_integration.build.alignment import METHODS
 from moses_integration.build.language_model import ORDERS
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.build.prepare import Casing
-from moses_integration.toolkit import ToolkitName
+from moses_integration.toolkits.toolkit import ToolkitName
 from phrasescore.configuration import check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
 

@@ -30,7 +30,8 @@ from moses_integration.nbest import read_nbest
 from moses_integration.placed.toolkit import PlacingToolkit
 from moses_integration.rescoring import add_scores, best_of, rerank, starting_weights, tune_on_list
 from moses_integration.scorer_kinds import ScorerChoice
-from moses_integration.toolkit import NbestRequest, Toolkit, Translate, choose_toolkit
+from moses_integration.toolkits.choice import choose_toolkit
+from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tune import Tuning, TuningSettings, spread

@@ -17,7 +17,7 @@ from moses_integration.build.reordering import REORDERING_TABLE
 from moses_integration.build.system import REPORT, BuildSettings, build_system
 from moses_integration.build.system_text import TextSettings
 from moses_integration.build.translation_tables import build_tables
-from moses_integration.embedded_toolkit import EmbeddedToolkit
+from moses_integration.toolkits.embedded import EmbeddedToolkit
 from phrasescore.documents import read_json
 from phrasescore.files import read_lines
 

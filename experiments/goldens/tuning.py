@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from experiments.goldens.decoding import moses_system
 from experiments.goldens.extractor import read_candidates
 from experiments.goldens.finding import Finding
-from moses_integration.embedded_toolkit import EmbeddedToolkit
+from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import evaluate, optimise
 from moses_integration.tuning.tune import TuningSettings

@@ -16,9 +16,9 @@ from experiments.provenance import describe_file
 from experiments.qualitative.prune import LOG_PROBS, add_judge_options, describe_judge, judge_of, parse_with_judge
 from moses_integration.build.system_text import SystemText
 from moses_integration.cli.options import add_text_options, finite, prepare_text
-from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.evaluation import compare
 from moses_integration.ini import MosesIni
+from moses_integration.toolkits.embedded import EmbeddedToolkit
 from phrasescore.analysis.pruning import judge_table, prune
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_processes_option

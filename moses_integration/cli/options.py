@@ -22,7 +22,7 @@ from phrasescore.text import Say, silently, text_lines
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
     from moses_integration.placed.context_column import ContextColumn
-    from moses_integration.toolkit import Toolkit
+    from moses_integration.toolkits.toolkit import Toolkit
     from moses_integration.tuning.tune import Tuning
 
 _WORK_MARK = ".phrasescore-work"
@@ -117,7 +117,7 @@ def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, fl
 
 def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
     """Return the toolkit asked for, and say which it is when that was left to us."""
-    from moses_integration.toolkit import choose_toolkit
+    from moses_integration.toolkits.choice import choose_toolkit
 
     toolkit = choose_toolkit(
         args.toolkit,
@@ -214,7 +214,7 @@ def work_folder(given: Path | None) -> Iterator[Path]:
         UserError: the one given cannot be made, another run is at work in it, or it has files that no earlier run
             left; what this run writes or removes could be theirs.
     """
-    from moses_integration.installed_moses import StepFailure
+    from moses_integration.toolkits.installation import StepFailure
 
     if given is not None:
         if given.exists() and not given.is_dir():

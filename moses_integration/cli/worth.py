@@ -25,7 +25,7 @@ from phrasescore.files import require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
-    from moses_integration.toolkit import Toolkit
+    from moses_integration.toolkits.toolkit import Toolkit
     from moses_integration.tuning.candidates import Candidates
 
 
@@ -93,7 +93,7 @@ def _candidates(
     """Return the lists of the dev set under the weights of the ini."""
     from moses_integration.nbest import read_nbest
     from moses_integration.rescoring import check_dense
-    from moses_integration.toolkit import NbestRequest
+    from moses_integration.toolkits.toolkit import NbestRequest
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.errors import naming
 

@@ -18,7 +18,7 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import PlacedSystem, place_text
-from moses_integration.toolkit import NbestRequest, Progress, Toolkit, Translate
+from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate
 from moses_integration.tuning.tune import Tuning, TuningSettings
 from phrasescore.files import open_output, read_lines
 from phrasescore.text import Say

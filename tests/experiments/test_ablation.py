@@ -20,12 +20,12 @@ from experiments.ablation.run import Ablation
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
 from experiments.steps import Steps
-from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
 from moses_integration.placed.names import without_names
 from moses_integration.rescoring import add_scores
+from moses_integration.toolkits.embedded import EmbeddedToolkit
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from tests.conftest import MINI

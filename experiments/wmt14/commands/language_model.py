@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.build.language_model import build_language_model, find_kenlm_program
-from moses_integration.installed_moses import run_step
+from moses_integration.toolkits.installation import run_step
 from phrasescore.cli.options import positive
 
 

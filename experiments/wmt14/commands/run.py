@@ -18,8 +18,8 @@ from experiments.wmt14.rates import read_rates
 from experiments.wmt14.step_commands import main as own
 from experiments.wmt14.steps import GROUPS, OWN, Command, Step, make_steps
 from moses_integration.cli import main as smt
-from moses_integration.installed_moses import find_installation
-from moses_integration.toolkit import choose_toolkit
+from moses_integration.toolkits.choice import choose_toolkit
+from moses_integration.toolkits.installation import find_installation
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of

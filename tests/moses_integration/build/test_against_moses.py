@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from moses_integration.build.corpus import Corpus
-from moses_integration.embedded_toolkit import EmbeddedToolkit
-from moses_integration.installed_moses import Installation
-from moses_integration.moses_toolkit import MosesToolkit
-from moses_integration.toolkit import Toolkit
+from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.installation import Installation
+from moses_integration.toolkits.moses import MosesToolkit
+from moses_integration.toolkits.toolkit import Toolkit
 
 ODD_WORDS = ["&amp;", "é", "-", "1-1", "{{", "'", '"', "a\u2028b"]
 

@@ -19,11 +19,11 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.system import BuildSettings as Settings
 from moses_integration.build.system import build_system
 from moses_integration.build.system_text import SystemText, TextSettings
-from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.ini import MosesIni
-from moses_integration.installed_moses import Installation
-from moses_integration.moses_toolkit import MosesToolkit
-from moses_integration.toolkit import NbestRequest, Toolkit
+from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.installation import Installation
+from moses_integration.toolkits.moses import MosesToolkit
+from moses_integration.toolkits.toolkit import NbestRequest, Toolkit
 from moses_integration.tuning.tune import TuningSettings
 from phrasescore.errors import UserError
 from tests.conftest import MINI

@@ -16,14 +16,14 @@ from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
-from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.ini import MosesIni
-from moses_integration.installed_moses import Installation
-from moses_integration.moses_toolkit import MosesToolkit
 from moses_integration.placed.names import MARK, name_of, without_names
 from moses_integration.placed.places import Place
 from moses_integration.placed.system import PlacedSystem, place_text
-from moses_integration.toolkit import Binary, NbestRequest, Toolkit
+from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.installation import Installation
+from moses_integration.toolkits.moses import MosesToolkit
+from moses_integration.toolkits.toolkit import Binary, NbestRequest, Toolkit
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import MINI

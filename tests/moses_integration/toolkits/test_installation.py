@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.installed_moses import Installation, StepFailure, find_installation, run_step
+from moses_integration.toolkits.installation import Installation, StepFailure, find_installation, run_step
 from phrasescore.errors import UserError
 from tests.moses_integration.fake_moses import fake_moses, program
 
@@ -95,7 +95,7 @@ def test_a_stopped_step_ends_all_that_it_started(tmp_path: Path, number: signal.
     parent = program(tmp_path / "parent", f"{child} & wait")
     code = (
         "import signal, sys; from pathlib import Path\n"
-        "from moses_integration.installed_moses import run_step\n"
+        "from moses_integration.toolkits.installation import run_step\n"
         "from phrasescore.cli.console import run_command\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         # Where the tests run under nohup it is ignored.

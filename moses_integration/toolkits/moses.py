@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-from moses_integration.binary_tables import binary_form
 from moses_integration.build.aligned_corpus import read_aligned_corpus
 from moses_integration.build.alignment import HEURISTIC
 from moses_integration.build.corpus import Corpus
@@ -17,9 +16,10 @@ from moses_integration.build.phrase_scores import PHRASE_TABLE
 from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.ini import FeatureLine, MosesIni, Weights
-from moses_integration.installed_moses import Installation, StepFailure, has_content, run_step
-from moses_integration.script_names import check_folder_name, link_files
-from moses_integration.toolkit import Binary, NbestRequest, Progress, Translate
+from moses_integration.toolkits.binary_tables import binary_form
+from moses_integration.toolkits.installation import Installation, StepFailure, has_content, run_step
+from moses_integration.toolkits.script_names import check_folder_name, link_files
+from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError

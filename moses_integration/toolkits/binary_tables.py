@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_integration.ini import FeatureLine
-from moses_integration.toolkit import Binary
+from moses_integration.toolkits.toolkit import Binary
 from phrasescore.errors import UserError
 
 

@@ -1,4 +1,4 @@
-"""One interface, two toolkits: an installed Moses, and the embedded one. Both read and write Moses' own files."""
+"""What a toolkit does: build tables, tune, translate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Literal, Protocol
 from moses_integration.build.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.tune import Tuning, TuningSettings
-from phrasescore.errors import UserError
 from phrasescore.text import Say
 
 ToolkitName = Literal["auto", "moses", "embedded"]
@@ -90,35 +89,3 @@ class Toolkit(Protocol):
             folder: for logs and filtered tables.
         """
         ...
-
-
-def choose_toolkit(
-    name: ToolkitName, processes: int | None = None, binary: Binary | None = None, scheduler: str | None = None
-) -> Toolkit:
-    """Return a toolkit.
-
-    Args:
-        name: `auto` is Moses where it is installed, unless there is a scheduler.
-        processes: to share the work among.
-        binary: lets Moses decode with binary tables.
-        scheduler: of workers that share the work instead.
-
-    Raises:
-        UserError: Moses is asked for, or needed for binary tables, and not found; or it is to share its work.
-    """
-    from moses_integration.embedded_toolkit import EmbeddedToolkit
-    from moses_integration.installed_moses import find_installation
-    from moses_integration.moses_toolkit import MosesToolkit
-
-    if scheduler is not None:
-        if name == "moses" or binary is not None:
-            raise UserError("--scheduler: Moses cannot share its work among workers; use --toolkit embedded")
-        return EmbeddedToolkit(processes, scheduler)
-    installation = None if name == "embedded" else find_installation()
-    if installation is not None:
-        return MosesToolkit(installation, processes, binary)
-    if name == "moses":
-        raise UserError("--toolkit moses: Moses was not found; set MOSES_HOME to its folder, or use --toolkit embedded")
-    if binary is not None:
-        raise UserError(f"--binarise {binary}: the embedded toolkit reads text tables; use Moses, or leave it out")
-    return EmbeddedToolkit(processes)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.ini import MosesIni
-from moses_integration.installed_moses import Installation, StepFailure
-from moses_integration.moses_toolkit import MosesToolkit
 from moses_integration.nbest import read_nbest
-from moses_integration.toolkit import Binary, NbestRequest, choose_toolkit
+from moses_integration.toolkits.choice import choose_toolkit
+from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.installation import Installation, StepFailure
+from moses_integration.toolkits.moses import MosesToolkit
+from moses_integration.toolkits.toolkit import Binary, NbestRequest
 from moses_integration.tuning.tune import TuningSettings
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output

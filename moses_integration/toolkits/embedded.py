@@ -17,7 +17,7 @@ from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import ignored_sections, read_settings
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.toolkit import NbestRequest, Progress, Translate
+from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings, check_dev_set
 from phrasescore.files import open_output
