@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 _LONGEST_QUOTE = 40
 
 
@@ -18,6 +20,13 @@ def join_words(line: bytes) -> bytes:
     if line.find(b"  ") < 0 and line.find(b"\t") < 0:  # which is quicker than `in`
         return line.strip(b" ")
     return b" ".join(split_words(line))
+
+
+def phrases_of(words: Sequence[bytes], longest: int) -> Iterator[bytes]:
+    """Yield every run of 1 to `longest` of some words, with one blank between them."""
+    for start in range(len(words)):
+        for end in range(start + 1, min(start + longest, len(words)) + 1):
+            yield b" ".join(words[start:end])
 
 
 def quote(text: bytes) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from phrasescore.words import join_words, quote, split_words
+from phrasescore.words import join_words, phrases_of, quote, split_words
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,12 @@ from phrasescore.words import join_words, quote, split_words
 def test_words_are_what_blanks_and_tabs_separate(line: bytes, words: list[bytes]) -> None:
     assert split_words(line) == words
     assert join_words(line) == b" ".join(words)
+
+
+def test_phrases_are_runs_of_words() -> None:
+    assert list(phrases_of([b"a", b"b", b"c"], 2)) == [b"a", b"a b", b"b", b"b c", b"c"]
+    assert list(phrases_of([b"a", b"b"], 9)) == [b"a", b"a b", b"b"]
+    assert list(phrases_of([], 2)) == []
 
 
 def test_quotes_are_printable_and_short() -> None:

@@ -9,9 +9,10 @@ from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.decoder.model import DEFAULT_TABLE_LIMIT, LogLinearModel
 from moses_integration.decoder.phrases import Feature, UnknownWordPenalty, Words
 from moses_integration.decoder.search import MOST
-from moses_integration.decoder.tables import PhraseTable, phrases_of
+from moses_integration.decoder.tables import PhraseTable
 from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
+from phrasescore.words import phrases_of
 
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
 
@@ -22,7 +23,7 @@ def load_model(ini: MosesIni, sentences: Iterable[Words], longest_phrase: int) -
     Raises:
         UserError: a feature is not supported, or a file is missing, malformed or of another width.
     """
-    wanted = phrases_of(sentences, longest_phrase)
+    wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, longest_phrase)}
     model = declare_model(ini)
     table = ini.phrase_table()
     model.table = PhraseTable(ini.path_of(table), table.width, wanted)

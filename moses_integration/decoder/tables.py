@@ -7,7 +7,7 @@ sentences to translate. Numbers are parsed when a phrase is first looked up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
@@ -28,16 +28,6 @@ from phrasescore.words import join_words
 
 _SPARSE = 2
 """Place of the sparse features among the fields after the scores."""
-
-
-def phrases_of(sentences: Iterable[Words], longest: int) -> set[bytes]:
-    """Return every sequence of at most `longest` words of the sentences, words joined by a blank."""
-    return {
-        b" ".join(sentence[start:end])
-        for sentence in sentences
-        for start in range(len(sentence))
-        for end in range(start + 1, min(start + longest, len(sentence)) + 1)
-    }
 
 
 class PhraseTable:

@@ -9,7 +9,7 @@ from pathlib import Path
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of_input
 from phrasescore.text import Say, silently, text_lines
-from phrasescore.words import split_words
+from phrasescore.words import phrases_of, split_words
 from phrasescore.workers import Shared
 
 # Moses looks up spans of at most this many words by default (max-phrase-length).
@@ -30,10 +30,7 @@ def phrases_in_texts(
     phrases: set[bytes] = set()
     for path in paths:
         for line in text_lines(path, say):
-            words = split_words(line)
-            for start in range(len(words)):
-                for end in range(start + 1, min(start + longest, len(words)) + 1):
-                    phrases.add(b" ".join(words[start:end]))
+            phrases.update(phrases_of(split_words(line), longest))
     return frozenset(phrases)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.phrases import TargetPhrase
-from moses_integration.decoder.tables import PhraseTable, ReorderingTable, phrases_of
+from moses_integration.decoder.tables import PhraseTable, ReorderingTable
 from moses_integration.ini import score_count
 from phrasescore.errors import UserError
 from phrasescore.table.entry import cut_source
@@ -19,10 +19,6 @@ from tests.table.odd_lines import ODD_LINES, OddLine
 def phrase_table(folder: Path, text: bytes, width: int = 2) -> PhraseTable:
     (folder / "table").write_bytes(text)
     return PhraseTable(folder / "table", width, {b"a", b"a b"})
-
-
-def test_phrases_of_sentences() -> None:
-    assert phrases_of([(b"a", b"b", b"c"), (), (b"b",)], 2) == {b"a", b"b", b"c", b"a b", b"b c"}
 
 
 def log(probability: float) -> float:
