@@ -1,4 +1,4 @@
-"""What the README says of a Moses of one's own, done as it is written there, with a real Moses and its EMS."""
+"""What docs/moses.md says of a Moses of one's own, done as it is written there, with a real Moses and its EMS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.conftest import MINI
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(600)]
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "moses.md").read_text()
 HOOK = "TRAINING:custom-phrase-table-pruning"
 SMALL_NETWORK = "--max-updates 2 --hidden 8 --embedding 4 --output-rank 4"
 
@@ -84,8 +84,8 @@ def moses(moses_home: Path) -> Path:
 
 
 def block(start: str) -> str:
-    """The indented block of the README that has a line beginning so."""
-    blocks = [textwrap.dedent(found) for found in re.findall(r"(?:^ {4,}\S.*\n|^\n(?= {4}))+", README, re.MULTILINE)]
+    """The indented block of the page that has a line beginning so."""
+    blocks = [textwrap.dedent(found) for found in re.findall(r"(?:^ {4,}\S.*\n|^\n(?= {4}))+", PAGE, re.MULTILINE)]
     (found,) = (one.strip() for one in blocks if re.search(rf"^{re.escape(start)}", one, re.MULTILINE))
     return found
 
@@ -178,9 +178,9 @@ def test_binary_tables_of_the_filter(moses: Path, tmp_path: Path, kind: str) -> 
             line = block('score-settings = "--PhraseCount"')
         case "ProbingPT":
             shell(block("mkdir binarisers"), tmp_path, moses)
-            line = README.replace("/path/", f"{tmp_path}/")
+            line = PAGE.replace("/path/", f"{tmp_path}/")
         case _:
-            line = README
+            line = PAGE
     program = {"PhraseDictionaryCompact": "Min", "ProbingPT": "ProbingPT", "PhraseDictionaryOnDisk": "OnDiskPt"}[kind]
     found = re.search(rf'ttable-binarizer = "?(\S*{program}[0-9 ]*)', line)
     assert found is not None
@@ -199,7 +199,7 @@ def test_binary_tables_of_the_filter(moses: Path, tmp_path: Path, kind: str) -> 
 def test_binary_tables_by_hand(moses: Path, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.5.ini").with_absolute_paths()
     (tmp_path / "X.gz").symlink_to(MINI / "phrase-table.5.gz")
-    by_hand = README.split("### By hand")[1].split("### Inside EMS")[0]
+    by_hand = PAGE.split("## By hand")[1].split("## Inside EMS")[0]
     translations = set()
     for program, kind in (("processPhraseTableMin", "PhraseDictionaryCompact"), ("CreateProbingPT", "ProbingPT")):
         command = re.search(rf"`({program} -[^`]*)`", by_hand)
