@@ -71,7 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--preset",
         choices=PRESETS,
         help="cho2014: the paper's settings; base: an hour on a GPU; small: on CPU cores, as long as "
-        "suits the number of pairs: some twenty minutes on two for a million; context: the same network in sentences; "
+        "suits the number of pairs: a quarter of an hour on one for a million; context: the same network in sentences; "
         "plain: a GRU and nothing else, which docs/models.md adds to; attention: for sentences, a GRU with attention "
         f"(default: {DEFAULT_PRESET}, of sentences {DEFAULT_SENTENCE_PRESET}, with --alignment "
         f"{DEFAULT_CONTEXT_PRESET})",

@@ -77,7 +77,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "data": {"source_vocabulary": 30_000, "target_vocabulary": 30_000},
         "training": {"batch_size": 1024, "learning_rate": 1e-3, "max_minutes": 60.0},
     },
-    # Twenty minutes on two CPU cores for a million pairs.
+    # A quarter of an hour on one CPU core for a million pairs.
     "small": {
         "model": _SMALL,
         "data": {"source_vocabulary": 15_000, "target_vocabulary": 15_000},
