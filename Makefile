@@ -1,5 +1,6 @@
 # make demo    environment, then the whole way from text to BLEU on a small corpus: build, train, annotate, tune, decode
 # make test    environment, then all tests but the slow ones and those that need Moses or a GPU
+# make release-check   wheel and sdist, built, installed and tried in bare environments
 # make check   formatting, lint, types: what continuous integration runs besides the tests
 PYTHON ?= python3
 VENV   ?= .venv
@@ -7,7 +8,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check format speed clean
+.PHONY: demo test check format release-check speed clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.ablation demo --output demo --examples 12
@@ -25,11 +26,21 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Wheel and sdist, each in an environment with nothing else.
+release-check: $(READY)
+	rm -rf dist build/release
+	$(BIN)/python -m build --outdir dist .
+	for made in dist/*.whl dist/*.tar.gz; do \
+		rm -rf build/release && $(PYTHON) -m venv build/release && \
+		build/release/bin/python -m pip install --quiet --constraint constraints.txt "$$made[smt]" && \
+		sh tests/smoke.sh build/release/bin || exit 1; \
+	done
+
 speed: $(READY)
 	$(BIN)/python -m experiments.speed
 
 clean:
-	rm -rf $(VENV) demo build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "phrasescore needs Python 3.11 or later")'
