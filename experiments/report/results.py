@@ -121,7 +121,7 @@ def _plot(ablation: LoadedAblation) -> Html:
     for part, title in (("dev", "Dev"), ("test", "Test")):
         key = f"{part}_bleu"
         tracks = [
-            Track(name, [one[key] for one in row["seeds"]], row[key]["mean"], row[key]["standard_deviation"])
+            Track(name, [one[key] for one in row["seeds"]], row[key]["mean"], row[key]["standard_deviation"] or 0.0)
             for name, row in rows.items()
         ]
         values = "; ".join(f"{name} {report.bleu(row, part)}" for name, row in rows.items())
