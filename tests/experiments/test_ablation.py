@@ -17,10 +17,11 @@ from experiments.ablation.config import Config, read_config
 from experiments.ablation.report import markdown, side_by_side, table
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.run import Ablation
+from experiments.pages.results import Results
 from experiments.report.loaded import LoadedAblation
 from experiments.report.page import Contents, page
 from experiments.steps import Steps
-from moses_integration.evaluation import p_value_over_runs
+from moses_integration.evaluation import other_scores, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
 from moses_integration.placed.names import without_names
@@ -495,6 +496,16 @@ def test_an_ablation_from_text_to_report(
     times = {path.stem: json.loads(path.read_bytes())["seconds"] for path in (folder / "steps").glob("+RNN*.seed1.*")}
     parts = ("+RNN.seed1.tuning", "+RNN.seed1", f"{rescored}.seed1")
     assert rows[rescored]["seconds"] == pytest.approx(sum(times[part] for part in parts))
+    for name, row in rows.items():
+        found = other_scores(folder / "rows" / f"{name}.seed1" / "test.out", [folder / "data" / "test.fr"])
+        assert row["chrf"]["mean"] == pytest.approx(found.chrf)
+        assert row["ter"]["mean"] == pytest.approx(found.ter)
+    kept = Results(folder).table("summary")
+    assert kept.title == "Multi30k"
+    assert kept.text("+RNN", "chrF") == f"{rows['+RNN']['chrf']['mean']:.2f}"
+    assert kept.text("+RNN+CSLM+WP", "against +RNN").startswith(("+", "-"))
+    words = {line.decode() for line in (folder / "data" / "test.fr").read_bytes().splitlines()}
+    assert not any(line in (folder / "summary.json").read_text() for line in words)
     assert "s2s: " in markdown(report)
     assert str(folder) not in json.dumps(report)
     assert report["networks"]["cslm"]["perplexities"][0]["backoff"]["path"].startswith("system/")
@@ -505,9 +516,12 @@ def test_an_ablation_from_text_to_report(
     assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
     assert MosesIni.read(folder / "rows" / "baseline.seed1" / "moses.ini").values("stack") == ["50"]
     said.clear()
+    # As a run that was tuned before chrF and TER were counted.
+    for path in (folder / "steps").glob("*.scores.json"):
+        path.unlink()
     again = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1)
     assert again.run()["rows"] == report["rows"]
-    assert all(line.endswith("done before") for line in said)
+    assert {line.partition(".seed1")[2] for line in said if not line.endswith(("done before", " s"))} == {".scores ..."}
     assert again.examples(3).startswith("source") or again.examples(3) == "\n"
     for name in (f"{rescored}.seed1", f"{rescored}.translating"):
         (folder / "steps" / f"{name}.json").unlink()
