@@ -12,7 +12,7 @@ READY  := $(VENV)/.ready
 .PHONY: demo test check pages format release-check speed clean
 
 demo: $(READY)
-	$(BIN)/python -m experiments.ablation demo --output demo --examples 12
+	$(BIN)/python -m experiments.ablation demo --output demo
 
 # A process for each core: each then computes with one thread.
 test: $(READY)

@@ -12,14 +12,11 @@ from typing import Any
 
 from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
-from experiments.ablation.report import markdown, side_by_side
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import time_decoding, time_in_context, time_rescoring
 from experiments.machine import machine
-from experiments.report.loaded import LoadedAblation
-from experiments.report.page import Contents, write_page
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
 from moses_integration.build.system_text import SystemText, TextSettings
@@ -40,7 +37,7 @@ from phrasescore import __version__
 from phrasescore.device import choose_device
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines, sha256_of, write_atomically, write_json, write_lines
+from phrasescore.files import read_lines, sha256_of, write_json, write_lines
 from phrasescore.text import text_lines
 
 Json = dict[str, Any]
@@ -86,7 +83,7 @@ class Ablation:
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:
-        """Do what is not done yet and return the report, which is written as JSON, as Markdown and as a page."""
+        """Do what is not done yet and return the report; report.json and summary.json are written."""
         data, config = self._data(), self._config
         built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
@@ -100,6 +97,7 @@ class Ablation:
             "data": dict(data.description),
             "build": {**system, "tables": system["tables"] or self._count_phrase_pairs(system)},
             "networks": self._networks.described(),
+            "commands": self._networks.commands,
             "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
@@ -108,8 +106,6 @@ class Ablation:
         report: Json = _relative(whole, f"{self._folder}/")
         write_json(self._folder / "report.json", report)
         write_json(self._folder / "summary.json", summary(report))
-        write_atomically(self._folder / "report.md", markdown(report).encode())
-        write_page(Contents([LoadedAblation.read(self._folder)]), self._folder / "report.html")
         return report
 
     def copy_baseline(self, folder: Path) -> None:
@@ -404,12 +400,6 @@ class Ablation:
         rests_on = [*both, "runs exchanged together"]
         p_value = self._steps.run(f"{row.name}.against.{other.name}", rests_on, lambda: self._p_value(row, other))
         return {"difference": mean - before, "p_value": p_value}
-
-    def examples(self, count: int) -> str:
-        """Return test sentences that the first seeds of the first and the last row translate differently."""
-        seed, data, rows = self._config.seeds[0], self._data(), (self._config.rows[0], self._config.rows[-1])
-        outputs = {row.name: self._output(row, seed) for row in rows}
-        return side_by_side(data.source_file("test"), data.target_files("test"), outputs, count)
 
     def _p_value(self, row: Row, other: Row) -> float:
         runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
-from experiments.pages.results import Results, Table
+from experiments.markdown import as_markdown
+from experiments.pages.results import Results, Selection
 from phrasescore.errors import UserError
 
 _FIGURE = re.compile(r"(<!--= (.+?) -->)(.*?)(<!--/-->)", re.DOTALL)
@@ -40,24 +40,6 @@ _ELSEWHERE = re.compile(
 _UNITS = r"%|BLEU\b|nats\b|chrF\b|TER\b|times\b|\w+/s\b|\w+ a (?:CPU )?second\b"
 _NUMBER = re.compile(rf"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+(?!\.?\d)|(?=[ \n](?:{_UNITS})))")
 """A decimal fraction, or a whole number of something that is measured."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Parts of tables that a page shows together."""
-
-    tables: dict[str, Table]
-    """By what the page calls them."""
-    rows: list[str] | None
-    """All if None."""
-    columns: list[str]
-
-    def lines(self) -> Iterator[tuple[str, Table, str]]:
-        """Yield what the page calls a table, the table, and a row, for every row that is shown."""
-        for name, table in self.tables.items():
-            for row in self.rows or table.rows:
-                if row in table.rows:
-                    yield name, table, row
 
 
 Draw = Callable[[Selection], bytes]
@@ -75,7 +57,7 @@ def filled(text: str, page: Path, results: Results, draw: Draw) -> tuple[str, di
         opening, kind, picture, body, _, closing = match.groups()
         selection = _selection(body, results, _place(text, match, page))
         if kind == "table":
-            return f"{opening}{_markdown(selection)}{closing}"
+            return f"{opening}{as_markdown(selection.head(), selection.body())}{closing}"
         path = page.parent / picture
         pictures[path] = draw(selection)
         return f"{opening}![{_in_words(selection)}]({Path(os.path.relpath(path, page.parent)).as_posix()})\n{closing}"
@@ -118,25 +100,7 @@ def _selection(body: str, results: Results, place: str) -> Selection:
     if faults:
         raise UserError(f"{place}: there is no {faults[0]}; mend the marker")
     usual = list(dict.fromkeys(column for table in tables.values() for column in table.usual or table.columns))
-    return Selection(tables, rows, columns or usual)
-
-
-def _markdown(selection: Selection) -> str:
-    lines = list(selection.lines())
-    shown = [c for c in selection.columns if any(table.cell(row, c) for _, table, row in lines if c in table.columns)]
-    several = len(selection.tables) > 1
-    first = next(iter(selection.tables.values()))
-    head = [
-        *(["corpus"] if several else []),
-        first.heading,
-        *(re.sub("^p against .*", "p", column) for column in shown),
-    ]
-    body, before = [head, ["---"] * len(head)], ""
-    for name, table, row in lines:
-        label = [name if name != before else ""] if several else []
-        body.append([*label, row, *(table.cell(row, column) for column in shown)])
-        before = name
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in body)
+    return Selection(tables, columns or usual, rows)
 
 
 def _in_words(selection: Selection) -> str:

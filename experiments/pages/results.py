@@ -6,7 +6,8 @@ A file `NAME.json` is the table `NAME`. An ablation has its networks in `NAME/ne
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,10 +25,14 @@ Cell: TypeAlias = "float | str | Mapping[str, float | None] | None"
 _SCHEMA = Path(__file__).with_name("result.schema.json")
 _MEASURES = {"dev BLEU": "dev_bleu", "test BLEU": "test_bleu", "chrF": "chrf", "TER": "ter"}
 _TRANSLATING = {
-    "seconds a sentence": ("cold", "seconds"),
-    "again": ("warm", "seconds"),
-    "for the lists": ("rescoring",),
+    "seconds a sentence": (("cold", "seconds"), ".3f"),
+    "again": (("warm", "seconds"), ".3f"),
+    "for the lists": (("rescoring",), ".3f"),
+    "for the table": (("placing",), ".3f"),
+    "queries": (("cold", "queries"), ",.0f"),
+    "from the cache": (("cold", "served"), ".0%"),
 }
+"""What translating costs: keys of the report, and a format."""
 _CORPUS = ("sentence pairs", "phrase pairs")
 
 
@@ -81,6 +86,43 @@ def _shown(cell: Cell, form: str, other: str | None) -> str:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """Parts of tables that are shown together."""
+
+    tables: Mapping[str, Table]
+    """By what they are called there."""
+    columns: Sequence[str]
+    rows: Sequence[str] | None = None
+    """All if None."""
+
+    def lines(self) -> Iterator[tuple[str, Table, str]]:
+        """Yield what a table is called, the table, and a row, for every row that is shown."""
+        for name, table in self.tables.items():
+            for row in self.rows or table.rows:
+                if row in table.rows:
+                    yield name, table, row
+
+    def head(self) -> list[str]:
+        """Return the headings; columns with nothing in them are left out."""
+        first = next(iter(self.tables.values()))
+        corpus = ["corpus"] if len(self.tables) > 1 else []
+        return [*corpus, first.heading, *(re.sub("^p against .*", "p", column) for column in self._filled())]
+
+    def body(self) -> list[list[str]]:
+        """Return the cells below the headings; a table is named in its first row."""
+        body, before = [], None
+        for name, table, row in self.lines():
+            corpus = [name if name != before else ""] if len(self.tables) > 1 else []
+            body.append([*corpus, row, *(table.cell(row, column) for column in self._filled())])
+            before = name
+        return body
+
+    def _filled(self) -> list[str]:
+        lines = list(self.lines())
+        return [column for column in self.columns if any(table.cell(row, column) for _, table, row in lines)]
+
+
+@dataclass(frozen=True)
 class Results:
     """The files of a folder."""
 
@@ -101,7 +143,7 @@ class Results:
         result = _read(path)
         if result["kind"] == "table" and not part:
             return _table(result)
-        views = {"": _rows, "networks": _networks, "corpus": _corpus}
+        views = {"": rows_of, "networks": networks_of, "corpus": _corpus}
         if result["kind"] != "ablation" or part not in views:
             raise UserError(f"{path}: has no part {part}; name {name} alone")
         return views[part](result)
@@ -139,14 +181,14 @@ def _table(result: Json) -> Table:
     return Table(result["title"], columns, rows, heading)
 
 
-def _rows(result: Json) -> Table:
-    """Return the rows of an ablation."""
+def rows_of(result: Json) -> Table:
+    """Return the rows of an ablation, from what is kept of it."""
     others = list(dict.fromkeys(other for row in result["rows"].values() for other in row["against"]))
     features = list(dict.fromkeys(name for row in result["rows"].values() for name in row.get("weights", {})))
     columns = dict.fromkeys(_MEASURES, ".2f")
     for other in others:
         columns |= {f"against {other}": "+.2f", f"p against {other}": "p"}
-    columns |= {"minutes": ".1f", **dict.fromkeys(_TRANSLATING, ".3f")}
+    columns |= {"minutes": ".1f", **{column: form for column, (_, form) in _TRANSLATING.items()}}
     columns |= {_weight_of(feature): ".1%" for feature in features}
     rows = {name: _cells(row) for name, row in result["rows"].items()}
     usual = (*_MEASURES, "against baseline", "p against baseline")
@@ -163,12 +205,13 @@ def _cells(row: Json) -> dict[str, Cell]:
         cells |= {f"against {other}": compared["difference"], f"p against {other}": compared["p_value"]}
     seconds = row.get("seconds")
     cells["minutes"] = None if seconds is None else seconds / 60
-    for column, keys in _TRANSLATING.items():
+    for column, (keys, _) in _TRANSLATING.items():
         cells[column] = _at(row.get("translating"), keys)
     return cells | {_weight_of(feature): weight for feature, weight in row.get("weights", {}).items()}
 
 
-def _networks(result: Json) -> Table:
+def networks_of(result: Json) -> Table:
+    """Return the networks of an ablation."""
     columns = {"parameters": ",d", "updates": ",d", "passes": ".1f", "minutes": ".1f"}
     losses = {
         f"nats per {unit} {where}": (part, f"per_{unit}")

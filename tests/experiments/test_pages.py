@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from experiments.pages.__main__ import ROOT, run
-from experiments.pages.markers import Selection, filled, untraced
+from experiments.pages.markers import filled, untraced
 from experiments.pages.plot import dot_plot
-from experiments.pages.results import Results
+from experiments.pages.results import Results, Selection
 from phrasescore.errors import UserError
 
 KEPT = Results(ROOT / "docs" / "results")
@@ -178,12 +178,12 @@ def test_a_page_that_differs_fails_the_check_and_is_written_without_it(results: 
 
 def test_the_plot_has_a_dot_for_each_figure(results: Results) -> None:
     tables = {"first": results.table("a"), "second": results.table("b")}
-    selection = Selection(tables, None, ["test BLEU"])
+    selection = Selection(tables, ["test BLEU"])
     drawn = dot_plot(selection)
     assert drawn == dot_plot(selection)
     texts = [element.text for element in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
     assert {"first", "second", "baseline", "+RNN", "test BLEU"} <= set(texts)
-    differences = dot_plot(Selection(tables, None, ["against baseline"]))
+    differences = dot_plot(Selection(tables, ["against baseline"]))
     assert drawn.count(b"<use ") - differences.count(b"<use ") >= 2
 
 
