@@ -1,6 +1,6 @@
 """The files of docs/results as tables, whose cells pages show and name by file, row and column.
 
-A file `NAME.json` is the table `NAME`. An ablation has its networks in `NAME/networks` and its corpus in `NAME/corpus`.
+A file `NAME.json` is the table `NAME`. An ablation has its networks in `NAME/networks`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ _TRANSLATING = {
     "from the cache": (("cold", "served"), ".0%"),
 }
 """What translating costs: keys of the report, and a format."""
-_CORPUS = ("sentence pairs", "phrase pairs")
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class Results:
         return sorted(path.stem for path in self.folder.glob("*.json"))
 
     def table(self, address: str) -> Table:
-        """Return a table by its address: `NAME`, `NAME/networks` or `NAME/corpus`.
+        """Return a table by its address: `NAME` or `NAME/networks`.
 
         Raises:
             UserError: there is none, or its file does not follow the schema.
@@ -143,7 +142,7 @@ class Results:
         result = _read(path)
         if result["kind"] == "table" and not part:
             return _table(result)
-        views = {"": rows_of, "networks": networks_of, "corpus": _corpus}
+        views = {"": rows_of, "networks": networks_of}
         if result["kind"] != "ablation" or part not in views:
             raise UserError(f"{path}: has no part {part}; name {name} alone")
         return views[part](result)
@@ -230,11 +229,6 @@ def networks_of(result: Json) -> Table:
             rows[name]["weight"] = found["weight"]
     columns |= dict.fromkeys((*losses, *perplexities, "weight"), ".2f")
     return Table(result["title"], columns, rows, "network")
-
-
-def _corpus(result: Json) -> Table:
-    values = {name: result["corpus"].get(name.replace(" ", "_")) for name in _CORPUS}
-    return Table(result["title"], dict.fromkeys(values, ",d"), {"corpus": values}, "")
 
 
 def _at(value: Any, keys: Sequence[str]) -> Any:

@@ -95,7 +95,6 @@ def test_every_file_of_results_is_shown_somewhere() -> None:
         ("a | +RNN | p against baseline", "0.090"),
         ("a | +RNN | weight of network", "6.7 %"),
         ("a/networks | rnn | nats per pair of the dev set", "7.50"),
-        ("a/corpus | corpus | sentence pairs", "1,234"),
         ("speed | annotate | lines/s", "12,345"),
     ],
 )
