@@ -20,7 +20,6 @@ A plot is named in the same way, with the picture behind the word `plot`; its co
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -41,8 +40,8 @@ _UNITS = r"%|BLEU\b|nats\b|chrF\b|TER\b|times\b|\w+/s\b|\w+ a (?:CPU )?second\b"
 _NUMBER = re.compile(rf"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+(?!\.?\d)|(?=[ \n](?:{_UNITS})))")
 """A decimal fraction, or a whole number of something that is measured."""
 
-
 Draw = Callable[[Selection], bytes]
+"""Makes a picture."""
 
 
 def filled(text: str, page: Path, results: Results, draw: Draw) -> tuple[str, dict[Path, bytes]]:
@@ -58,9 +57,8 @@ def filled(text: str, page: Path, results: Results, draw: Draw) -> tuple[str, di
         selection = _selection(body, results, _place(text, match, page))
         if kind == "table":
             return f"{opening}{as_markdown(selection.head(), selection.body())}{closing}"
-        path = page.parent / picture
-        pictures[path] = draw(selection)
-        return f"{opening}![{_in_words(selection)}]({Path(os.path.relpath(path, page.parent)).as_posix()})\n{closing}"
+        pictures[page.parent / picture] = draw(selection)
+        return f"{opening}![{_in_words(selection)}]({picture})\n{closing}"
 
     def figure(match: re.Match[str]) -> str:
         opening, address, _, closing = match.groups()
@@ -106,12 +104,12 @@ def _selection(body: str, results: Results, place: str) -> Selection:
 def _in_words(selection: Selection) -> str:
     """Return what a plot shows, for those who cannot see it."""
     [column] = selection.columns
-    said = [
-        f"{name}: "
-        + ", ".join(f"{row} {table.text(row, column, '.2f')}" for one, table, row in selection.lines() if one == name)
-        for name in selection.tables
-    ]
-    return f"{column}. {'; '.join(said)}."
+    said: dict[str, list[str]] = {name: [] for name in selection.tables}
+    for name, table, row in selection.lines():
+        if table.cell(row, column):
+            said[name].append(f"{row} {table.text(row, column, table.columns[column])}")
+    corpora = "; ".join(f"{name}: {', '.join(figures)}" for name, figures in said.items())
+    return f"{column}. {corpora}."
 
 
 def _figure(address: str, results: Results, place: str) -> str:
