@@ -62,6 +62,10 @@ def filled(text: str, page: Path, results: Results, draw: Draw) -> tuple[str, di
 
     def figure(match: re.Match[str]) -> str:
         opening, address, _, closing = match.groups()
+        if not text[: match.start()].rpartition("\n")[2].strip(" -"):
+            raise UserError(
+                f"{_place(text, match, page)}: begins with a comment, which Markdown takes for HTML; put a word before it"
+            )
         return f"{opening}{_figure(address, results, _place(text, match, page))}{closing}"
 
     return _BLOCK.sub(block, _FIGURE.sub(figure, text)), pictures

@@ -115,7 +115,13 @@ def test_a_figure_is_named_by_file_row_and_column(results: Results, address: str
 )
 def test_a_figure_that_is_nowhere(results: Results, marker: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        page(f"\n{marker}1<!--/-->", results)
+        page(f"\nso {marker}1<!--/-->", results)
+
+
+@pytest.mark.parametrize("before", ["", "  ", "text\n", "- "])
+def test_a_figure_at_the_beginning_of_a_line_would_break_the_paragraph(results: Results, before: str) -> None:
+    with pytest.raises(UserError, match=r"page\.md: line \d: begins with a comment.*; put a word before it"):
+        page(f"{before}<!--= a | +RNN | test BLEU -->41.50<!--/--> BLEU", results)
 
 
 def test_a_table_of_several_files_names_each_once(results: Results) -> None:
@@ -161,7 +167,7 @@ def test_what_is_no_figure_needs_no_source() -> None:
 def test_a_page_that_differs_fails_the_check_and_is_written_without_it(results: Results, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(
-        "<!--= a | +RNN | against baseline -->?<!--/-->\n"
+        "It gains <!--= a | +RNN | against baseline -->?<!--/-->\n"
         "<!-- plot docs/bleu.svg\na\ncolumns: test BLEU\n-->\n<!-- end -->\n"
     )
     with pytest.raises(UserError, match=r"README\.md: is not what docs/results says; run `make pages`"):
