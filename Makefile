@@ -1,17 +1,18 @@
 # make demo    environment, then the whole way from text to BLEU on a small corpus: build, train, annotate, tune, decode
 # make test    environment, then all tests but the slow ones and those that need Moses or a GPU
 # make release-check   wheel and sdist, built, installed and tried in bare environments
-# make check   formatting, lint, types: what continuous integration runs besides the tests
+# make check   formatting, lint, types, figures of the pages: what continuous integration runs besides the tests
+# make pages   writes the tables and figures of README.md and docs/ from docs/results
 PYTHON ?= python3
 VENV   ?= .venv
 # TORCH_INDEX=https://download.pytorch.org/whl/cpu takes PyTorch without CUDA from there
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check format release-check speed clean
+.PHONY: demo test check pages format release-check speed clean
 
 demo: $(READY)
-	$(BIN)/python -m experiments.ablation demo --output demo --examples 12
+	$(BIN)/python -m experiments.ablation demo --output demo
 
 # A process for each core: each then computes with one thread.
 test: $(READY)
@@ -21,6 +22,10 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m experiments.pages --check
+
+pages: $(READY)
+	$(BIN)/python -m experiments.pages
 
 format: $(READY)
 	$(BIN)/ruff format .

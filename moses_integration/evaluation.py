@@ -1,4 +1,4 @@
-"""BLEU by sacreBLEU, and paired approximate randomisation (Riezler and Maxwell 2005).
+"""BLEU, chrF and TER by sacreBLEU, and paired approximate randomisation (Riezler and Maxwell 2005).
 
 Array names: S sentences, T trials, 10 statistics of BLEU: both lengths, matches and totals of n-grams from 1 to 4.
 """
@@ -38,6 +38,18 @@ class Score:
 
 
 @dataclass(frozen=True)
+class OtherScores:
+    """chrF (Popovic 2015) and TER (Snover et al. 2006) of one system."""
+
+    chrf: float
+    """0 to 100, higher is better."""
+    ter: float
+    """Edits for 100 words of the reference, lower is better."""
+    signatures: dict[str, str]
+    """sacreBLEU's, by `chrf` and `ter`."""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """BLEU of a system and of a baseline on the same sentences."""
 
@@ -66,6 +78,22 @@ def score(
     """
     (system,), texts = _read_parallel((translations,), references, say)
     return _score(system, texts, tokenise, lowercase)
+
+
+def other_scores(translations: Path, references: Sequence[Path]) -> OtherScores:
+    """Return chrF and TER of a file, as sacreBLEU counts them by default: TER on lower-cased words.
+
+    Raises:
+        UserError: see `score`.
+    """
+    (system,), texts = _read_parallel((translations,), references)
+    _sacrebleu()
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    chrf, ter = CHRF(), TER()
+    found = (chrf.corpus_score(system, texts).score, ter.corpus_score(system, texts).score)
+    return OtherScores(*found, {"chrf": str(chrf.get_signature()), "ter": str(ter.get_signature())})
 
 
 def compare(

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from experiments.ablation.config import read_config
-from experiments.ablation.report import table
 from experiments.ablation.run import Ablation
+from experiments.ablation.summary import shown, summary
 from experiments.data.wheels import default_cache
 from experiments.options import add_origin_option
+from experiments.report.page import write_page
 from experiments.steps import say
-from moses_integration.cli.options import natural
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 
@@ -35,22 +35,19 @@ def parse_arguments() -> argparse.Namespace:
     add_origin_option(parser)
     parser.add_argument("--cache", type=Path, default=default_cache(), help="where downloads are kept")
     parser.add_argument("--processes", type=positive, help="processes to share the work among (default: all cores)")
-    parser.add_argument("--examples", type=natural, default=0, metavar="N", help="show N translations side by side")
     return parser.parse_args()
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the ablation; print its table."""
+    """Run the ablation, write its page, and print its table."""
     path = CONFIGS / f"{args.config}.toml"
     config = read_config(path if path.exists() else Path(args.config), args.set)
     folder = args.output or Path("results/ablation") / Path(args.config).stem
     options = {"origin": args.origin, "cache": args.cache}
-    ablation = Ablation(config, folder, options, say, args.processes)
-    report = ablation.run()
-    if args.examples and len(config.rows) > 1:
-        print(ablation.examples(args.examples))
-    print(table(report))
-    print(f"Everything is in {folder}: report.html, report.md, report.json, system/, the networks, rows/.")
+    report = Ablation(config, folder, options, say, args.processes).run()
+    write_page([folder], folder / "report.html")
+    print(shown(summary(report)))
+    print(f"Everything is in {folder}: report.html, report.json, summary.json, system/, the networks, rows/.")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -55,6 +56,8 @@ class Networks:
         """What training said of each network that was asked for."""
         self.annotated: dict[str, Json] = {}
         """The report of `phrasescore annotate` on each table that was asked for."""
+        self.commands: dict[str, str] = {}
+        """What made each network and function, in the folder."""
 
     def ini_of(self, row: Row) -> tuple[MosesIni, Json]:
         """Return the moses.ini of a row without networks that score lists, not tuned, and what it rests on.
@@ -70,7 +73,7 @@ class Networks:
             name = f"{name}.{column.name}"
             table = self._annotate(table, name, rests_on, column)
             weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
-            ini.add_columns(ini.phrase_table().label, table, column.width, weight)
+            ini.add_columns(ini.phrase_table().label, table, len(column.scores), weight)
         if "CTX" in row.parts:
             rests_on["networks"][CONTEXT] = self._context_network()
             ini.widen(ini.phrase_table().label, 1)
@@ -184,6 +187,7 @@ class Networks:
             run_toolkit([*command, *processes])
             return {"config": read_json(folder / CONFIG, "train again"), "weights_sha256": sha256_of(folder / WEIGHTS)}
 
+        self.commands[PAIR_FUNCTION] = f"phrasescore-smt {shlex.join(self._inside(command))}"
         rests_on = [self._system, found["weights"], self._inside(command)]
         known: Json = self._steps.run(f"train.{PAIR_FUNCTION}", rests_on, work)
         return known
@@ -197,6 +201,7 @@ class Networks:
         return ("--seed", str(first + number)) if number else ()
 
     def _trained(self, name: str, command: Sequence[str]) -> Json:
+        self.commands[name] = f"phrasescore {shlex.join(self._inside(command))} -o {name}"
         rests_on = [self._system, self._inside(command)]
         if name not in self.trained:
             self.trained[name] = self._steps.run(

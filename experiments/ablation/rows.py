@@ -29,6 +29,11 @@ PAIR_FUNCTION = "xbleu"
 """Name of the function that is trained for expected BLEU."""
 _SIDES = {"WP": "target", "WP-SOURCE": "source", "WP-BOTH": "both"}
 """Whose unknown words these parts count."""
+_COUNTED = {
+    "WP": "unknown target words",
+    "WP-SOURCE": "unknown source words",
+    "WP-BOTH": "unknown words of both sides",
+}
 _NEEDED = {"PER-WORD": "RNN", "ENSEMBLE": "RNN", "RESCORING": "CSLM", **dict.fromkeys(_SIDES, "RNN")}
 
 
@@ -41,7 +46,8 @@ class Column:
     """What gives them, networks or a function of phrase pairs; of several the mean score."""
     options: tuple[str, ...] = ()
     """Of `phrasescore annotate`."""
-    width: int = 1
+    scores: tuple[str, ...] = ("network",)
+    """What the columns of the table hold, that it gives."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +103,16 @@ class Row:
             name, options = "ensemble" if "ENSEMBLE" in self.parts else "rnn", []
             if "PER-WORD" in self.parts:
                 name, options = f"{name}-per-word", ["--per-word"]
-            counted = _SIDES.keys() & self.parts
-            for part in counted:
+            scores = ["network"]
+            for part in _SIDES.keys() & self.parts:
                 name, options = f"{name}-{part.lower()}", [*options, "--unknown-words", _SIDES[part]]
-            columns.append(Column(name, networks, tuple(options), 1 + len(counted)))
+                scores.append(_COUNTED[part])
+            columns.append(Column(name, networks, tuple(options), tuple(scores)))
         if "REVERSE" in self.parts:
-            columns.append(Column(REVERSE, (REVERSE,), ("--direction", "source-given-target")))
+            direction = ("--direction", "source-given-target")
+            columns.append(Column(REVERSE, (REVERSE,), direction, ("network, source given target",)))
         if "XBLEU" in self.parts:
-            columns.append(Column(PAIR_FUNCTION, (PAIR_FUNCTION,)))
+            columns.append(Column(PAIR_FUNCTION, (PAIR_FUNCTION,), scores=("expected BLEU",)))
         return columns
 
 

@@ -12,18 +12,16 @@ from typing import Any
 
 from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
-from experiments.ablation.report import markdown, side_by_side
 from experiments.ablation.rows import BASELINE, Row, extended_by
+from experiments.ablation.summary import over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import time_decoding, time_in_context, time_rescoring
 from experiments.machine import machine
-from experiments.report.loaded import LoadedAblation
-from experiments.report.page import Contents, write_page
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
 from moses_integration.build.system_text import SystemText, TextSettings
 from moses_integration.decoder.settings import read_settings
-from moses_integration.evaluation import p_value_over_runs, score
+from moses_integration.evaluation import other_scores, p_value_over_runs, score
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import load_scorers, share_scoring
 from moses_integration.nbest import read_nbest
@@ -39,7 +37,7 @@ from phrasescore import __version__
 from phrasescore.device import choose_device
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines, write_atomically, write_json, write_lines
+from phrasescore.files import read_lines, sha256_of, write_json, write_lines
 from phrasescore.text import text_lines
 
 Json = dict[str, Any]
@@ -85,13 +83,13 @@ class Ablation:
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:
-        """Do what is not done yet and return the report, which is written as JSON, as Markdown and as a page."""
+        """Do what is not done yet and return the report; report.json and summary.json are written."""
         data, config = self._data(), self._config
         built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
         self._networks = Networks(self._folder, config, system, self._steps, self._first_of_baseline, self._processes)
         rows = {row.name: self._row(row) for row in config.rows}
-        whole = {
+        whole: Json = {
             "version": __version__,
             "machine": machine(),
             "config": {**asdict(config), "rows": list(rows)},
@@ -99,13 +97,15 @@ class Ablation:
             "data": dict(data.description),
             "build": {**system, "tables": system["tables"] or self._count_phrase_pairs(system)},
             "networks": self._networks.described(),
+            "commands": self._networks.commands,
             "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
+        [first, *_] = whole["rows"][config.rows[0].name]["seeds"]
+        whole["signatures"] = {"bleu": first["signature"], **first["signatures"]}
         report: Json = _relative(whole, f"{self._folder}/")
         write_json(self._folder / "report.json", report)
-        write_atomically(self._folder / "report.md", markdown(report).encode())
-        write_page(Contents([LoadedAblation.read(self._folder)]), self._folder / "report.html")
+        write_json(self._folder / "summary.json", summary(report))
         return report
 
     def copy_baseline(self, folder: Path) -> None:
@@ -370,20 +370,28 @@ class Ablation:
 
     def _summary(self, row: Row, rows: dict[str, list[Json]]) -> Json:
         seeds = rows[row.name]
-        summary: Json = {"seeds": seeds, "against": {}}
-        for part in ("dev_bleu", "test_bleu"):
-            mean, deviation = spread([one[part] for one in seeds])
-            summary[part] = {"mean": mean, "standard_deviation": deviation}
+        scored = [{**seed, **self._other_scores(row, seed)} for seed in seeds]
+        found: Json = {"seeds": scored, "against": {}, **over_seeds(scored)}
         # A row whose lists are rescored needs the one that made them.
         steps = [f"{name}.seed{one['seed']}" for name in {row.name, row.decoded.name} for one in seeds]
         steps += [_tuning_step(row.decoded, one["seed"]) for one in seeds]
-        summary["seconds"] = sum(map(self._steps.seconds, steps))
-        summary["translating"] = self._translating(row, seeds[0])
+        found["seconds"] = sum(map(self._steps.seconds, steps))
+        found["translating"] = self._translating(row, seeds[0])
         baseline = [other for other in self._config.rows if not other.parts]
         for other in (*baseline, *extended_by(row, self._config.rows)):
             if other != row:
-                summary["against"][other.name] = self._compared(row, other, rows)
-        return summary
+                found["against"][other.name] = self._compared(row, other, rows)
+        return found
+
+    def _other_scores(self, row: Row, seed: Json) -> Json:
+        """Return chrF and TER: a step of its own, for runs that were tuned before it was there."""
+        output = self._output(row, seed["seed"])
+        found: Json = self._steps.run(
+            f"{row.name}.seed{seed['seed']}.scores",
+            sha256_of(output),
+            lambda: asdict(other_scores(output, self._test_references())),
+        )
+        return found
 
     def _compared(self, row: Row, other: Row, rows: dict[str, list[Json]]) -> Json:
         both = [rows[row.name], rows[other.name]]
@@ -392,12 +400,6 @@ class Ablation:
         rests_on = [*both, "runs exchanged together"]
         p_value = self._steps.run(f"{row.name}.against.{other.name}", rests_on, lambda: self._p_value(row, other))
         return {"difference": mean - before, "p_value": p_value}
-
-    def examples(self, count: int) -> str:
-        """Return test sentences that the first seeds of the first and the last row translate differently."""
-        seed, data, rows = self._config.seeds[0], self._data(), (self._config.rows[0], self._config.rows[-1])
-        outputs = {row.name: self._output(row, seed) for row in rows}
-        return side_by_side(data.source_file("test"), data.target_files("test"), outputs, count)
 
     def _p_value(self, row: Row, other: Row) -> float:
         runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))

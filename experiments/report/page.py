@@ -1,143 +1,246 @@
-"""The page: one HTML file with its style inside, no scripts, and nothing to fetch."""
+"""The page: one HTML file with its style and its script inside, and nothing to fetch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from experiments.ablation.rows import BASELINE, PARTS, Row
+from experiments.ablation.summary import UNITS, loss_of
+from experiments.pages.results import Selection, Table, networks_of, rows_of
+from experiments.report.charts import Dots, Line, line_chart, row_chart
 from experiments.report.embedded import embedded
-from experiments.report.loaded import LoadedAblation
-from experiments.report.markup import Html, element, identifier, join
-from experiments.report.networks import networks
-from experiments.report.provenance import provenance
-from experiments.report.results import costs, overview, results, weights
-from experiments.report.translations import translations
-from experiments.report.tuning import tuning
+from experiments.report.translations import Translations, read_translations
 from phrasescore import __version__
+from phrasescore.documents import read_json
+from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
 
-SENTENCES = 5
-"""Of each kind, side by side."""
-_STYLE = Path(__file__).with_name("style.css")
+Json = dict[str, Any]
+
+SENTENCES = 1000
+"""Of the test text that are shown, at most."""
+_LIKELY_CHANCE = 0.05
+_ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]
+"""In an order that has the first ones in sight on a phone."""
+_COSTS = ["seconds a sentence", "again", "for the lists", "for the table", "queries", "from the cache"]
+_MEASURED = {"dev set": "validation", "held out": "held_out"}
+"""Losses on other pairs or text, the one that chooses the weights first."""
+_SHOWN = 8.0
+"""BLEU below the highest that the charts of tuning show: one decoding with wild weights must not flatten them."""
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What is on the page."""
+class AblationPart:
+    """An ablation, as the page's template wants it."""
 
-    ablations: Sequence[LoadedAblation]
-    qualitative: Sequence[Path] = ()
-    """Folders of `experiments.qualitative`."""
-    measurements: Sequence[Path] = ()
-    """Folders of `experiments.speed` and `experiments.goldens`."""
-    sentences: int = SENTENCES
+    folder: Path
+    report: Json
+    kept: Json
+    sentences: int
 
+    @classmethod
+    def read(cls, folder: Path, sentences: int) -> AblationPart:
+        """Read the folder of an ablation.
 
-@dataclass(frozen=True)
-class _Section:
-    """A part of the page that the list of contents names."""
+        Raises:
+            UserError: it has no report, or not one of this version.
+        """
+        report, kept = (read_json(folder / f"{name}.json", "run the ablation again") for name in ("report", "summary"))
+        if kept.get("kind") != "ablation" or not report.get("rows"):
+            raise UserError(f"{folder}: is not the folder of an ablation of this version; run the ablation again")
+        return cls(folder, report, kept, sentences)
 
-    title: str
-    content: Html
-    parts: Sequence[str] = ()
+    @cached_property
+    def title(self) -> str:
+        """The corpus."""
+        return str(self.kept["title"])
+
+    @cached_property
+    def table(self) -> Table:
+        """The rows."""
+        return rows_of(self.kept)
 
     @property
-    def anchor(self) -> str:
-        return identifier(self.title)
+    def first(self) -> str:
+        """The row that others are compared with: the baseline if there is one."""
+        return BASELINE if BASELINE in self.table.rows else next(iter(self.table.rows))
+
+    @property
+    def best(self) -> str:
+        """The row with the highest dev BLEU besides that one, if there are others; the test text has no part in it.
+
+        Rows whose lists are rescored are left out where there are others: their dev BLEU is that of the lists that they
+        were tuned on, and flatters.
+        """
+        others = [name for name in self.table.rows if name != self.first]
+        others = [name for name in others if not Row.parse(name).listed] or others or [self.first]
+        return max(others, key=lambda name: float(self.kept["rows"][name]["dev_bleu"]["mean"]))
+
+    @property
+    def conclusion(self) -> str:
+        """What came out, in a sentence."""
+        first, best = self.first, self.best
+        compared = self.kept["rows"][best]["against"].get(first)
+        said = f"{best} has {self.table.text(best, 'test BLEU', '.2f')} BLEU on the test text"
+        if compared is None:
+            return f"{said}."
+        change = f"{abs(compared['difference']):.2f} {'more' if compared['difference'] > 0 else 'less'}"
+        other = f"the {first}" if first == BASELINE else first
+        chance = "" if compared["p_value"] < _LIKELY_CHANCE else ", which may be chance"
+        return f"{said}, {change} than {other} (p = {self.table.text(best, f'p against {first}')}){chance}."
+
+    @property
+    def rows(self) -> Selection:
+        """The table of rows."""
+        return Selection({self.title: self.table}, [column.format(self.first) for column in _ROWS])
+
+    @property
+    def extended(self) -> list[list[str]]:
+        """What each row gains over those that it extends, a line for each."""
+        return [
+            [name, other, self.table.cell(name, f"against {other}"), self.table.cell(name, f"p against {other}")]
+            for name, row in self.kept["rows"].items()
+            for other in row["against"]
+            if other != self.first
+        ]
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What the parts are that the rows are named by."""
+        used = {part for name in self.table.rows for part in Row.parse(name).parts}
+        return {part: what for part, what in PARTS.items() if part in used}
+
+    @property
+    def costs(self) -> Selection:
+        """What translating costs."""
+        return Selection({self.title: self.table}, _COSTS)
+
+    @property
+    def networks(self) -> list[list[str]]:
+        """A line for each thing that is known of the networks, a column for each network: they stay narrow."""
+        table = networks_of(self.kept)
+        selection = Selection({self.title: table}, list(table.columns))
+        return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
+
+    @property
+    def weights(self) -> list[list[str]]:
+        """A line for each weight, a column for each row."""
+        names = [column for column in self.table.columns if column.startswith("weight of ")]
+        selection = Selection({self.title: self.table}, names)
+        head, *lines = zip(selection.head(), *selection.body(), strict=True)
+        return [list(head), *([line[0].removeprefix("weight of "), *line[1:]] for line in lines)]
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """The commands that made the networks, in the folder."""
+        return dict(self.report.get("commands", {}))
+
+    @property
+    def bleu_charts(self) -> list[Markup]:
+        """BLEU of the rows on test and dev text."""
+        rows = {self.first: self.kept["rows"][self.first], **self.kept["rows"]}
+        return [
+            row_chart(
+                f"{part} BLEU",
+                [
+                    Dots(name, [seed[key] for seed in row["seeds"]], row[key]["mean"], row[key]["standard_deviation"])
+                    for name, row in rows.items()
+                ],
+            )
+            for part, key in (("test", "test_bleu"), ("dev", "dev_bleu"))
+        ]
+
+    @property
+    def learning_charts(self) -> list[Markup]:
+        """How the networks learnt."""
+        return [_learning(name, network) for name, network in self.report["networks"].items()]
+
+    @property
+    def tuning_charts(self) -> list[Markup]:
+        """Dev BLEU by decoding, for the rows that were tuned by decoding again and again."""
+        rows = {name: row["seeds"] for name, row in self.report["rows"].items() if row["seeds"][0].get("iterations")}
+        decodings = [one for seeds in rows.values() for seed in seeds for one in seed["iterations"]]
+        lowest = max((one["bleu"] for one in decodings), default=0.0) - _SHOWN
+        return [
+            line_chart(name, ("decoding", "dev BLEU"), list(_tuning(seeds, lowest))) for name, seeds in rows.items()
+        ]
+
+    @cached_property
+    def translations(self) -> Translations | None:
+        """What the rows made of the test text, if it is there and wanted, and there is something to compare."""
+        if self.first == self.best:
+            return None
+        return read_translations(self.folder, self.report, self.first, self.best, self.sentences)
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """What one needs to do it again, as JSON."""
+        told = {"signatures": self.kept["signatures"], **self.kept["provenance"]}
+        told |= {name: self.report[name] for name in ("build", "tables") if name in self.report}
+        told |= {f"network {name}": network for name, network in self.kept["networks"].items()}
+        return {name: json.dumps(value, indent=1, ensure_ascii=False) for name, value in told.items()}
 
 
-def write_page(contents: Contents, path: Path) -> None:
-    """Write the page.
+def write_page(
+    folders: Sequence[Path],
+    path: Path,
+    qualitative: Sequence[Path] = (),
+    measurements: Sequence[Path] = (),
+    sentences: int = SENTENCES,
+) -> None:
+    """Write the page about ablations.
+
+    Args:
+        folders: of the ablations.
+        path: of the page.
+        qualitative: folders of `experiments.qualitative`.
+        measurements: folders of `experiments.speed`.
+        sentences: of the test text that are shown; 0 for a page without any.
 
     Raises:
         UserError: a report is faulty, or the file cannot be written.
     """
-    write_atomically(path, page(contents).encode())
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
+    )
+    environment.trim_blocks = environment.lstrip_blocks = True
+    template = environment.get_template("page.html")
+    others = {"What the networks have learnt": qualitative, "Speed": measurements}
+    page = template.render(
+        ablations=[AblationPart.read(folder, sentences) for folder in folders],
+        others={title: {one.name: embedded(one) for one in given} for title, given in others.items() if given},
+        version=__version__,
+    )
+    write_atomically(path, page.encode("utf-8", "replace"))
 
 
-def page(contents: Contents) -> str:
-    """Return the page.
-
-    Raises:
-        UserError: a report is faulty.
-    """
-    ablations = contents.ablations
-    sections = [
-        _ablation(title, one, contents.sentences) for title, one in zip(_titles(ablations), ablations, strict=True)
-    ]
-    sections += _embedded("What the networks have learnt", contents.qualitative)
-    sections += _embedded("Speed, and equality with Moses", contents.measurements)
-    collapsed = element("div", *(provenance(one) for one in ablations))
-    title = "phrasescore: what neural scores are worth"
-    if len(ablations) == 1:
-        title = f"phrasescore: {sections[0].title}"
-    summary = Html()
-    if len(ablations) > 1:
-        summary = overview(ablations, [(section.title, section.anchor) for section in sections[: len(ablations)]])
-    sections.append(_Section("Provenance", collapsed))
-    body = [
-        element("header", element("h1", title), element("p", _ABOUT), summary),
-        _contents(sections),
-        element("main", *(_shown(section) for section in sections)),
-        element("footer", element("p", f"Written by phrasescore {__version__}, python -m experiments.report.")),
-    ]
-    head = [
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", Html(_STYLE.read_text())),
-    ]
-    document = element("html", element("head", *head), element("body", *body), lang="en")
-    return f"<!DOCTYPE html>\n{document}\n"
+def _learning(name: str, network: Json) -> Markup:
+    """Return the losses of a network by updates."""
+    evaluations, best = network["evaluations"], network["best"]
+    measured = [(unit, part) for unit in UNITS for part in _MEASURED.values() if loss_of(best, part, unit) is not None]
+    unit, chosen = measured[0] if measured else (UNITS[0], "")
+    losses = {"training": [one.get("training_loss") for one in evaluations]}
+    losses |= {what: [loss_of(one, part, unit) for one in evaluations] for what, part in _MEASURED.items()}
+    lines = []
+    for colour, (what, values) in enumerate(losses.items()):
+        points = [(one["update"], loss) for one, loss in zip(evaluations, values, strict=True) if loss is not None]
+        lines += [Line(what, points, colour)] if points else []
+    loss = loss_of(best, chosen, unit)
+    kept = None if loss is None else (float(best["update"]), loss)
+    return line_chart(name, (f"updates, {evaluations[-1]['epoch']:.1f} passes", f"nats per {unit}"), lines, kept)
 
 
-_ABOUT = (
-    "Phrase-based translation with and without the scores of neural networks, after Cho et al. (EMNLP 2014). Every row "
-    "is one system with more features than the baseline; all rows of a data set share text, word alignment, tables and "
-    "n-gram model, and each is tuned anew with every seed."
-)
-
-
-def _titles(ablations: Sequence[LoadedAblation]) -> list[str]:
-    """Return a title for each: its data, and where two have the same, its folder, by the whole path if it must be."""
-    titles = [one.title for one in ablations]
-    for named in (lambda one: one.folder.name, lambda one: str(one.folder)):
-        titles = [
-            f"{one.title} ({named(one)})" if titles.count(title) > 1 else title
-            for one, title in zip(ablations, titles, strict=True)
-        ]
-    return titles
-
-
-def _ablation(title: str, ablation: LoadedAblation, sentences: int) -> _Section:
-    parts = {
-        "BLEU": results(ablation),
-        "Cost": costs(ablation),
-        "Networks": networks(ablation),
-        "Tuning": tuning(ablation),
-        "Weights": weights(ablation),
-        "Translations": translations(ablation, sentences),
-    }
-    parts = {name: part for name, part in parts.items() if part}
-    shown = [element("section", element("h3", name), part, id=identifier(title, name)) for name, part in parts.items()]
-    return _Section(title, join(shown), list(parts))
-
-
-def _embedded(title: str, folders: Sequence[Path]) -> list[_Section]:
-    pieces = [element("section", element("h3", folder.name), embedded(folder), class_="embedded") for folder in folders]
-    return [_Section(title, join(pieces))] if pieces else []
-
-
-def _contents(sections: Sequence[_Section]) -> Html:
-    entries = []
-    for section in sections:
-        links = [element("a", section.title, href=f"#{section.anchor}")]
-        links += [element("a", part, href=f"#{identifier(section.title, part)}") for part in section.parts]
-        entries.append(element("li", join(links, " ")))
-    return element("nav", element("ul", *entries), aria_label="contents")
-
-
-def _shown(section: _Section) -> Html:
-    return element("section", element("h2", section.title), section.content, id=section.anchor)
+def _tuning(seeds: Sequence[Json], lowest: float) -> Iterator[Line]:
+    for colour, seed in enumerate(seeds):
+        for key, what in (("bleu", "measured"), ("predicted", "promised")):
+            values = [max(one[key], lowest) for one in seed["iterations"]]
+            points = [(float(number), value) for number, value in enumerate(values, start=1)]
+            yield Line(f"seed {seed['seed']}, {what}", points, colour, dashed=key == "predicted")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from experiments import ablation
 from experiments.ablation.config import read_config as read_ablation_config
-from experiments.ablation.report import markdown
 from experiments.ablation.run import Ablation
+from experiments.ablation.summary import shown, summary
 from experiments.data.wheels import default_cache
 from experiments.options import add_origin_option
 from experiments.seq2seq.config import Config, read_config
@@ -90,7 +90,7 @@ def _compare(args: argparse.Namespace, name: str, config: Config | None) -> str:
     ablation_config = read_ablation_config(Path(ablation.__file__).parent / "configs" / f"{ABLATION}.toml")
     data_options = {"origin": args.origin, "cache": default_cache()}
     if config is None:
-        return markdown(Ablation(ablation_config, folder, data_options, say).run())
+        return shown(summary(Ablation(ablation_config, folder, data_options, say).run()))
     if config.phrases is None:
         return table(Comparison(config, folder, args.origin, args.device, say, args.processes).run())
     place = (ablation_config, args.ablation or args.output / ABLATION)

@@ -12,7 +12,6 @@ from experiments.ablation.config import Config as AblationConfig
 from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.run import Ablation
 from experiments.machine import machine, timed, used_time
-from experiments.report.loaded import read_report
 from experiments.seq2seq.beside import each, progress_options
 from experiments.seq2seq.config import Config, PhrasesSection, System
 from experiments.seq2seq.report import write_report
@@ -24,6 +23,7 @@ from phrasescore import __version__
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import settings_of
 from phrasescore.device import choose_device
+from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import load_model
@@ -97,7 +97,7 @@ class PhraseComparison:
         Raises:
             UserError: it is not, or the folder holds no ablation.
         """
-        said = read_report(self._ablation).get("config", {})
+        said = read_json(self._ablation / "report.json", "make the report again").get("config", {})
         ours = _as_json(self._ablation_config)
         for section in ("data", "build", "toolkit"):
             if said.get(section) != ours[section]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.report import as_markdown, bleu, difference
+from experiments.ablation.summary import bleu, difference
+from experiments.markdown import as_markdown
 from phrasescore.files import write_atomically, write_json
 
 Json = dict[str, Any]

@@ -140,7 +140,7 @@ class ScaledAttention(GeneralAttention):
 
     The score sums over all numbers of W, and a step of Adam moves each by about the learning rate: so the larger n is,
     the more a step moves the score. Without the root, what was measured with n = 1,000 learns badly
-    (docs/experiments.md).
+    (docs/results.md).
     """
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from experiments.ablation.config import Config, read_config
-from experiments.ablation.report import markdown, side_by_side, table
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.run import Ablation
-from experiments.report.loaded import LoadedAblation
-from experiments.report.page import Contents, page
+from experiments.ablation.summary import shown, summary, title
+from experiments.pages.results import Results
+from experiments.report.page import write_page
 from experiments.steps import Steps
-from moses_integration.evaluation import p_value_over_runs
+from moses_integration.evaluation import other_scores, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
 from moses_integration.placed.names import without_names
@@ -119,7 +119,7 @@ def test_a_row_is_its_parts() -> None:
     assert row == Row.parse(row.name)
     assert row.name == "+RNN+CSLM+WP"
     assert Row.parse(BASELINE).name == BASELINE
-    assert [(column.name, column.width) for column in row.columns()] == [("rnn-wp", 2)]
+    assert [(column.name, len(column.scores)) for column in row.columns()] == [("rnn-wp", 2)]
     assert (row.listed, row.decoded) == ((), row)
     listed = Row.parse("+RNN+CSLM+RESCORING+S2S")
     assert (listed.listed, listed.decoded.name) == (("CSLM", "S2S"), "+RNN")
@@ -167,147 +167,17 @@ def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
     assert Steps(tmp_path, silent).run("a", 1, lambda: 5) == 5
 
 
-def fake_row(dev: float, tests: list[float]) -> dict[str, Any]:
-    seeds = [
-        {"seed": i, "dev_bleu": dev, "test_bleu": t, "signature": "sig", "weights": {"LM0": [0.25 + i / 2]}}
-        for i, t in enumerate(tests)
-    ]
-    mean = sum(tests) / len(tests)
-    return {
-        "seeds": seeds,
-        "seconds": 60.0,
-        "dev_bleu": {"mean": dev, "standard_deviation": 0.0},
-        "test_bleu": {"mean": mean, "standard_deviation": 0.5},
-        "against": {BASELINE: {"difference": 1.5, "p_value": 0.0123}},
-    }
-
-
-def fake_report() -> dict[str, Any]:
-    part = {"sentences": 10, "references": 1}
-    return {
-        "version": "0.1",
-        "machine": {"versions": {"torch": "9.9", "sil-thot": None}},
-        "toolkit": "embedded",
-        "config": {"tuning": {"sentences": 0}},
-        "data": {
-            "sha256": {"train.en": "e5"},
-            "settings": {"name": "toy", "source": "en", "target": "fr"},
-            "sizes": {"train": part, "dev": part, "test": part},
-        },
-        "build": {"tables": {"phrase_pairs": 1234}},
-        "networks": {"rnn": {"best": {"held_out": {"per_pair": 2.5}, "validation": None}, "weights_sha256": "c0"}},
-        "rows": {BASELINE: {**fake_row(50.0, [40.0, 41.0]), "against": {}}, "+RNN": fake_row(51.0, [41.5, 42.5])},
-    }
-
-
-def test_the_table_shows_difference_and_significance() -> None:
-    text = table(fake_report())
-    assert "toy en-fr: 10 sentence pairs, 1,234 phrase pairs, dev 10, test 10 sentences with 1 reference(s)" in text
-    assert "| +RNN | 51.00 ± 0.00 | 42.00 ± 0.50 | +1.50 (p = 0.0123) |  | 1.0 min |" in text
-    assert "sacreBLEU does with nrefs:1|case:mixed|eff:no|tok:none|smooth:none." in text
-    assert "rnn: 2.50 nats per pair on held-out pairs of the table.\n" in text
-    assert markdown(fake_report()).startswith(text)
-
-
-def test_one_seed_has_no_deviation() -> None:
-    report = fake_report()
-    for row in report["rows"].values():
-        del row["seeds"][1]
-    text = table(report)
-    assert "| +RNN | 51.00 | 42.00 | +1.50 (p = 0.0123) |" in text
-    assert "\nOne tuning seed. Dev BLEU" in text
-    assert "±" not in text
-
-
-def test_the_report_says_where_each_part_was_computed() -> None:
-    """One folder may have results from several machines, as when networks are trained on a GPU elsewhere."""
-    report = fake_report()
-    report["networks"]["rnn"]["config"] = {"training": {"device": "cuda bf16"}, "versions": {"torch": "9.9"}}
-    here, there = ({"cpu": name, "cores": 2} for name in ("a quick one", "a slow one"))
-    report["networks"]["rnn"]["machine"] = here
-    first, second = report["rows"]["+RNN"]["seeds"]
-    first["machine"], second["machine"] = here, there
-    found = "rnn on cuda bf16, 2 cores of a quick one, torch 9.9; rows on 2 cores of a quick one; 2 cores of a slow one"
-    assert f"Computed: {found}.\n" in table(report)
-    assert "Computed" not in table(fake_report())
-
-
-def test_dev_bleu_is_not_said_to_be_ours_where_moses_tuned() -> None:
-    text = table({**fake_report(), "toolkit": "Moses in /opt/moses"})
-    assert "smooth:none" not in text
-    assert "what Moses' mert says" in text
-
-
-def test_the_report_says_that_weights_are_tuned_on_a_part() -> None:
-    assert "that of tuning on the dev set, counted" in table(fake_report())
-    text = table({**fake_report(), "config": {"tuning": {"sentences": 5}}})
-    assert "that of tuning on 5 sentences of the dev set, counted" in text
-    whole = fake_report()["data"]["sizes"]["dev"]["sentences"]
-    assert "on the dev set, counted" in table({**fake_report(), "config": {"tuning": {"sentences": whole + 1}}})
-
-
-def test_the_report_shows_weights_as_means_over_the_seeds() -> None:
-    lines = markdown(fake_report()).splitlines()
-    assert "| feature | baseline | +RNN |" in lines
-    assert "| LM0 | 0.500 | 0.500 |" in lines
-
-
-def test_the_report_says_what_it_rests_on() -> None:
-    text = markdown(fake_report())
-    assert "Versions: phrasescore 0.1, torch 9.9.\n" in text
-    assert 'Configuration: `{"tuning": {"sentences": 0}}`.\n' in text
-    assert text.endswith("| file | SHA-256 |\n| --- | --- |\n| train.en | `e5` |\n| rnn, weights | `c0` |\n")
-
-
-def test_the_report_shows_what_translating_costs() -> None:
-    report = fake_report()
-    report["rows"][BASELINE]["translating"] = cost(cold=0.03, warm=0.03)
-    report["rows"]["+RNN"]["translating"] = cost(cold=0.3, warm=0.06, queries=200.0, served=(0.5, 0.99))
-    lines = markdown(report).splitlines()
-    assert "| baseline | 40.50 ± 0.50 | 0.0300 | 0.0300 |  | 1.0 | 1.0 |  |  |  |" in lines
-    assert "| +RNN | 42.00 ± 0.50 | 0.3000 | 0.0600 |  | 10.0 | 2.0 | 200 | 50.0% | 99.0% |" in lines
-    report["rows"]["+RNN"]["translating"]["rescoring"] = 0.25
-    assert "| 0.2500 | 10.0 | 2.0 | 200 |" in markdown(report)
-    assert "CPU seconds a sentence, on one thread" in markdown(report)
-    assert "CPU seconds" not in markdown(fake_report())
-    report["rows"]["+RNN"]["translating"]["device"] = "cuda fp32"
-    assert "Seconds by the clock a sentence, networks on cuda fp32, on one thread" in markdown(report)
-
-
-def cost(
-    cold: float,
-    warm: float,
-    queries: float = 0.0,
-    served: tuple[float, float] | None = None,
-    device: str = "cpu fp32",
-) -> dict[str, Any]:
-    passes = zip(("cold", "warm"), (cold, warm), served or (None, None), strict=True)
-    return {
-        "sentences": 5,
-        "device": device,
-        **{name: {"seconds": seconds, "queries": queries, "served": share} for name, seconds, share in passes},
-    }
-
-
-def test_the_report_shows_perplexities() -> None:
-    report = fake_report()
-    report["networks"]["cslm"] = {
-        "best": {"held_out": None, "validation": {"per_word": 3.0}},
-        "perplexities": [
-            {
-                "unnormalised": False,
-                "weight": 0.6,
-                "perplexity": {"network": 21.0, "backoff": 20.0, "interpolation": 17.0},
-                "text": {"words": 220, "sentences": 20, "outside_shortlist": 3},
-            }
-        ],
-    }
-    assert (
-        "cslm, perplexity of the test text: 21.00, of the n-gram model 20.00, interpolated 17.00 (15.0% below the "
-        "n-gram model's; weight 0.60, from the dev text); 1.50% of the words are outside the shortlist.\n"
-    ) in table(report)
-    report["networks"]["cslm"]["perplexities"][0]["perplexity"]["interpolation"] = 21.0
-    assert "(5.0% above the n-gram model's" in table(report)
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"name": "multi30k", "source": "en", "target": "fr", "versions": []}, "Multi30k"),
+        ({"name": "multi30k", "source": "en", "target": "de", "versions": []}, "Multi30k, into German"),
+        ({"name": "bible", "source": "en", "target": "fr", "versions": ["kjv", "segond"]}, "Bible"),
+        ({"name": "bible", "source": "en", "target": "fr", "versions": []}, "Bible, all versions"),
+    ],
+)
+def test_a_data_set_is_called_by_what_it_is(settings: dict[str, Any], name: str) -> None:
+    assert title(settings) == name
 
 
 def test_the_pairs_of_a_table_are_counted_where_moses_made_it(tmp_path: Path) -> None:
@@ -315,8 +185,6 @@ def test_the_pairs_of_a_table_are_counted_where_moses_made_it(tmp_path: Path) ->
     shutil.copy(MINI / "phrase-table.gz", tmp_path / "system")
     ablation = Ablation(Config(), tmp_path, {}, silent)
     assert ablation._count_phrase_pairs({}) == {"phrase_pairs": 19_385}
-    report = {**fake_report(), "build": {"tables": None}}
-    assert "10 sentence pairs, dev 10" in table(report)
 
 
 def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,15 +219,6 @@ def test_a_setting_that_the_decoder_refuses_is_refused_before_all_work(
 ) -> None:
     with pytest.raises(UserError, match=message):
         Ablation(Config(decoder={section: value}), tmp_path, {}, silent)
-
-
-def test_examples_are_sentences_translated_differently(tmp_path: Path) -> None:
-    texts = {"source": "a\nb\nc\n", "reference": "A\nB\nC\n", "base": "x\ny\nz\n", "other": "x\nY\nz\n"}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    outputs = {BASELINE: tmp_path / "base", "+RNN": tmp_path / "other"}
-    shown = side_by_side(tmp_path / "source", [tmp_path / "reference"], outputs, 5)
-    assert shown == "source     b\nreference  B\nbaseline   y\n+RNN       Y\n"
 
 
 def likeliest(entries: list[NbestEntry], weights: Weights) -> list[bytes]:
@@ -495,20 +354,37 @@ def test_an_ablation_from_text_to_report(
     times = {path.stem: json.loads(path.read_bytes())["seconds"] for path in (folder / "steps").glob("+RNN*.seed1.*")}
     parts = ("+RNN.seed1.tuning", "+RNN.seed1", f"{rescored}.seed1")
     assert rows[rescored]["seconds"] == pytest.approx(sum(times[part] for part in parts))
-    assert "s2s: " in markdown(report)
+    for name, row in rows.items():
+        found = other_scores(folder / "rows" / f"{name}.seed1" / "test.out", [folder / "data" / "test.fr"])
+        assert row["chrf"]["mean"] == pytest.approx(found.chrf)
+        assert row["ter"]["mean"] == pytest.approx(found.ter)
+    kept = Results(folder).table("summary")
+    assert kept.title == "Multi30k"
+    assert kept.text("+RNN", "chrF") == f"{rows['+RNN']['chrf']['mean']:.2f}"
+    assert kept.text("+RNN+CSLM+WP", "against +RNN").startswith(("+", "-"))
+    words = {line.decode() for line in (folder / "data" / "test.fr").read_bytes().splitlines()}
+    assert not any(line in (folder / "summary.json").read_text() for line in words)
     assert str(folder) not in json.dumps(report)
     assert report["networks"]["cslm"]["perplexities"][0]["backoff"]["path"].startswith("system/")
-    assert "nats per word on the dev set" in markdown(report)
-    assert f"That of {rescored} is what the weights choose from the lists they were tuned" in markdown(report)
-    shown = page(Contents([LoadedAblation.read(folder)]))
-    assert all(words in shown for words in ("Translating multi30k", "outputs taken for ln p", "Phrase pairs that were"))
+    assert f"| {rescored} | {rows[rescored]['dev_bleu']['mean']:.2f} | " in shown(summary(report))
+    assert report["commands"]["rnn-2"].startswith("phrasescore train system/phrase-table.gz ")
+    assert report["commands"]["xbleu"].startswith("phrasescore-smt expected-bleu xbleu.ini -o xbleu ")
+    networks = Results(folder).table("summary/networks")
+    assert networks.cell("s2s", "nats per word of the dev set")
+    assert networks.cell("cslm", "interpolated")
+    assert kept.cell("+XBLEU+CTX", "weight of network, in its sentence")
+    assert kept.cell("+RNN+CSLM+WP", "weight of unknown target words")
+    write_page([folder], folder / "report.html")
+    assert "unknown target words" in (folder / "report.html").read_text()
     assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
     assert MosesIni.read(folder / "rows" / "baseline.seed1" / "moses.ini").values("stack") == ["50"]
     said.clear()
+    # As a run that was tuned before chrF and TER were counted.
+    for path in (folder / "steps").glob("*.scores.json"):
+        path.unlink()
     again = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1)
     assert again.run()["rows"] == report["rows"]
-    assert all(line.endswith("done before") for line in said)
-    assert again.examples(3).startswith("source") or again.examples(3) == "\n"
+    assert {line.partition(".seed1")[2] for line in said if not line.endswith(("done before", " s"))} == {".scores ..."}
     for name in (f"{rescored}.seed1", f"{rescored}.translating"):
         (folder / "steps" / f"{name}.json").unlink()
     # What was done holds where the folder is moved to, too.

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from moses_integration import evaluation
-from moses_integration.evaluation import compare, p_value_over_runs, score
+from moses_integration.evaluation import compare, other_scores, p_value_over_runs, score
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import succeed
@@ -34,6 +34,14 @@ def write_changed(path: Path, share: int, text: Path = REFERENCE) -> Path:
     changed = (" ".join(line.split()[::-1]) if row % share == 0 else line for row, line in enumerate(lines))
     path.write_text("\n".join(changed) + "\n")
     return path
+
+
+def test_chrf_and_ter_are_those_of_sacrebleu(tmp_path: Path) -> None:
+    system = write_changed(tmp_path / "other.fr", 5)
+    ours = other_scores(system, [REFERENCE])
+    chrf, ter = sacrebleu(REFERENCE, "-i", system, "-m", "chrf", "ter")
+    assert [ours.chrf, ours.ter] == pytest.approx([chrf["score"], ter["score"]], abs=1e-9)
+    assert ours.ter > 0
 
 
 @pytest.mark.parametrize("tokenise", ["13a", "none"])

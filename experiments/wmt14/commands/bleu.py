@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.report import with_spread
 from moses_integration.cli.options import Distinct, natural
 from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.tuning.tune import spread
@@ -40,6 +39,6 @@ def run(args: argparse.Namespace) -> int:
             found["p_value"] = p_value_over_runs(runs[row], runs[baseline], [args.reference])
             against = [f"{mean - report['rows'][baseline]['mean']:+.2f}", f"{found['p_value']:.4f}"]
         report["rows"][row] = found
-        print(f"| {row} | {with_spread(mean, deviation, len(results))} | {' | '.join(against)} |")
+        print(f"| {row} | {mean:.2f} ± {deviation:.2f} | {' | '.join(against)} |")
     write_json(args.output, report)
     return 0

@@ -1,0 +1,155 @@
+"""What is kept of an ablation for good: its figures and what they rest on, without a sentence of its corpus.
+
+`experiments/pages/result.schema.json` describes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from experiments.ablation.rows import Row
+from experiments.markdown import as_markdown
+from experiments.pages.results import Selection, rows_of
+from moses_integration.ini import Weights
+from moses_integration.tuning.tune import spread
+
+Json = dict[str, Any]
+
+MEASURES = ("dev_bleu", "test_bleu", "chrf", "ter")
+"""What is known of the translations with the weights of each seed; the last three of the test text."""
+UNITS = ("pair", "word")
+"""What losses are told of."""
+_MOSES_SCORES = (
+    "source given target",
+    "lexical, source given target",
+    "target given source",
+    "lexical, target given source",
+)
+"""The columns that the table has before others are appended."""
+_PLACED = "network, in its sentence"
+_CORPORA = {"multi30k": "Multi30k", "gettext": "message catalogues", "bible": "Bible"}
+_LANGUAGES = {"de": "German", "en": "English", "fr": "French"}
+_USUAL_TARGET = "fr"
+
+
+def summary(report: Json) -> Json:
+    """Return what is kept of an ablation's report."""
+    data = report["data"]
+    return {
+        "kind": "ablation",
+        "title": title(data["settings"]),
+        "corpus": {
+            **{key: data["settings"][key] for key in ("name", "source", "target")},
+            "sentence_pairs": data["sizes"]["train"]["sentences"],
+            "phrase_pairs": (report["build"]["tables"] or {}).get("phrase_pairs"),
+            **{
+                part: {key: data["sizes"][part][key] for key in ("sentences", "references")} for part in ("dev", "test")
+            },
+        },
+        "toolkit": report["toolkit"],
+        "signatures": report["signatures"],
+        "rows": {name: _row(name, row) for name, row in report["rows"].items()},
+        "networks": {name: _network(network) for name, network in report["networks"].items()},
+        "provenance": {
+            "version": report["version"],
+            "machine": report["machine"],
+            "config": report["config"],
+            "sha256": data["sha256"],
+        },
+    }
+
+
+def title(settings: Mapping[str, Any]) -> str:
+    """Return what a data set is called, from the settings that it was prepared with."""
+    name = _CORPORA.get(settings["name"], settings["name"])
+    target = settings["target"]
+    into = f", into {_LANGUAGES.get(target, target)}" if target != _USUAL_TARGET else ""
+    crossed = ", all versions" if settings["name"] == "bible" and not settings["versions"] else ""
+    return f"{name}{into}{crossed}"
+
+
+def over_seeds(seeds: Sequence[Json]) -> dict[str, Json]:
+    """Return the mean and the standard deviation of what is known of every seed; one seed has none."""
+    found: dict[str, Json] = {}
+    for measure in MEASURES:
+        if all(measure in seed for seed in seeds):
+            mean, deviation = spread([seed[measure] for seed in seeds])
+            found[measure] = {"mean": mean, "standard_deviation": deviation if len(seeds) > 1 else None}
+    return found
+
+
+def bleu(row: Json, part: str) -> str:
+    """Return the BLEU of a row of a report on `dev` or `test`, with the spread over seeds where there are several."""
+    found, several = row[f"{part}_bleu"], len(row["seeds"]) > 1
+    return f"{found['mean']:.2f}" + (f" ± {found['standard_deviation']:.2f}" if several else "")
+
+
+def difference(compared: Json) -> str:
+    """Return a difference of test BLEU and its p-value."""
+    return f"{compared['difference']:+.2f} (p = {compared['p_value']:.4f})"
+
+
+def shown(kept: Json) -> str:
+    """Return the rows of what is kept, as a table to read."""
+    table = rows_of(kept)
+    against = [column for column in table.columns if "against" in column]
+    selection = Selection({table.title: table}, ["dev BLEU", "test BLEU", "chrF", "TER", *against, "minutes"])
+    return as_markdown(selection.head(), selection.body())
+
+
+def _row(name: str, row: Json) -> Json:
+    kept = ("seed", *MEASURES)
+    return {
+        **{measure: row[measure] for measure in MEASURES if measure in row},
+        "seeds": [{key: seed[key] for key in kept if key in seed} for seed in row["seeds"]],
+        "against": row["against"],
+        "seconds": row["seconds"],
+        "translating": row.get("translating"),
+        "weights": dict(_weights(Row.parse(name), [seed["weights"] for seed in row["seeds"]])),
+    }
+
+
+def _weights(row: Row, seeds: Sequence[Weights]) -> Iterator[tuple[str, float]]:
+    """Yield the names of the tuned weights with their means; `seeds` has the weights of each by label."""
+    for label in seeds[0]:
+        if label.startswith("UnknownWordPenalty"):
+            continue
+        values = [fmean(values) for values in zip(*(weights[label] for weights in seeds), strict=True)]
+        if label == "TranslationModel0":
+            names = [*_MOSES_SCORES, *(name for column in row.columns() for name in column.scores)]
+            names += [_PLACED] * (len(values) - len(names))
+        else:
+            names = [str(number) for number in range(1, len(values) + 1)] if len(values) > 1 else [""]
+        for name, value in zip(names, values, strict=True):
+            yield f"{label}: {name}" if name else label, value
+
+
+def loss_of(evaluation: Json, part: str, unit: str) -> float | None:
+    """Return the loss, in nats per `pair` or `word`, on `held_out` or `validation` text; None if it was not measured.
+
+    Of a network for sentences it is the teacher-forced one, which is what that of the others is.
+    """
+    losses: Json = evaluation.get(part) or {}
+    loss = losses.get(f"per_{unit}", losses.get(f"teacher_forced_per_{unit}"))
+    return None if loss is None else float(loss)
+
+
+def _network(network: Json) -> Json:
+    """Return what a network is and how well it predicts; of how it learnt only the end."""
+    best, last, config = network["best"], network["evaluations"][-1], network["config"]
+    return {
+        "parameters": network["parameters"],
+        "weights_sha256": network["weights_sha256"],
+        "device": config.get("training", {}).get("device"),
+        "machine": {key: network["machine"][key] for key in ("cpu", "cores")} if "machine" in network else None,
+        "updates": last.get("update"),
+        "passes": last.get("epoch"),
+        "seconds": last.get("seconds"),
+        **{part: {f"per_{unit}": loss_of(best, part, unit) for unit in UNITS} for part in ("held_out", "validation")},
+        "perplexities": [
+            {key: one[key] for key in ("unnormalised", "perplexity", "weight")}
+            for one in network.get("perplexities", [])
+        ],
+    }

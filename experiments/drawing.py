@@ -1,0 +1,55 @@
+"""Pictures as SVG: small, the same in each run, and legible on light and on dark pages."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib
+
+matplotlib.use("svg")
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK = "#77808a"
+"""Legible on white and on black: a picture does not know the colours around it."""
+COLOURS = ("#8a929a", "#d1780f", "#2b8cd6", "#8a63d2", "#2e9e5b", "#d64550")
+_STYLE = {
+    # Text as text, and nothing in the file that changes from one run to the next.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "phrasescore",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor"), INK),
+}
+
+
+@contextmanager
+def drawing(width: float, height: float, margins: tuple[float, float, float, float]) -> Iterator[tuple[Figure, Axes]]:
+    """Yield a figure with one pair of axes: a grid without a frame.
+
+    Args:
+        width: in inches.
+        height: in inches.
+        margins: left, right, bottom and top, in inches.
+    """
+    left, right, bottom, top = margins
+    with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(width, height))
+        place = (left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height)
+        axes = figure.add_axes(place)
+        axes.grid(color=INK, alpha=0.25, linewidth=0.8)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        yield figure, axes
+
+
+def svg(figure: Figure) -> bytes:
+    """Return a figure as a file, without names that nothing refers to, for several may stand on one page."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn.getvalue().decode(), flags=re.DOTALL)
+    used = set(re.findall(r'(?:url\(|href=")#([^")]+)', text))
+    return re.sub(r' id="([^"]*)"', lambda match: match.group() if match[1] in used else "", text).encode()

@@ -1,0 +1,220 @@
+"""Pages show what docs/results says, and say nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.pages.__main__ import ROOT, run
+from experiments.pages.markers import filled, untraced
+from experiments.pages.plot import dot_plot
+from experiments.pages.results import Results, Selection
+from phrasescore.errors import UserError
+
+KEPT = Results(ROOT / "docs" / "results")
+
+
+def ablation(test: float, gain: float) -> dict[str, Any]:
+    rows = {
+        "baseline": {"test_bleu": {"mean": test, "standard_deviation": 0.25}, "against": {}},
+        "+RNN": {
+            "test_bleu": {"mean": test + gain, "standard_deviation": None},
+            "against": {"baseline": {"difference": gain, "p_value": 0.0904}},
+            "weights": {"TranslationModel0: network": 0.067},
+        },
+    }
+    return {
+        "kind": "ablation",
+        "title": "toy",
+        "corpus": {"name": "toy", "source": "en", "target": "fr", "sentence_pairs": 1234},
+        "rows": rows,
+        "networks": {"rnn": {"validation": {"per_pair": 7.5}}},
+        "provenance": {},
+        "recorded": {"from": "a test", "missing": []},
+    }
+
+
+def table() -> dict[str, Any]:
+    return {
+        "kind": "table",
+        "title": "speeds",
+        "columns": {"what": "", "lines/s": ",.0f", "share": ".0%"},
+        "rows": [["annotate", 12345, 0.28], ["score", None, 0.5]],
+        "recorded": {"from": "a test", "missing": []},
+    }
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """Two ablations and a table."""
+    folder = tmp_path / "docs" / "results"
+    folder.mkdir(parents=True)
+    for name, result in {"a": ablation(40, 1.5), "b": ablation(50, -0.25), "speed": table()}.items():
+        (folder / f"{name}.json").write_text(json.dumps(result))
+    return Results(folder)
+
+
+def page(text: str, results: Results) -> str:
+    def draw(selection: Selection) -> bytes:
+        return b""
+
+    return filled(text, Path("page.md"), results, draw)[0]
+
+
+def test_the_pages_of_this_repository_are_what_the_results_say() -> None:
+    assert run(Namespace(check=True)) == 0
+
+
+@pytest.mark.parametrize("name", KEPT.names())
+def test_every_file_of_results_follows_the_schema_and_can_be_shown(name: str) -> None:
+    found = KEPT.table(name)
+    assert any(found.cell(row, column) for row in found.rows for column in found.columns)
+
+
+def test_every_file_of_results_is_shown_somewhere() -> None:
+    pages = "".join(path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
+    named = {
+        *re.findall(r"<!--= ([^ |/]+)", pages),
+        *re.findall(r"^([\w.-]+)(?:/\w+)?(?: as .*)?$", pages, re.MULTILINE),
+    }
+    assert set(KEPT.names()) <= named
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("a | baseline | test BLEU", "40.00 ± 0.25"),
+        ("a | baseline | test BLEU | .1f", "40.0"),
+        ("a | +RNN | against baseline", "+1.50"),
+        ("a | +RNN | p against baseline", "0.090"),
+        ("a | +RNN | weight of network", "6.7 %"),
+        ("a/networks | rnn | nats per pair of the dev set", "7.50"),
+        ("speed | annotate | lines/s", "12,345"),
+    ],
+)
+def test_a_figure_is_named_by_file_row_and_column(results: Results, address: str, text: str) -> None:
+    assert page(f"so <!--= {address} -->old<!--/-->.", results) == f"so <!--= {address} -->{text}<!--/-->."
+
+
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ("<!--= c | +RNN | test BLEU -->", r"c\.json"),
+        ("<!--= a | +WP | test BLEU -->", r"page\.md: line 2: a has no row \+WP; there are baseline, \+RNN; mend"),
+        ("<!--= a | +RNN | tset BLEU -->", r"line 2: a has no column tset BLEU; there are "),
+        ("<!--= a | +RNN | chrF -->", r"a has nothing in row \+RNN, column chrF"),
+        ("<!--= a | +RNN -->", r"is not FILE \| ROW \| COLUMN"),
+        ("<!--= speed/networks | rnn | x -->", r"speed\.json: has no part networks"),
+    ],
+)
+def test_a_figure_that_is_nowhere(results: Results, marker: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        page(f"\nso {marker}1<!--/-->", results)
+
+
+@pytest.mark.parametrize("before", ["", "  ", "text\n", "- "])
+def test_a_figure_at_the_beginning_of_a_line_would_break_the_paragraph(results: Results, before: str) -> None:
+    with pytest.raises(UserError, match=r"page\.md: line \d: begins with a comment.*; put a word before it"):
+        page(f"{before}<!--= a | +RNN | test BLEU -->41.50<!--/--> BLEU", results)
+
+
+def test_a_table_of_several_files_names_each_once(results: Results) -> None:
+    marker = "<!-- table\na as first\nb as second\ncolumns: test BLEU | against baseline | p against baseline\n-->\n"
+    assert page(f"{marker}old\n<!-- end -->", results) == (
+        f"{marker}"
+        "| corpus | row | test BLEU | against baseline | p |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| first | baseline | 40.00 ± 0.25 |  |  |\n"
+        "|  | +RNN | 41.50 | +1.50 | 0.090 |\n"
+        "| second | baseline | 50.00 ± 0.25 |  |  |\n"
+        "|  | +RNN | 49.75 | -0.25 | 0.090 |\n"
+        "<!-- end -->"
+    )
+
+
+def test_columns_with_nothing_in_them_are_left_out(results: Results) -> None:
+    shown = page("<!-- table\nspeed\nrows: score\n-->\n<!-- end -->", results)
+    assert "| what | share |\n" in shown
+    assert "| score | 50 % |\n" in shown
+
+
+@pytest.mark.parametrize("line", ["rows: +WP", "columns: chfr"])
+def test_a_table_of_what_is_nowhere(results: Results, line: str) -> None:
+    with pytest.raises(UserError, match=r"page\.md: line 1: there is no (row \+WP|column chfr); mend the marker"):
+        page(f"<!-- table\na\n{line}\n-->\n<!-- end -->", results)
+
+
+def test_a_figure_without_a_source_is_found() -> None:
+    text = "It gains 1.5 BLEU\n(p = 0.03), 1,200 lines/s, 40 pairs a second, +2 BLEU, 12 %\nand 3 BLEU."
+    figures = [(1, "1.5"), (2, "0.03"), (2, "1,200"), (2, "40"), (2, "+2"), (2, "12"), (3, "3")]
+    assert untraced(text) == figures
+
+
+def test_what_is_no_figure_needs_no_source() -> None:
+    text = (
+        "In 2014, 29,000 pairs, `0.4`, [Cho](https://x.org/1406.1078), arXiv 1406.1078, Python 3.11, version 2.13.0\n"
+        "    train --dropout 0.5\n<!--= a | b | c -->1.5<!--/--> BLEU\n<!-- table\na\n-->\n| 1.5 |\n<!-- end -->\n"
+    )
+    assert untraced(text) == []
+
+
+def test_a_page_that_differs_fails_the_check_and_is_written_without_it(results: Results, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(
+        "It gains <!--= a | +RNN | against baseline -->?<!--/-->\n"
+        "<!-- plot docs/bleu.svg\na\ncolumns: test BLEU\n-->\n<!-- end -->\n"
+    )
+    with pytest.raises(UserError, match=r"README\.md: is not what docs/results says; run `make pages`"):
+        run(Namespace(check=True), tmp_path)
+    assert run(Namespace(check=False), tmp_path) == 0
+    assert "+1.50" in readme.read_text()
+    assert "![test BLEU. toy: baseline 40.00, +RNN 41.50.](docs/bleu.svg)" in readme.read_text()
+    assert run(Namespace(check=True), tmp_path) == 0
+    differences = readme.read_text().replace("columns: test BLEU", "columns: against baseline")
+    readme.write_text(differences)
+    assert run(Namespace(check=False), tmp_path) == 0
+    assert "![against baseline. toy: +RNN +1.50.](docs/bleu.svg)" in readme.read_text()
+    readme.write_text(readme.read_text() + "1.5 BLEU\n")
+    with pytest.raises(UserError, match="1 figures have no source"):
+        run(Namespace(check=True), tmp_path)
+
+
+def test_the_plot_has_a_dot_for_each_figure(results: Results) -> None:
+    tables = {"first": results.table("a"), "second": results.table("b")}
+    selection = Selection(tables, ["test BLEU"])
+    drawn = dot_plot(selection)
+    assert drawn == dot_plot(selection)
+    texts = [element.text for element in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"first", "second", "baseline", "+RNN", "test BLEU"} <= set(texts)
+    differences = dot_plot(Selection(tables, ["against baseline"]))
+    assert drawn.count(b"<use ") - differences.count(b"<use ") >= 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "tabel"}, r"x\.json: .*see result\.schema\.json"),
+        ({"recorded": {"from": "here"}}, r"x\.json: recorded: 'missing' is a required property"),
+        ({"rows": [["annotate", 1]]}, r"the row annotate has 2 cells for 3 columns"),
+        ({"rows": [["annotate", [1], 2]]}, r"x\.json: rows/0/1: "),
+    ],
+)
+def test_a_faulty_file_is_one_sentence(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    (tmp_path / "x.json").write_text(json.dumps({**table(), **change}))
+    with pytest.raises(UserError, match=message):
+        Results(tmp_path).table("x")
+
+
+def test_figures_say_where_they_are_from(tmp_path: Path) -> None:
+    """Either the run says it all, or the file says that it was copied and what is missing."""
+    for name, result in (("t", table()), ("a", ablation(40, 1.5))):
+        del result["recorded"]
+        (tmp_path / f"{name}.json").write_text(json.dumps(result))
+        with pytest.raises(UserError, match=rf"{name}\.json: "):
+            Results(tmp_path).table(name)
