@@ -2,15 +2,15 @@
 
 A single figure names the file, the row and the column, and a format if it is to be another than the column's:
 
-    <!--= multi30k-en-fr | +CTX | against baseline -->+4.05<!--/-->
+    <!--= multi30k-en-fr; +CTX; against baseline -->+4.05<!--/-->
 
 A table names files, one a line, and if not all of them are wanted, rows and columns; of several files the first column
 has their titles, or what stands behind `as`:
 
     <!-- table
     multi30k-en-fr.training-3 as Multi30k
-    rows: baseline | +RNN
-    columns: test BLEU | against baseline | p against baseline
+    rows: baseline; +RNN
+    columns: test BLEU; against baseline; p against baseline
     -->
     (made from the files)
     <!-- end -->
@@ -30,7 +30,7 @@ from phrasescore.errors import UserError
 
 _FIGURE = re.compile(r"(<!--= (.+?) -->)(.*?)(<!--/-->)", re.DOTALL)
 _BLOCK = re.compile(r"(<!-- (table|plot)(?: ([^\n]+))?\n(.*?)\n?-->\n)(.*?)(<!-- end -->)", re.DOTALL)
-_BETWEEN = r"\s*\|\s*"
+_BETWEEN = r"\s*;\s*"
 _ELSEWHERE = re.compile(
     r"\b(?:arXiv|Python) [\d.]+|```.*?```|^(?: {4}|\t).*?$|`[^`]*`|\]\([^)]*\)|https?://\S+|<!--.*?-->",
     re.DOTALL | re.MULTILINE,
@@ -62,11 +62,10 @@ def filled(text: str, page: Path, results: Results, draw: Draw) -> tuple[str, di
 
     def figure(match: re.Match[str]) -> str:
         opening, address, _, closing = match.groups()
+        place = _place(text, match, page)
         if not text[: match.start()].rpartition("\n")[2].strip(" -"):
-            raise UserError(
-                f"{_place(text, match, page)}: begins with a comment, which Markdown takes for HTML; put a word before it"
-            )
-        return f"{opening}{_figure(address, results, _place(text, match, page))}{closing}"
+            raise UserError(f"{place}: begins with a comment, which Markdown takes for HTML; put a word before it")
+        return f"{opening}{_figure(address, results, place)}{closing}"
 
     return _BLOCK.sub(block, _FIGURE.sub(figure, text)), pictures
 
@@ -119,7 +118,7 @@ def _in_words(selection: Selection) -> str:
 def _figure(address: str, results: Results, place: str) -> str:
     name, *rest = re.split(_BETWEEN, address.strip())
     if len(rest) not in (2, 3):
-        raise UserError(f"{place}: `{address}` is not FILE | ROW | COLUMN, with a FORMAT if need be; mend the marker")
+        raise UserError(f"{place}: `{address}` is not FILE; ROW; COLUMN, with a FORMAT if need be; mend the marker")
     try:
         return results.table(name).text(*rest)
     except (KeyError, ValueError) as error:

@@ -80,7 +80,7 @@ def test_every_file_of_results_follows_the_schema_and_can_be_shown(name: str) ->
 def test_every_file_of_results_is_shown_somewhere() -> None:
     pages = "".join(path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
     named = {
-        *re.findall(r"<!--= ([^ |/]+)", pages),
+        *re.findall(r"<!--= ([^; /]+)", pages),
         *re.findall(r"^([\w.-]+)(?:/\w+)?(?: as .*)?$", pages, re.MULTILINE),
     }
     assert set(KEPT.names()) <= named
@@ -89,13 +89,13 @@ def test_every_file_of_results_is_shown_somewhere() -> None:
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        ("a | baseline | test BLEU", "40.00 ± 0.25"),
-        ("a | baseline | test BLEU | .1f", "40.0"),
-        ("a | +RNN | against baseline", "+1.50"),
-        ("a | +RNN | p against baseline", "0.090"),
-        ("a | +RNN | weight of network", "6.7 %"),
-        ("a/networks | rnn | nats per pair of the dev set", "7.50"),
-        ("speed | annotate | lines/s", "12,345"),
+        ("a; baseline; test BLEU", "40.00 ± 0.25"),
+        ("a; baseline; test BLEU; .1f", "40.0"),
+        ("a; +RNN; against baseline", "+1.50"),
+        ("a; +RNN; p against baseline", "0.090"),
+        ("a; +RNN; weight of network", "6.7 %"),
+        ("a/networks; rnn; nats per pair of the dev set", "7.50"),
+        ("speed; annotate; lines/s", "12,345"),
     ],
 )
 def test_a_figure_is_named_by_file_row_and_column(results: Results, address: str, text: str) -> None:
@@ -105,12 +105,12 @@ def test_a_figure_is_named_by_file_row_and_column(results: Results, address: str
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ("<!--= c | +RNN | test BLEU -->", r"c\.json"),
-        ("<!--= a | +WP | test BLEU -->", r"page\.md: line 2: a has no row \+WP; there are baseline, \+RNN; mend"),
-        ("<!--= a | +RNN | tset BLEU -->", r"line 2: a has no column tset BLEU; there are "),
-        ("<!--= a | +RNN | chrF -->", r"a has nothing in row \+RNN, column chrF"),
-        ("<!--= a | +RNN -->", r"is not FILE \| ROW \| COLUMN"),
-        ("<!--= speed/networks | rnn | x -->", r"speed\.json: has no part networks"),
+        ("<!--= c; +RNN; test BLEU -->", r"c\.json"),
+        ("<!--= a; +WP; test BLEU -->", r"page\.md: line 2: a has no row \+WP; there are baseline, \+RNN; mend"),
+        ("<!--= a; +RNN; tset BLEU -->", r"line 2: a has no column tset BLEU; there are "),
+        ("<!--= a; +RNN; chrF -->", r"a has nothing in row \+RNN, column chrF"),
+        ("<!--= a; +RNN -->", r"is not FILE; ROW; COLUMN"),
+        ("<!--= speed/networks; rnn; x -->", r"speed\.json: has no part networks"),
     ],
 )
 def test_a_figure_that_is_nowhere(results: Results, marker: str, message: str) -> None:
@@ -121,11 +121,11 @@ def test_a_figure_that_is_nowhere(results: Results, marker: str, message: str) -
 @pytest.mark.parametrize("before", ["", "  ", "text\n", "- "])
 def test_a_figure_at_the_beginning_of_a_line_would_break_the_paragraph(results: Results, before: str) -> None:
     with pytest.raises(UserError, match=r"page\.md: line \d: begins with a comment.*; put a word before it"):
-        page(f"{before}<!--= a | +RNN | test BLEU -->41.50<!--/--> BLEU", results)
+        page(f"{before}<!--= a; +RNN; test BLEU -->41.50<!--/--> BLEU", results)
 
 
 def test_a_table_of_several_files_names_each_once(results: Results) -> None:
-    marker = "<!-- table\na as first\nb as second\ncolumns: test BLEU | against baseline | p against baseline\n-->\n"
+    marker = "<!-- table\na as first\nb as second\ncolumns: test BLEU; against baseline; p against baseline\n-->\n"
     assert page(f"{marker}old\n<!-- end -->", results) == (
         f"{marker}"
         "| corpus | row | test BLEU | against baseline | p |\n"
@@ -159,7 +159,7 @@ def test_a_figure_without_a_source_is_found() -> None:
 def test_what_is_no_figure_needs_no_source() -> None:
     text = (
         "In 2014, 29,000 pairs, `0.4`, [Cho](https://x.org/1406.1078), arXiv 1406.1078, Python 3.11, version 2.13.0\n"
-        "    train --dropout 0.5\n<!--= a | b | c -->1.5<!--/--> BLEU\n<!-- table\na\n-->\n| 1.5 |\n<!-- end -->\n"
+        "    train --dropout 0.5\n<!--= a; b; c -->1.5<!--/--> BLEU\n<!-- table\na\n-->\n| 1.5 |\n<!-- end -->\n"
     )
     assert untraced(text) == []
 
@@ -167,7 +167,7 @@ def test_what_is_no_figure_needs_no_source() -> None:
 def test_a_page_that_differs_fails_the_check_and_is_written_without_it(results: Results, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(
-        "It gains <!--= a | +RNN | against baseline -->?<!--/-->\n"
+        "It gains <!--= a; +RNN; against baseline -->?<!--/-->\n"
         "<!-- plot docs/bleu.svg\na\ncolumns: test BLEU\n-->\n<!-- end -->\n"
     )
     with pytest.raises(UserError, match=r"README\.md: is not what docs/results says; run `make pages`"):
