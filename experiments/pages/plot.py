@@ -10,13 +10,17 @@ from experiments.pages.results import Selection
 _APART = 0.15
 """Of the distance between two corpora, how far the dots of one stand apart, for some are alike."""
 
+_LETTER = 0.085
+"""How wide a letter is, in inches, at most on average."""
+
 
 def dot_plot(selection: Selection) -> bytes:
     """Return the one column of a selection as SVG."""
     [column] = selection.columns
     corpora = list(selection.tables)
     systems = list(dict.fromkeys(row for _, _, row in selection.lines()))
-    with drawing(8, 0.55 * len(corpora) + 1.1, (1.76, 0.24, 0.42, 0.43)) as (figure, axes):
+    left = _LETTER * max(map(len, corpora)) + 0.2
+    with drawing(8, 0.55 * len(corpora) + 1.1, (left, 0.24, 0.42, 0.43)) as (figure, axes):
         for name, table, row in selection.lines():
             cell = table.rows[row].get(column)
             value = cell["mean"] if isinstance(cell, Mapping) else cell
@@ -28,6 +32,6 @@ def dot_plot(selection: Selection) -> bytes:
             axes.plot([], [], "o", color=COLOURS[place % len(COLOURS)], label=row)
         axes.set_yticks(range(len(corpora)), corpora)
         axes.set_ylim(len(corpora) - 0.5, -0.5)
-        axes.set_xlabel(column)
+        axes.set_xlabel(column if "BLEU" in column else f"BLEU {column}")
         figure.legend(loc="upper center", ncols=len(systems), frameon=False, handletextpad=0.1, columnspacing=1.2)
         return svg(figure)
