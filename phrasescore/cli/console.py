@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from types import FrameType, TracebackType
 from typing import NoReturn, TextIO
 
@@ -80,11 +80,18 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | 
         SystemExit: it is wrong, or asks for nothing else.
     """
     complete_standard_streams()
+    printed = io.StringIO()
+
+    def show() -> int:
+        sys.stdout.write(printed.getvalue())
+        return 0
+
     try:
-        return parser.parse_args(arguments)
+        with redirect_stdout(printed):
+            return parser.parse_args(arguments)
     except SystemExit as end:
         _give_up(sys.stderr)
-        raise SystemExit(end.code or run_command(parser.prog, lambda: 0)) from None
+        raise SystemExit(end.code or run_command(parser.prog, show)) from None
 
 
 @contextmanager

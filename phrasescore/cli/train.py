@@ -63,6 +63,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "train one network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections "
         "[model], [data], [sentences], [training], the keys are the option names with underscores), then the command "
         "line.",
+        most_used=(
+            *("table", "output", "preset", "validation", "source", "target"),
+            *("max_minutes", "hidden", "dropout", "seed", "device"),
+        ),
+        examples=(
+            "phrasescore train phrase-table.gz -o rnn --max-minutes 60",
+            "phrasescore train --source train.en --target train.fr -o translator",
+        ),
     )
     parser.add_argument(
         "table", type=path_or_standard_stream, nargs="?", help="phrase table, - for standard input; or --source"

@@ -39,6 +39,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "command given again resumes a run that was stopped. Several processes that torchrun starts with it train one "
         "network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections [model], "
         "[text], [training], the keys are the option names with underscores), then the command line.",
+        most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
+        examples=("phrasescore lm train corpus/train.fr -o cslm --validation corpus/validation.fr",),
     )
     parser.add_argument("text", type=path_or_standard_stream, help="tokenised text, - for standard input")
     parser.add_argument(
