@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.build.text_form import form_of
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.text import Say, silently, text_lines, utf8_lines
@@ -70,7 +71,7 @@ def score(
 ) -> Score:
     """Return BLEU of a file; with `lowercase`, of its words without regard to capitals.
 
-    `say` is told of translations that are not UTF-8, whose words match nothing.
+    `say` is told of translations that are not UTF-8, whose words match nothing, and of texts that do not look alike.
 
     Raises:
         UserError: a file cannot be read, is no text or is empty, a reference is not UTF-8, the files differ in their
@@ -218,7 +219,10 @@ def _bleu(statistics_10: Statistics) -> float:
 def _read_parallel(
     outputs: Sequence[Path], references: Sequence[Path], say: Say = silently
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the lines of translations and of references, files that have equally many."""
+    """Return the lines of translations and of references, files that have equally many.
+
+    `say` is told of texts that are not prepared alike.
+    """
     read = partial(text_lines, say=say)
     paths = (*outputs, *references)
     readers = [read] * len(outputs) + [utf8_lines] * len(references)
@@ -233,4 +237,11 @@ def _read_parallel(
             )
     if not texts[-1]:
         raise UserError(f"{paths[-1]}: is empty; give the reference translations")
+    expected = form_of(texts[-1])
+    for text, path in zip(texts, paths, strict=True):
+        if difference := expected.unlike(form_of(text)):
+            say(
+                f"{display_name(path)}: does not look like {display_name(paths[-1])}, for {difference}, which lowers "
+                "BLEU; give texts that are prepared alike"
+            )
     return texts[: len(outputs)], texts[len(outputs) :]

@@ -31,7 +31,7 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model, refuse_reserved
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
-from moses_integration.build.prepare import prepare_training_file, require_unescaped
+from moses_integration.build.prepare import prepare_training_file
 from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
 from moses_integration.build.reordering import REORDERING_TYPE
 from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
@@ -358,14 +358,11 @@ def _prepare_corpus(
 ) -> dict[str, Any]:
     """Prepare both sides, then drop the pairs that are unfit for training."""
     text = settings.text
-    _require_same_length(source, target, say)
-    for path in (source, target):
-        if text.escape and not text.tokenise:
-            require_unescaped(path, "give --escaped")
+    _require_same_length(source, target)
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))
-        prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}")
+        prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}", say)
     _refuse_odd_words(whole, (source, target), None if keep_all else settings.cleaning)
     if keep_all:
         _require_same_words(source, corpus.source)
@@ -374,13 +371,13 @@ def _prepare_corpus(
     return _clean(whole, (source, target), corpus, settings.cleaning)
 
 
-def _require_same_length(source: Path, target: Path, say: Say) -> None:
+def _require_same_length(source: Path, target: Path) -> None:
     """Check that raw texts have as many lines; later a message would name files that the user has never seen.
 
     Raises:
         UserError: they have not, cannot be read, or are none.
     """
-    for _ in read_pairs(source, target, say=say):
+    for _ in read_pairs(source, target):
         pass
 
 
@@ -420,13 +417,10 @@ def _prepare_validation(
     raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings, say: Say
 ) -> dict[str, Any]:
     """Prepare both sides as the training text was, then drop the pairs that would be unfit for training."""
-    _require_same_length(*raw, say)
-    if settings.text.escape and not settings.text.tokenise:
-        for path in raw:
-            require_unescaped(path, "give --escaped")
+    _require_same_length(*raw)
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
-        system_text.prepare(side, path, prepared)
+        system_text.prepare(side, path, prepared, say)
     _refuse_odd_words(whole, raw, settings.cleaning)
     return _clean(whole, raw, corpus, settings.cleaning)
 

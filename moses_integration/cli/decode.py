@@ -75,7 +75,6 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.toolkits.toolkit import NbestRequest
     from phrasescore.errors import naming
     from phrasescore.files import display_name, read_lines, write_lines
-    from phrasescore.text import text_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_writable(args.output, nbest.path if nbest else None)
@@ -83,12 +82,9 @@ def run(args: argparse.Namespace) -> int:
     toolkit = toolkit_of(args, reporter)
     ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter)
     with work_folder(args.work) as folder:
-        raw = folder / "input"
-        # It may be standard input, and Moses loses a last line that has no end.
-        write_lines(raw, text_lines(args.source, reporter.say))
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
-        with naming(dict.fromkeys((prepared, raw), Path(display_name(args.source)))):
-            source = prepare_text(ini, "source", raw, prepared, args.prepared)
+        with naming({prepared: Path(display_name(args.source))}):
+            source = prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
             output = args.output if args.prepared else tokens
             # A bar among the translations on a terminal would only be in their way.
             hidden = args.quiet or (output == STANDARD_STREAM and sys.stdout.isatty())

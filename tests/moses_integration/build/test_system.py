@@ -352,7 +352,9 @@ def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> No
     (tmp_path / "a.en").write_text("it &apos;s\n")
     (tmp_path / "a.fr").write_text("c&apos; est\n")
     settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
-    with pytest.raises(UserError, match=r"a\.en: line 1: has `&apos;`, .*; give --escaped, or write `'` if only"):
+    with pytest.raises(
+        UserError, match=r"a\.en: line 1: has `&apos;`, .*; give --tokenised --escaped, or write `'` if only"
+    ):
         build_system(
             tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
         )
@@ -388,7 +390,9 @@ def test_other_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("the child\n")
     (tmp_path / "a.fr").write_text("l&apos; enfant\n")
     settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
-    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give text that is prepared with --prepared"):
+    with pytest.raises(
+        UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give text without escapes, or --prepared if"
+    ):
         SystemText(tmp_path, settings.text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared")
     texts, others = (MINI / "train.en", MINI / "train.fr"), (tmp_path / "a.en", tmp_path / "a.fr")
     with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --escaped, or write `'`"):
