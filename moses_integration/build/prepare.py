@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from moses_integration.build.text_form import TextClaim, noting_form
+from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, FOR_TRAINING_TEXT, Advice, TextClaim, noting_form
 from moses_integration.build.truecaser import Truecaser, capitalise
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, write_lines
@@ -93,26 +93,22 @@ class Preparation:
         return map(_encode, texts)
 
 
-_BUILDING = {
-    "if_tokenised": "if it is, give --tokenised, or translations will not look like it",
-    "if_plain": "if it is, leave out --tokenised",
-    "if_escaped": "give --tokenised --escaped",
-    "if_lower_cased": "give --casing keep if they should not",
-}
-"""What to do where training text looks other than it is given as."""
-
-
 def prepare_file(
-    raw: str | Path, output: Path, preparation: Preparation, truecaser: Truecaser | None = None, say: Say = silently
+    raw: str | Path,
+    output: Path,
+    preparation: Preparation,
+    truecaser: Truecaser | None = None,
+    say: Say = silently,
+    advice: Advice = FOR_TEXT_OF_A_SYSTEM,
 ) -> None:
     """Prepare a text file into another of as many lines.
 
-    `say` is told of lines that are not UTF-8, and where the text does not look like what it is prepared from.
+    `say` is told of lines that are not UTF-8, and where the text looks other than it is prepared for, with `advice`.
 
     Raises:
         UserError: a file cannot be read or written, is no text, or has escapes and is to get them.
     """
-    write_lines(output, preparation.apply(_noted(raw, preparation, say), truecaser))
+    write_lines(output, preparation.apply(_noted(raw, preparation, say, advice), truecaser))
 
 
 def prepare_training_file(
@@ -126,9 +122,9 @@ def prepare_training_file(
         UserError: a file cannot be read or written.
     """
     if preparation.casing != "true":
-        write_lines(output, preparation.apply(_noted(raw, preparation, say, **_BUILDING)))
+        write_lines(output, preparation.apply(_noted(raw, preparation, say, FOR_TRAINING_TEXT)))
         return None
-    lines = _noted(raw, preparation, say, **_BUILDING)
+    lines = _noted(raw, preparation, say, FOR_TRAINING_TEXT)
     cased = [_decode(line) for line in replace(preparation, casing="keep").apply(lines)]
     truecaser = Truecaser.learn(cased)
     truecaser.save(model)
@@ -146,12 +142,12 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _FROM_ESCAPES[match[0]], text)
 
 
-def _noted(raw: str | Path, preparation: Preparation, say: Say, **advice: str) -> Iterator[bytes]:
+def _noted(raw: str | Path, preparation: Preparation, say: Say, advice: Advice) -> Iterator[bytes]:
     """Yield the lines of a text, and tell what is odd about them."""
-    claim = TextClaim(not preparation.tokenise, not preparation.escape, preparation.casing == "true", **advice)
+    claim = TextClaim(not preparation.tokenise, not preparation.escape, preparation.casing == "true", advice)
     lines, name = text_lines(raw, say), display_name(raw)
     if preparation.escape and not preparation.tokenise:
-        lines = _without_escapes(lines, name, claim.if_escaped)
+        lines = _without_escapes(lines, name, advice.if_escaped)
     return noting_form(lines, name, claim, say)
 
 

@@ -35,6 +35,7 @@ from moses_integration.build.prepare import prepare_training_file
 from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
 from moses_integration.build.reordering import REORDERING_TYPE
 from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
+from moses_integration.build.text_form import FOR_TRAINING_TEXT
 from moses_integration.build.translation_tables import build_tables as build_embedded_tables
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
@@ -420,7 +421,7 @@ def _prepare_validation(
     _require_same_length(*raw)
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
-        system_text.prepare(side, path, prepared, say)
+        system_text.prepare(side, path, prepared, say, FOR_TRAINING_TEXT)
     _refuse_odd_words(whole, raw, settings.cleaning)
     return _clean(whole, raw, corpus, settings.cleaning)
 

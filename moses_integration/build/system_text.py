@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_integration.build.prepare import Casing, Preparation, prepare_file
+from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, Advice
 from moses_integration.build.truecaser import Truecaser
 from moses_integration.ini import MosesIni
 from phrasescore.documents import read_json
@@ -61,7 +62,14 @@ class SystemText:
                 raise UserError(f"{path}: is damaged ({error}); build the system again") from error
         return None
 
-    def prepare(self, side: str, raw: str | Path, prepared: Path, say: Say = silently) -> None:
+    def prepare(
+        self,
+        side: str,
+        raw: str | Path,
+        prepared: Path,
+        say: Say = silently,
+        advice: Advice = FOR_TEXT_OF_A_SYSTEM,
+    ) -> None:
         """Prepare a dev or test text, line by line; `say` is told what `prepare_file` tells.
 
         Raises:
@@ -71,7 +79,7 @@ class SystemText:
         truecaser = None
         if preparation.casing == "true":
             truecaser = Truecaser.load(self.folder / f"truecase.{preparation.language}")
-        prepare_file(raw, prepared, preparation, truecaser, say)
+        prepare_file(raw, prepared, preparation, truecaser, say, advice)
 
     def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Return translations as plain text."""

@@ -84,29 +84,51 @@ class TextForm:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """What to do where a text looks other than it is given as."""
+
+    if_tokenised: str
+    if_plain: str
+    if_escaped: str
+    if_lower_cased: str
+
+
+FOR_TRAINING_TEXT = Advice(
+    "if it is, give --tokenised, or translations will not look like it",
+    "if it is, leave out --tokenised",
+    "give --tokenised --escaped",
+    "give --casing keep if they should not",
+)
+FOR_TEXT_OF_A_SYSTEM = Advice(
+    "give text as the system was built of, or --prepared if it is as in the system's corpus/",
+    "give text that is tokenised as what the system was built of",
+    "give text without escapes, or --prepared if it is as in the system's corpus/",
+    "give text with capitals, as what the system was built of",
+)
+
+
+@dataclass(frozen=True)
 class TextClaim:
-    """What a text is given as, and what to do where it looks other than that."""
+    """What a text is given as."""
 
     tokenised: bool
     escaped: bool
     has_capitals: bool
-    """Whether capitals are expected, so that translations begin with one."""
-    if_tokenised: str = "give text as the system was built of, or --prepared if it is as in the system's corpus/"
-    if_plain: str = "give text that is tokenised as the system's own text"
-    if_escaped: str = "give text without escapes, or --prepared if it is as in the system's corpus/"
-    if_lower_cased: str = "give text with capitals, as the system's own text has them"
+    """Whether translations are to begin with one."""
+    advice: Advice
 
     def doubts(self, form: TextForm) -> Iterator[str]:
         """Yield what a text looks like that it is not given as, and what to do."""
+        advice = self.advice
         marks, lines = f"of {form.apart + form.joined} commas and final full stops", form.with_letters
         if form.is_tokenised and not self.tokenised:
-            yield f"looks tokenised, for {form.apart} {marks} stand apart, but is taken as plain; {self.if_tokenised}"
+            yield f"looks tokenised, for {form.apart} {marks} stand apart, but is taken as plain; {advice.if_tokenised}"
         if form.is_plain and self.tokenised:
-            yield f"looks like plain text, for {form.joined} {marks} are joined to a word; {self.if_plain}"
+            yield f"looks like plain text, for {form.joined} {marks} are joined to a word; {advice.if_plain}"
         if form.is_escaped and not self.escaped:
-            yield f"has {form.escapes} of Moses' escapes, as &apos;, which are taken for text; {self.if_escaped}"
+            yield f"has {form.escapes} of Moses' escapes, as &apos;, which are taken for text; {advice.if_escaped}"
         if form.is_lower_cased and self.has_capitals:
-            yield f"has no capital in {lines} lines, but translations will begin with one; {self.if_lower_cased}"
+            yield f"has no capital in {lines} lines, but translations will begin with one; {advice.if_lower_cased}"
 
 
 def noting_form(lines: Iterable[bytes], name: str, claim: TextClaim, say: Say) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -264,11 +265,12 @@ def prepare_text(
             ini was moved.
     """
     from moses_integration.build.system_text import SystemText
-    from moses_integration.build.text_form import TextClaim, noting_form
+    from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
 
     if is_prepared:
         # Of escapes and capitals nothing is known: a text may have none.
-        claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, if_plain="leave out --prepared")
+        advice = replace(FOR_TEXT_OF_A_SYSTEM, if_plain="leave out --prepared")
+        claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, advice=advice)
         write_lines(prepared, noting_form(text_lines(raw, say), display_name(raw), claim, say))
         return prepared
     assert ini is not None, "text is prepared where no ini says how"

@@ -395,7 +395,7 @@ def test_other_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
     ):
         SystemText(tmp_path, settings.text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared")
     texts, others = (MINI / "train.en", MINI / "train.fr"), (tmp_path / "a.en", tmp_path / "a.fr")
-    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --escaped, or write `'`"):
+    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --tokenised --escaped, or write `'`"):
         build_system(*texts, tmp_path / "system", settings, EmbeddedToolkit(1).build_tables, validation=others)
 
 
