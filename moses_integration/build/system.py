@@ -43,7 +43,7 @@ from phrasescore import __version__
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import lock_file, read_lines, real_path, sha256_of, write_json, write_lines
-from phrasescore.text import Say, silently
+from phrasescore.text import Say, Show, silently, unseen
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
@@ -105,8 +105,11 @@ class BuildSettings:
     cleaning: CleaningRules = field(default_factory=CleaningRules)
 
 
-TableBuilder = Callable[[Corpus, Path, int], object]
+TableBuilder = Callable[[Corpus, Path, int, Show], object]
 """Makes phrase and reordering table of a corpus in a folder, with a longest phrase; returns its report or None."""
+
+_STEPS = 4
+"""Text, alignment, tables, language model."""
 
 
 def build_system(
@@ -119,6 +122,7 @@ def build_system(
     validation: tuple[Path, Path] | None = None,
     say: Say = silently,
     toolkit: str | None = None,
+    show: Show = unseen,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
@@ -134,6 +138,7 @@ def build_system(
         validation: source and target of other sentences, whose phrase pairs a network is to be judged by.
         say: told of each step.
         toolkit: name of what builds the tables, for the report.
+        show: shown which step runs, and how far it is, where that is known.
 
     Raises:
         UserError: the text cannot be used, a step fails, the folder has files that no build wrote, or another build
@@ -145,7 +150,7 @@ def build_system(
             raise UserError(f"{path}: lies where an interrupted build left off, which is removed; move it elsewhere")
     with _building(folder) as new:
         report = _provenance(source, target, settings, alignment, validation, toolkit)
-        _build(source, target, new, settings, build_tables, alignment, validation, say, report)
+        _build(source, target, new, settings, build_tables, alignment, validation, say, report, show)
         _replace_system(folder, new)
     return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
 
@@ -217,15 +222,20 @@ def _build(
     validation: tuple[Path, Path] | None,
     say: Say,
     report: dict[str, Any],
+    show: Show,
 ) -> None:
     """Write all of a system but its moses.ini into a new folder; see `build_system`. `report` is how it begins."""
     (new / CORPUS).mkdir()
     report["seconds"] = {}
     text = settings.text
 
+    def show_step(share: float | None, text: str) -> None:
+        show(share, f"step {len(report['seconds']) + 1} of {_STEPS}, {text}")
+
     @contextmanager
     def step(name: str) -> Iterator[None]:
         started = time.monotonic()
+        show_step(None, name)
         yield
         report["seconds"][name] = round(time.monotonic() - started, 1)
         say(f"{name}: {report['seconds'][name]:.0f} s")
@@ -248,7 +258,7 @@ def _build(
     with step("tables"):
         given = {corpus.source: source, corpus.target: target, corpus.alignment: alignment} if alignment else {}
         with naming(given):
-            built = build_tables(corpus, new, settings.longest_phrase)
+            built = build_tables(corpus, new, settings.longest_phrase, show_step)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
         if others is not None:
             (new / VALIDATION).mkdir(exist_ok=True)

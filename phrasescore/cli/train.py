@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter, stop_on_signals
@@ -24,7 +25,7 @@ from phrasescore.cli.training import (
 )
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
-from phrasescore.files import require_one_standard_input
+from phrasescore.files import STANDARD_STREAM, require_one_standard_input
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
@@ -136,7 +137,18 @@ def run(args: argparse.Namespace) -> int:
         _introduce(reporter, data, settings)
         if followed := _followed(settings.by_size, trainer):
             reporter.say(f"as suits the number of pairs: {followed}")
-        return run_trainer(trainer, reporter, stop, restarted=args.restart)
+        return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=_next_command(args))
+
+
+def _next_command(args: argparse.Namespace) -> str:
+    """Return what to type when the network is trained."""
+    folder = quote(str(args.output))
+    if args.alignment is not None:
+        return f"phrasescore-smt tune moses.ini --in-context {folder} --source DEV --reference REFERENCE -o tuned.ini"
+    if args.source is not None:
+        return f"phrasescore translate -m {folder} < TEXT"
+    table = "TABLE" if args.table == STANDARD_STREAM else quote(str(args.table))
+    return f"phrasescore annotate {table} -m {folder} -o phrase-table.rnn.gz"
 
 
 def _check_usage(args: argparse.Namespace) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     AnyTask = TypeVar("AnyTask", bound=Task)
 
 
+# What the losses are called, in the bar and in lines.
+_TRAINING, _HELD_OUT, _VALIDATION = "training", "held-out", "validation"
 _RISEN = 0.05
 """The share of its fall by which a loss has risen again, if that is no accident."""
 
@@ -90,8 +92,10 @@ def check_nothing_is_held_out(
             )
 
 
-def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool) -> int:
-    """Train to the end or to a signal, telling how it goes; return the exit code."""
+def run_trainer(
+    trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool, next_command: str
+) -> int:
+    """Train to the end or to a signal, telling how it goes and what to do next; return the exit code."""
     from phrasescore.training.loop import Watcher
 
     unit = trainer.task.unit
@@ -99,6 +103,12 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
     reporter.say(f"network of {parameters:,} parameters on {trainer.device}")
     if trainer.progress.update:
         reporter.say(f"resuming after update {trainer.progress.update}")
+    measured = _measured(trainer)
+    if measured != _TRAINING:
+        reporter.say(
+            "the training loss is that of the updates since the line before, with dropout; the weights of the lowest "
+            f"{measured} loss are kept"
+        )
     if seconds := trainer.seconds_left():
         reporter.say(f"training takes about {duration(seconds)}, if the loss falls for so long")
     with reporter.task("training") as task:
@@ -109,7 +119,7 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
             reporter.say(_evaluation_line(evaluation, unit))
 
         trainer.watcher = Watcher(
-            on_update=lambda status: task.update(status.spent, _status_line(status, unit)),
+            on_update=lambda status: task.update(status.spent, _status_line(status, unit, measured)),
             on_evaluation=on_evaluation,
             should_stop=stop,
         )
@@ -127,7 +137,15 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
         f"are in {trainer.folder.path}"
     )
+    reporter.say(f"next: {next_command}")
     return 0
+
+
+def _measured(trainer: Trainer[AnyTask]) -> str:
+    """Return the name of the loss that decides which weights are kept."""
+    if trainer.task.validation is not None:
+        return _VALIDATION
+    return _HELD_OUT if len(trainer.task.held_out) else _TRAINING
 
 
 def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
@@ -143,20 +161,22 @@ def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
     return last - lowest > _RISEN * (first - lowest) and at_last < at_lowest
 
 
-def _status_line(status: Status, unit: str) -> str:
-    lowest = "" if status.lowest is None else f", lowest measured {status.lowest:.4g}"
-    return f"update {status.update:,}, {status.examples_per_second:,.0f} {unit}s/s, loss {status.loss:.3f}{lowest}"
+def _status_line(status: Status, unit: str, measured: str) -> str:
+    lowest = "" if status.lowest is None else f", best {measured} loss {status.lowest:.3f}"
+    speed = f"{status.examples_per_second:,.0f} {unit}s/s"
+    # Behind the title "training", and the most important first: a terminal may show no more.
+    return f"loss {status.loss:.3f}{lowest}, update {status.update:,}, {speed}"
 
 
 def _evaluation_line(evaluation: Evaluation, unit: str) -> str:
     parts = [
         f"update {evaluation.update:,}, pass {evaluation.epoch:.2f}, {evaluation.seconds / 60:.1f} min, "
-        f"{evaluation.examples_per_second:,.0f} {unit}s/s: training {evaluation.training_loss:.3f}"
+        f"{evaluation.examples_per_second:,.0f} {unit}s/s: {_TRAINING} loss {evaluation.training_loss:.3f}"
     ]
-    for name, loss in (("held out", evaluation.held_out), ("validation", evaluation.validation)):
+    for name, loss in ((_HELD_OUT, evaluation.held_out), (_VALIDATION, evaluation.validation)):
         if loss is not None:
-            parts.append(f"{name} {loss}")
+            parts.append(f"{name} loss {loss}")
     if evaluation.held_out is None and evaluation.validation is None:
         # Without a word of it a small text's loss would seem to be one of text that is not learnt from.
         parts.append("nothing held out")
-    return ", ".join(parts) + (" *" if evaluation.best else "")
+    return ", ".join(parts) + (", the best so far" if evaluation.best else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter, stop_on_signals
@@ -85,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
             "losses are nats per word, ends of sentences included"
             + (f"; that of training has {penalty:g} (ln Z)^2 in it" if penalty else "")
         )
-        return run_trainer(trainer, reporter, stop, restarted=args.restart)
+        next_command = f"phrasescore-smt add-lm moses.ini --model {quote(str(args.output))} -o moses.cslm.ini"
+        return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=next_command)
 
 
 def settings_of(args: argparse.Namespace) -> LmSettings:

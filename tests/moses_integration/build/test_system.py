@@ -26,6 +26,7 @@ from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit
 from moses_integration.tuning.tune import TuningSettings
 from phrasescore.errors import UserError
+from phrasescore.text import Show
 from tests.conftest import MINI
 from tests.moses_integration.build.test_alignment import die
 
@@ -222,7 +223,7 @@ def test_other_text_whose_sides_differ_in_length_is_named(tmp_path: Path) -> Non
 def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
     """As the log of a step of Moses."""
 
-    def fail(corpus: Corpus, folder: Path, longest: int) -> None:
+    def fail(corpus: Corpus, folder: Path, longest: int, show: Show) -> None:
         (folder / "model.log").write_text("why")
         raise UserError(f"the step failed; mend what {folder / 'model.log'} tells of")
 
@@ -308,7 +309,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_two_builds_in_one_folder(tmp_path: Path) -> None:
-    def build_again(corpus: Corpus, folder: Path, longest: int) -> None:
+    def build_again(corpus: Corpus, folder: Path, longest: int, show: Show) -> None:
         build(tmp_path / "system")
 
     texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
