@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,9 @@ from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.text import Say
-from phrasescore.training.config import BUDGET, TrainingConfig
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.layers import left_to_size
 from phrasescore.training.presets import (
-    BY_SIZE,
     DEFAULT_CONTEXT_PRESET,
     DEFAULT_PRESET,
     DEFAULT_SENTENCE_PRESET,
@@ -232,7 +232,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
         DataConfig(**values["data"]),
         TrainingConfig(**values["training"]),
         None if args.source is None else SentenceConfig(**values["sentences"]),
-        _left_to_size(preset, values),
+        left_to_size(preset, values),
     )
     if settings.model.readout != "maxout":
         refuse_idle(args, ["maxout"], f"with the readout `{settings.model.readout}`, which has no maxout")
@@ -248,18 +248,6 @@ def _default_preset(args: argparse.Namespace) -> str:
     if args.source is None:
         return DEFAULT_PRESET
     return DEFAULT_SENTENCE_PRESET if args.alignment is None else DEFAULT_CONTEXT_PRESET
-
-
-def _left_to_size(preset: str, values: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Return which options of a preset that may follow the number of pairs do: those without a value.
-
-    With a budget that is given those of training do not: an evaluation after each twentieth of another one would end it
-    too soon, or never come.
-    """
-    sections = BY_SIZE.get(preset, {})
-    if BUDGET & values["training"].keys():
-        sections = {name: options for name, options in sections.items() if name != "training"}
-    return frozenset(name for section, names in sections.items() for name in names - values[section].keys())
 
 
 def _prepare(

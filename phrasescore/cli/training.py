@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from phrasescore.cli.console import Reporter, StopRequest, duration
 from phrasescore.cli.options import add_plugin_option, given_options, refuse_idle
-from phrasescore.configuration import Section, check_values, read_toml
+from phrasescore.configuration import Section, read_toml
 from phrasescore.errors import UsageError, UserError
-from phrasescore.training.config import BUDGET, TrainingConfig
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.layers import merge_layers
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Evaluation, Status, Trainer
@@ -63,14 +64,7 @@ def read_settings(
             raise UserError(f"{args.config}: [{name}] {refused[name]}")
         layers.append((str(args.config), given_sections))
     layers.append(("command line", {name: given_options(args, kind) for name, kind in sections.items()}))
-    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
-    for place, layer in layers:
-        checked = {name: check_values(sections[name], given, place) for name, given in layer.items()}
-        if BUDGET & checked.get("training", {}).keys():
-            # A budget replaces the one of the layer below, so that `--epochs 3` does not also mean 15 minutes.
-            values["training"] = {key: value for key, value in values["training"].items() if key not in BUDGET}
-        for name, given in checked.items():
-            values[name] |= given
+    values = merge_layers(sections, layers)
     if TrainingConfig(**values["training"]).schedule == "constant":
         refuse_idle(args, ["final_rate"], "with the schedule `constant`, which ends at the rate it begins with")
     return values
