@@ -112,11 +112,11 @@ def evaluate(
     Raises:
         UserError: see `score`.
     """
+    metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
     outputs, texts = _read_parallel(paths, references, say)
     if tokenise != "none" and form_of(texts[0]).is_tokenised:
         say(f"{references[0]}: looks tokenised; if all files are, give --tokenise none")
-    metrics = _metrics(tokenise, lowercase)
     counted = [_statistics(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []
     evaluated = []
     for number, (path, lines) in enumerate(zip(paths, outputs, strict=True)):
