@@ -1,6 +1,7 @@
 # make demo    environment, then the whole way from text to BLEU on a small corpus: build, train, annotate, tune, decode
 # make test    environment, then all tests but the slow ones and those that need Moses or a GPU
 # make release-check   wheel and sdist, built, installed and tried in bare environments
+# make docs    the pages and the reference of the library as a site, build/site/index.html; a broken link fails
 # make check   formatting, lint, types, figures of the pages: what continuous integration runs besides the tests
 # make pages   writes the tables and figures of README.md and docs/ from docs/results
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check pages format release-check speed clean
+.PHONY: demo test docs check pages format release-check speed clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.ablation demo --output demo
@@ -17,6 +18,9 @@ demo: $(READY)
 # A process for each core: each then computes with one thread.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
 
 check: $(READY)
 	$(BIN)/ruff format --check .

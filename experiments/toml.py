@@ -125,8 +125,9 @@ def _read(command: str, words: Sequence[str], parser: argparse.ArgumentParser, p
         with redirect_stderr(said):
             return parser.parse_args([*command.split(), *words, "-o", "MODEL"])
     except SystemExit:
-        wrong = said.getvalue().rpartition("error: ")[2].strip()
-        raise UserError(f"{wrong}; `{program} {command} --help` has the options") from None
+        wrong = said.getvalue().rpartition(f"{program} {command}: ")[2].strip()
+        advice = "" if ";" in wrong else f"; `{program} {command} --help` has the options"
+        raise UserError(f"{wrong}{advice}") from None
 
 
 @contextmanager

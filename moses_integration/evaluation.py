@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.build.text_form import form_of
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.text import Say, silently, text_lines, utf8_lines
@@ -61,6 +62,84 @@ class Comparison:
     signature: str
 
 
+@dataclass(frozen=True)
+class Measured:
+    """One metric of one system."""
+
+    score: float
+    """0 to 100; of TER, where less is better, it may be above."""
+    half_interval: float
+    """Half of the 95 % confidence interval, by sacreBLEU's bootstrap over sentences."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What is measured of one system."""
+
+    translations: str
+    """The name of the file."""
+    metrics: dict[str, Measured]
+    """By name: BLEU, chrF, TER."""
+    p_value: float | None
+    """How often a random exchange with the baseline's translations gives a difference in BLEU as large; None without
+    a baseline."""
+
+
+def evaluate(
+    systems: Sequence[Path],
+    references: Sequence[Path],
+    baseline: Path | None = None,
+    tokenise: str = "13a",
+    lowercase: bool = False,
+    resamples: int = 1000,
+    trials: int = 10_000,
+    seed: int = 1,
+    say: Say = silently,
+) -> tuple[list[Evaluated], dict[str, str]]:
+    """Return what is measured of some systems, and the signature of each metric.
+
+    Args:
+        systems: translations of one text, a file each.
+        references: of that text, a file each.
+        baseline: translations that the others are compared with; it comes first in what is returned.
+        tokenise: sacreBLEU's tokenisation, for BLEU.
+        lowercase: without regard to capitals, which TER never has.
+        resamples: of the bootstrap; sacreBLEU takes its seed from the environment, SACREBLEU_SEED.
+        trials: random exchanges of the comparison; see `compare`.
+        seed: of the exchanges.
+        say: told of translations that are not UTF-8, and of texts that do not look alike, or not as `tokenise` says.
+
+    Raises:
+        UserError: see `score`.
+    """
+    metrics = _metrics(tokenise, lowercase)
+    paths = systems if baseline is None else (baseline, *systems)
+    outputs, texts = _read_parallel(paths, references, say)
+    if tokenise != "none" and form_of(texts[0]).is_tokenised:
+        say(f"{references[0]}: looks tokenised; if all files are, give --tokenise none")
+    counted = [_statistics(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []
+    evaluated = []
+    for number, (path, lines) in enumerate(zip(paths, outputs, strict=True)):
+        found = {name: metric.corpus_score(lines, texts, n_bootstrap=resamples) for name, metric in metrics.items()}
+        p_value = _p_value(counted[0], counted[number], trials, seed) if baseline is not None and number else None
+        measured = {name: Measured(one.score, float(one._ci)) for name, one in found.items()}
+        evaluated.append(Evaluated(display_name(path), measured, p_value))
+    return evaluated, {name: str(metric.get_signature()) for name, metric in metrics.items()}
+
+
+def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
+    bleu = _sacrebleu()
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    return {
+        # By force: what it warns of has been told in our words.
+        "BLEU": bleu(lowercase=lowercase, tokenize=tokenise, force=True),
+        "chrF": CHRF(lowercase=lowercase),
+        "TER": TER(),
+    }
+
+
 def score(
     translations: Path,
     references: Sequence[Path],
@@ -70,7 +149,7 @@ def score(
 ) -> Score:
     """Return BLEU of a file; with `lowercase`, of its words without regard to capitals.
 
-    `say` is told of translations that are not UTF-8, whose words match nothing.
+    `say` is told of translations that are not UTF-8, whose words match nothing, and of texts that do not look alike.
 
     Raises:
         UserError: a file cannot be read, is no text or is empty, a reference is not UTF-8, the files differ in their
@@ -165,8 +244,7 @@ def p_value_over_runs(
 
 
 def _score(system: Sequence[str], references: Sequence[Sequence[str]], tokenise: str, lowercase: bool) -> Score:
-    # Tokenised text is expected with `none`; otherwise sacreBLEU warns of it.
-    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=tokenise == "none")
+    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=True)
     return Score(metric.corpus_score(system, references).score, str(metric.get_signature()))
 
 
@@ -218,7 +296,10 @@ def _bleu(statistics_10: Statistics) -> float:
 def _read_parallel(
     outputs: Sequence[Path], references: Sequence[Path], say: Say = silently
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the lines of translations and of references, files that have equally many."""
+    """Return the lines of translations and of references, files that have equally many.
+
+    `say` is told of texts that are not prepared alike.
+    """
     read = partial(text_lines, say=say)
     paths = (*outputs, *references)
     readers = [read] * len(outputs) + [utf8_lines] * len(references)
@@ -233,4 +314,11 @@ def _read_parallel(
             )
     if not texts[-1]:
         raise UserError(f"{paths[-1]}: is empty; give the reference translations")
+    expected = form_of(texts[-1])
+    for text, path in zip(texts, paths, strict=True):
+        if difference := expected.unlike(form_of(text)):
+            say(
+                f"{display_name(path)}: does not look like {display_name(paths[-1])}, for {difference}, which lowers "
+                "BLEU; give texts that are prepared alike"
+            )
     return texts[: len(outputs)], texts[len(outputs) :]

@@ -4,9 +4,14 @@ From Python:
 
     import phrasescore
 
-    scorer = phrasescore.Scorer.load("rnn")
-    scorer.score([("the black dogs", "les chiens noirs")])    # ln p(target | source) of each pair
-    phrasescore.annotate("phrase-table.gz", scorer, "phrase-table.rnn.gz", columns=[phrasescore.COLUMNS["score"]])
+    if __name__ == "__main__":                                                # for processes are spawned
+        scorer = phrasescore.train("phrase-table.gz", "rnn", max_minutes=30)  # or phrasescore.Scorer.load("rnn")
+        scorer.score([("the black dogs", "les chiens noirs")])                # ln p(target | source) of each pair
+        phrasescore.annotate("phrase-table.gz", scorer, "phrase-table.rnn.gz")
+        phrasescore.check("phrase-table.rnn.gz", num_features=5).problems
+        str(phrasescore.translate(["the black dogs"], scorer, beam=5)[0][0])
+
+What is wrong with the input is a `UserError`, whose message is one sentence; what is wrong with the call a `TypeError`.
 """
 
 import importlib
@@ -15,11 +20,27 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from phrasescore.scoring.annotate import annotate
+    from phrasescore.errors import UserError
+    from phrasescore.library import check, read_report, train, translate
+    from phrasescore.scoring.annotate import Counts, annotate
     from phrasescore.scoring.columns import COLUMNS
     from phrasescore.scoring.engine import Scorer
+    from phrasescore.search.translator import Translation
+    from phrasescore.table.check import TableReport
 
-__all__ = ["COLUMNS", "Scorer", "annotate"]
+__all__ = [
+    "COLUMNS",
+    "Counts",
+    "Scorer",
+    "TableReport",
+    "Translation",
+    "UserError",
+    "annotate",
+    "check",
+    "read_report",
+    "train",
+    "translate",
+]
 __version__ = "0.1.0"
 
 # What the library has to note is said where somebody listens: the command line does.
@@ -30,11 +51,27 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 # microseconds costs nothing when nothing else runs. It must be set before torch is imported.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
-_MODULES = {"COLUMNS": "columns", "Scorer": "engine", "annotate": "annotate"}
+_MODULES = {
+    "COLUMNS": "scoring.columns",
+    "Counts": "scoring.annotate",
+    "Scorer": "scoring.engine",
+    "TableReport": "table.check",
+    "Translation": "search.translator",
+    "UserError": "errors",
+    "annotate": "scoring.annotate",
+    "check": "library",
+    "read_report": "library",
+    "train": "library",
+    "translate": "library",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for only now: the command line is to answer before torch is there."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.scoring.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

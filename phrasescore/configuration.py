@@ -111,8 +111,13 @@ def unknown_key(key: str, known: Iterable[str], place: str) -> str:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return the advice about a name that is not among the known ones."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(names)}"
+    near = nearest(name, names)
+    return f"did you mean `{near}`?" if near else f"known are {', '.join(names)}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like one; None if none is much like it."""
+    return next(iter(difflib.get_close_matches(name, known, n=1)), None)
 
 
 def read_toml(path: Path, sections: Mapping[str, type[Section]]) -> dict[str, dict[str, Any]]:

@@ -18,6 +18,9 @@ from phrasescore.files import bounded_lines, display_name, open_input
 Say = Callable[[str], None]
 """Told a sentence for the user."""
 
+Show = Callable[[float | None, str], None]
+"""Shown how far a piece of work is: the share that is done, None if that is unknown, and a few words."""
+
 _CHUNK_BYTES = 1 << 24
 
 _OTHER_MARKS = {
@@ -36,6 +39,10 @@ _Item = TypeVar("_Item", bound=Sized)
 
 def silently(sentence: str) -> None:
     """Tell nobody."""
+
+
+def unseen(share: float | None, text: str) -> None:
+    """Show nobody."""
 
 
 def is_text(words: bytes) -> bool:

@@ -10,19 +10,19 @@ from pathlib import Path
 
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
-from phrasescore.text import Say, silently, text_lines
+from phrasescore.text import text_lines
 from phrasescore.words import split_words
 
 
-def read_pairs(source: Path, target: Path, *, say: Say = silently) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the lines of two files side by side; `say` is told of lines that are not UTF-8.
+def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the lines of two files side by side.
 
     Raises:
         UserError: a file is no text; after the last pair, when one file has more lines than the other.
     """
     pairs = rest = 0
     longer, shorter = source, target
-    for source_line, target_line in zip_longest(text_lines(source, say), text_lines(target, say)):
+    for source_line, target_line in zip_longest(text_lines(source), text_lines(target)):
         if source_line is not None and target_line is not None:
             pairs += 1
             yield source_line, target_line

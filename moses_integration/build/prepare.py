@@ -15,9 +15,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, FOR_TRAINING_TEXT, Advice, TextClaim, noting_form
 from moses_integration.build.truecaser import Truecaser, capitalise
 from phrasescore.errors import UserError
-from phrasescore.files import write_lines
+from phrasescore.files import display_name, write_lines
 from phrasescore.text import Say, chunks, silently, text_lines
 from phrasescore.tokenisation import detokenise, tokenise, with_single_blanks
 from phrasescore.workers import share_work
@@ -93,47 +94,42 @@ class Preparation:
 
 
 def prepare_file(
-    raw: Path, output: Path, preparation: Preparation, truecaser: Truecaser | None = None, say: Say = silently
+    raw: str | Path,
+    output: Path,
+    preparation: Preparation,
+    truecaser: Truecaser | None = None,
+    say: Say = silently,
+    advice: Advice = FOR_TEXT_OF_A_SYSTEM,
 ) -> None:
-    """Prepare a text file into another of as many lines; `say` is told of lines that are not UTF-8.
+    """Prepare a text file into another of as many lines.
+
+    `say` is told of lines that are not UTF-8, and where the text looks other than it is prepared for, with `advice`.
 
     Raises:
-        UserError: a file cannot be read or written, or is no text.
+        UserError: a file cannot be read or written, is no text, or has escapes and is to get them.
     """
-    write_lines(output, preparation.apply(text_lines(raw, say), truecaser))
+    write_lines(output, preparation.apply(_noted(raw, preparation, say, advice), truecaser))
 
 
-def prepare_training_file(raw: Path, output: Path, preparation: Preparation, model: Path) -> Truecaser | None:
+def prepare_training_file(
+    raw: Path, output: Path, preparation: Preparation, model: Path, say: Say = silently
+) -> Truecaser | None:
     """Prepare a training text. For casing `true`, learn the truecaser from it, save it to `model` and return it.
+
+    `say` is told what `prepare_file` tells.
 
     Raises:
         UserError: a file cannot be read or written.
     """
     if preparation.casing != "true":
-        prepare_file(raw, output, preparation)
+        write_lines(output, preparation.apply(_noted(raw, preparation, say, FOR_TRAINING_TEXT)))
         return None
-    cased = [_decode(line) for line in replace(preparation, casing="keep").apply(text_lines(raw))]
+    lines = _noted(raw, preparation, say, FOR_TRAINING_TEXT)
+    cased = [_decode(line) for line in replace(preparation, casing="keep").apply(lines)]
     truecaser = Truecaser.learn(cased)
     truecaser.save(model)
     write_lines(output, (_encode(truecaser.apply(text)) for text in cased))
     return truecaser
-
-
-def require_unescaped(path: Path, remedy: str) -> None:
-    """Check that a text whose special characters are to be escaped has no escapes yet: `&apos;` would get another one.
-
-    `remedy` is what to do about it.
-
-    Raises:
-        UserError: it has, or it cannot be read.
-    """
-    for number, line in enumerate(text_lines(path), 1):
-        found = _ESCAPE.search(_decode(line))
-        if found:
-            raise UserError(
-                f"{path}: line {number}: has `{found[0]}`, as text that is escaped for Moses; {remedy}, or write "
-                f"`{unescape(found[0])}` if only some lines are"
-            )
 
 
 def escape(text: str) -> str:
@@ -144,6 +140,31 @@ def escape(text: str) -> str:
 def unescape(text: str) -> str:
     """Undo `escape`."""
     return _ESCAPE.sub(lambda match: _FROM_ESCAPES[match[0]], text)
+
+
+def _noted(raw: str | Path, preparation: Preparation, say: Say, advice: Advice) -> Iterator[bytes]:
+    """Yield the lines of a text, and tell what is odd about them."""
+    claim = TextClaim(not preparation.tokenise, not preparation.escape, preparation.casing == "true", advice)
+    lines, name = text_lines(raw, say), display_name(raw)
+    if preparation.escape and not preparation.tokenise:
+        lines = _without_escapes(lines, name, advice.if_escaped)
+    return noting_form(lines, name, claim, say)
+
+
+def _without_escapes(lines: Iterable[bytes], name: str, remedy: str) -> Iterator[bytes]:
+    """Yield lines whose special characters are to be escaped: one that has escapes, as `&apos;`, would get others.
+
+    Raises:
+        UserError: one has.
+    """
+    for number, line in enumerate(lines, 1):
+        found = _ESCAPE.search(_decode(line))
+        if found:
+            raise UserError(
+                f"{name}: line {number}: has `{found[0]}`, as text that is escaped for Moses; {remedy}, or write "
+                f"`{unescape(found[0])}` if only some lines are"
+            )
+        yield line
 
 
 def _decode(line: bytes) -> str:

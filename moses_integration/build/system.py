@@ -31,10 +31,11 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.language_model import build_language_model, refuse_reserved
 from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
 from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
-from moses_integration.build.prepare import prepare_training_file, require_unescaped
+from moses_integration.build.prepare import prepare_training_file
 from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
 from moses_integration.build.reordering import REORDERING_TYPE
 from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
+from moses_integration.build.text_form import FOR_TRAINING_TEXT
 from moses_integration.build.translation_tables import build_tables as build_embedded_tables
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
@@ -42,7 +43,7 @@ from phrasescore import __version__
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import lock_file, read_lines, real_path, sha256_of, write_json, write_lines
-from phrasescore.text import Say, silently
+from phrasescore.text import Say, Show, silently, unseen
 from phrasescore.words import split_words
 
 CORPUS = "corpus"
@@ -104,8 +105,11 @@ class BuildSettings:
     cleaning: CleaningRules = field(default_factory=CleaningRules)
 
 
-TableBuilder = Callable[[Corpus, Path, int], object]
+TableBuilder = Callable[[Corpus, Path, int, Show], object]
 """Makes phrase and reordering table of a corpus in a folder, with a longest phrase; returns its report or None."""
+
+_STEPS = 4
+"""Text, alignment, tables, language model."""
 
 
 def build_system(
@@ -118,6 +122,7 @@ def build_system(
     validation: tuple[Path, Path] | None = None,
     say: Say = silently,
     toolkit: str | None = None,
+    show: Show = unseen,
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
@@ -133,6 +138,7 @@ def build_system(
         validation: source and target of other sentences, whose phrase pairs a network is to be judged by.
         say: told of each step.
         toolkit: name of what builds the tables, for the report.
+        show: shown which step runs, and how far it is, where that is known.
 
     Raises:
         UserError: the text cannot be used, a step fails, the folder has files that no build wrote, or another build
@@ -144,7 +150,7 @@ def build_system(
             raise UserError(f"{path}: lies where an interrupted build left off, which is removed; move it elsewhere")
     with _building(folder) as new:
         report = _provenance(source, target, settings, alignment, validation, toolkit)
-        _build(source, target, new, settings, build_tables, alignment, validation, say, report)
+        _build(source, target, new, settings, build_tables, alignment, validation, say, report, show)
         _replace_system(folder, new)
     return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
 
@@ -216,15 +222,20 @@ def _build(
     validation: tuple[Path, Path] | None,
     say: Say,
     report: dict[str, Any],
+    show: Show,
 ) -> None:
     """Write all of a system but its moses.ini into a new folder; see `build_system`. `report` is how it begins."""
     (new / CORPUS).mkdir()
     report["seconds"] = {}
     text = settings.text
 
+    def show_step(share: float | None, text: str) -> None:
+        show(share, f"step {len(report['seconds']) + 1} of {_STEPS}, {text}")
+
     @contextmanager
     def step(name: str) -> Iterator[None]:
         started = time.monotonic()
+        show_step(None, name)
         yield
         report["seconds"][name] = round(time.monotonic() - started, 1)
         say(f"{name}: {report['seconds'][name]:.0f} s")
@@ -247,7 +258,7 @@ def _build(
     with step("tables"):
         given = {corpus.source: source, corpus.target: target, corpus.alignment: alignment} if alignment else {}
         with naming(given):
-            built = build_tables(corpus, new, settings.longest_phrase)
+            built = build_tables(corpus, new, settings.longest_phrase, show_step)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
         if others is not None:
             (new / VALIDATION).mkdir(exist_ok=True)
@@ -358,14 +369,11 @@ def _prepare_corpus(
 ) -> dict[str, Any]:
     """Prepare both sides, then drop the pairs that are unfit for training."""
     text = settings.text
-    _require_same_length(source, target, say)
-    for path in (source, target):
-        if text.escape and not text.tokenise:
-            require_unescaped(path, "give --escaped")
+    _require_same_length(source, target)
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))
-        prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}")
+        prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}", say)
     _refuse_odd_words(whole, (source, target), None if keep_all else settings.cleaning)
     if keep_all:
         _require_same_words(source, corpus.source)
@@ -374,13 +382,13 @@ def _prepare_corpus(
     return _clean(whole, (source, target), corpus, settings.cleaning)
 
 
-def _require_same_length(source: Path, target: Path, say: Say) -> None:
+def _require_same_length(source: Path, target: Path) -> None:
     """Check that raw texts have as many lines; later a message would name files that the user has never seen.
 
     Raises:
         UserError: they have not, cannot be read, or are none.
     """
-    for _ in read_pairs(source, target, say=say):
+    for _ in read_pairs(source, target):
         pass
 
 
@@ -420,13 +428,10 @@ def _prepare_validation(
     raw: tuple[Path, Path], corpus: Corpus, system_text: SystemText, settings: BuildSettings, say: Say
 ) -> dict[str, Any]:
     """Prepare both sides as the training text was, then drop the pairs that would be unfit for training."""
-    _require_same_length(*raw, say)
-    if settings.text.escape and not settings.text.tokenise:
-        for path in raw:
-            require_unescaped(path, "give --escaped")
+    _require_same_length(*raw)
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
-        system_text.prepare(side, path, prepared)
+        system_text.prepare(side, path, prepared, say, FOR_TRAINING_TEXT)
     _refuse_odd_words(whole, raw, settings.cleaning)
     return _clean(whole, raw, corpus, settings.cleaning)
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.build.prepare import Casing, Preparation, prepare_file, require_unescaped
+from moses_integration.build.prepare import Casing, Preparation, prepare_file
+from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, Advice
 from moses_integration.build.truecaser import Truecaser
 from moses_integration.ini import MosesIni
 from phrasescore.documents import read_json
@@ -61,19 +62,24 @@ class SystemText:
                 raise UserError(f"{path}: is damaged ({error}); build the system again") from error
         return None
 
-    def prepare(self, side: str, raw: Path, prepared: Path, say: Say = silently) -> None:
-        """Prepare a dev or test text, line by line; `say` is told of lines that are not UTF-8.
+    def prepare(
+        self,
+        side: str,
+        raw: str | Path,
+        prepared: Path,
+        say: Say = silently,
+        advice: Advice = FOR_TEXT_OF_A_SYSTEM,
+    ) -> None:
+        """Prepare a dev or test text, line by line; `say` is told what `prepare_file` tells.
 
         Raises:
             UserError: the text is escaped already, cannot be read, or is none.
         """
         preparation = self.settings.of(side)
-        if preparation.escape and not preparation.tokenise:
-            require_unescaped(raw, "give text that is prepared with --prepared")
         truecaser = None
         if preparation.casing == "true":
             truecaser = Truecaser.load(self.folder / f"truecase.{preparation.language}")
-        prepare_file(raw, prepared, preparation, truecaser, say)
+        prepare_file(raw, prepared, preparation, truecaser, say, advice)
 
     def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Return translations as plain text."""

@@ -17,8 +17,11 @@ from moses_integration.build.phrase_scores import PHRASE_TABLE
 from moses_integration.build.reordering import REORDERING_TABLE
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
+from phrasescore.text import Show, unseen
 from phrasescore.workers import available_cores, share_work
 
+_EXTRACTING = 0.3
+"""The share of the time that it takes to extract phrase pairs, about; the rest is counting them."""
 _KILLED = "counting phrase pairs: a process was killed, most likely for want of memory; use fewer processes"
 
 
@@ -44,6 +47,7 @@ def build_tables(
     max_phrase_length: int = LONGEST_PHRASE,
     processes: int | None = None,
     scheduler: str | None = None,
+    show: Show = unseen,
 ) -> TableCounts:
     """Write `lex.f2e`, `lex.e2f`, the phrase table and the reordering table into `folder`, as Moses would.
 
@@ -51,7 +55,7 @@ def build_tables(
     format, source first. The tables are those of train-model.perl with `-reordering msd-bidirectional-fe` and its
     other defaults, byte for byte; the lexical tables, which Moses leaves in no order, are sorted. What does not fit
     into memory lies in a hidden folder beside them meanwhile. `processes` and `scheduler` are those of `share_work`;
-    the tables do not depend on them.
+    the tables do not depend on them. `show` is shown how far it is.
 
     Raises:
         UserError: a file cannot be read or written, the input is empty, inconsistent or not what Moses would read, it
@@ -68,7 +72,10 @@ def build_tables(
         cuts = [Batch(number, *batch) for number, batch in enumerate(corpus.aligned.batches())]
         processes = min(processes or available_cores(), max(len(cuts), space.partitions))
         with share_work(_KILLED, processes, scheduler) as workers:
-            extracted = list(workers.in_order(Extraction(space), cuts))
+            extracted = []
+            for batch in workers.in_order(Extraction(space), cuts):
+                extracted.append(batch)
+                show(_EXTRACTING * len(extracted) / len(cuts), "extracting phrase pairs")
             instances = sum(int(batch.instances[-1]) for batch in extracted)
             if not instances:
                 raise UserError(f"{alignment}: yields no phrase pair; check that it aligns these texts, source first")
@@ -85,6 +92,7 @@ def build_tables(
                     _move(space.table(part.number, PHRASE_TABLE), table)
                     _move(space.table(part.number, REORDERING_TABLE), reordering)
                     pairs += written
+                    show(_EXTRACTING + (1 - _EXTRACTING) * (part.number + 1) / len(parts), "counting phrase pairs")
         return TableCounts(corpus.sentences, len(corpus.source_P), len(lexical_model.source_L), instances, pairs)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -22,11 +21,12 @@ from moses_integration.cli import (
 )
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
+from phrasescore.cli.parser import CommandParser
 
 _COMMANDS = (build, expected_bleu, add_column, add_lm, worth, tune, decode, place, unplace, rescore, evaluate, ems_hook)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandParser:
     """Return the parser of the whole command line."""
     return make_command_parser(
         "phrasescore-smt", "From parallel text to tuned BLEU, with an installed Moses or without one.", _COMMANDS

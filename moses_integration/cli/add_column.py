@@ -11,6 +11,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
+from phrasescore.files import require_other_file
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,6 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    require_other_file(args.output, args.ini, args.table)
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter)
     label = args.feature or ini.phrase_table().label

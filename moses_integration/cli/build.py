@@ -131,17 +131,19 @@ def run(args: argparse.Namespace) -> int:
             longest=args.longest_sentence or _LONGEST, ratio=_RATIO if args.ratio is None else args.ratio
         ),
     )
-    ini = build_system(
-        args.source,
-        args.target,
-        args.output,
-        settings,
-        toolkit.build_tables,
-        args.alignment,
-        args.validation,
-        reporter.say,
-        str(toolkit),
-    )
+    with reporter.task("building") as task:
+        ini = build_system(
+            args.source,
+            args.target,
+            args.output,
+            settings,
+            toolkit.build_tables,
+            args.alignment,
+            args.validation,
+            reporter.say,
+            str(toolkit),
+            task.update,
+        )
     reporter.say(f"{ini.name}: written; tune its weights with `phrasescore-smt tune`")
     return 0
 

@@ -21,7 +21,7 @@ from moses_integration.cli.options import (
 )
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
-from phrasescore.files import STANDARD_STREAM, require_writable
+from phrasescore.files import STANDARD_STREAM, require_other_file, require_writable
 
 
 class _FileAndSize(argparse.Action):
@@ -75,20 +75,17 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.toolkits.toolkit import NbestRequest
     from phrasescore.errors import naming
     from phrasescore.files import display_name, read_lines, write_lines
-    from phrasescore.text import text_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_writable(args.output, nbest.path if nbest else None)
+    require_other_file(args.output, args.ini, args.source)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter)
     with work_folder(args.work) as folder:
-        raw = folder / "input"
-        # It may be standard input, and Moses loses a last line that has no end.
-        write_lines(raw, text_lines(args.source, reporter.say))
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
-        with naming(dict.fromkeys((prepared, raw), Path(display_name(args.source)))):
-            source = prepare_text(ini, "source", raw, prepared, args.prepared)
+        with naming({prepared: Path(display_name(args.source))}):
+            source = prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
             output = args.output if args.prepared else tokens
             # A bar among the translations on a terminal would only be in their way.
             hidden = args.quiet or (output == STANDARD_STREAM and sys.stdout.isatty())

@@ -31,6 +31,7 @@ from moses_integration.decoder.settings import (
 from moses_integration.ini import MosesIni, quote_text
 from phrasescore import __version__
 from phrasescore.cli.console import as_line, run_command
+from phrasescore.configuration import nearest
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
 from phrasescore.number import parse_number
@@ -152,7 +153,9 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
             name = argument.lstrip("-")
             name = _SHORT.get(name, name)
             if name not in known:
-                raise UsageError(f"{argument}: is no switch of this decoder; `phrasescore-decoder -h` lists them")
+                near = nearest(name, known)
+                advice = f"did you mean `-{near}`?" if near else "`phrasescore-decoder -h` lists them"
+                raise UsageError(f"{argument}: is no switch of this decoder; {advice}")
             values = []
             switches.setdefault(name, values)
         elif values is None:

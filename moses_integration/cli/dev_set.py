@@ -51,7 +51,7 @@ def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path
 
     source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared, say)
     references = [
-        prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared)
+        prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared, say)
         for number, path in enumerate(args.reference)
     ]
     sentences = list(text_lines(source))

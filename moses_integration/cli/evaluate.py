@@ -1,15 +1,20 @@
-"""`phrasescore-smt evaluate`: BLEU, and whether a difference is more than chance."""
+"""`phrasescore-smt evaluate`: BLEU, chrF and TER, and whether a difference is more than chance."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moses_integration.cli.options import natural
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive, refuse_idle
+
+if TYPE_CHECKING:
+    from moses_integration.evaluation import Evaluated
 
 _TRIALS, _SEED = 10_000, 1
 
@@ -18,10 +23,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "evaluate",
-        help="BLEU of translations, and the significance of a difference",
-        description="sacreBLEU with its signature; with --baseline, paired approximate randomisation.",
+        help="BLEU, chrF and TER of translations, and the significance of a difference",
+        description="sacreBLEU with its signatures and, behind each score, half of its 95 %% confidence interval by "
+        "bootstrap over sentences; with --baseline, the difference in BLEU and its p-value by paired approximate "
+        "randomisation.",
+        examples=("phrasescore-smt evaluate rnn.out cslm.out --baseline base.out --reference test.fr",),
     )
-    parser.add_argument("translations", type=Path, metavar="TEXT", help="the system's translations")
+    parser.add_argument("translations", type=Path, nargs="+", metavar="TEXT", help="translations, a file a system")
     parser.add_argument(
         "--reference", type=Path, nargs="+", action="extend", required=True, metavar="TEXT", help="one file or more"
     )
@@ -30,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--tokenise",
         choices=("13a", "intl", "none", "char"),
         default="13a",
-        help="how sacreBLEU splits words; none for tokenised text (default: %(default)s)",
+        help="how BLEU splits words; none for tokenised text (default: %(default)s)",
     )
     parser.add_argument(
         "--lowercase",
@@ -45,21 +53,41 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.evaluation import compare, score
+    from moses_integration.evaluation import evaluate
 
-    references, say = list(args.reference), Reporter(quiet=False).say
     if args.baseline is None:
         refuse_idle(args, ["trials", "seed"], "without --baseline")
-        result = score(args.translations, references, args.tokenise, args.lowercase, say)
-        print(json.dumps(asdict(result), indent=2) if args.json else f"BLEU {result.bleu:.2f}  {result.signature}")
-        return 0
-    trials, seed = args.trials or _TRIALS, _SEED if args.seed is None else args.seed
-    comparison = compare(args.translations, args.baseline, references, args.tokenise, trials, seed, args.lowercase, say)
+    systems, signatures = evaluate(
+        args.translations,
+        args.reference,
+        args.baseline,
+        args.tokenise,
+        args.lowercase,
+        trials=args.trials or _TRIALS,
+        seed=_SEED if args.seed is None else args.seed,
+        say=Reporter(quiet=False).say,
+    )
     if args.json:
-        print(json.dumps(asdict(comparison), indent=2))
-    else:
-        print(
-            f"BLEU {comparison.bleu:.2f}  baseline {comparison.baseline_bleu:.2f}  difference "
-            f"{comparison.bleu - comparison.baseline_bleu:+.2f}  p = {comparison.p_value:.4f}  {comparison.signature}"
-        )
+        print(json.dumps({"systems": [asdict(one) for one in systems], "signatures": signatures}, indent=2))
+        return 0
+    print("\n".join(_table(systems)))
+    for name, signature in signatures.items():
+        print(f"{name}: {signature}")
     return 0
+
+
+def _table(systems: Sequence[Evaluated]) -> list[str]:
+    """Return a line of headings and one for each system, its columns below one another."""
+    names = list(systems[0].metrics)
+    rows = [["", *names]]
+    for one in systems:
+        cells = [f"{value.score:6.2f} ± {value.half_interval:.2f}" for value in one.metrics.values()]
+        difference = ""
+        if one.p_value is not None:
+            gain = one.metrics["BLEU"].score - systems[0].metrics["BLEU"].score
+            difference = f"{gain:+.2f} BLEU, p = {one.p_value:.4f}"
+        rows.append([one.translations, *cells, difference])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(names) + 1)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=False)).rstrip() for row in rows
+    ]

@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_sharing_options, path_or_standard_stream, whole_number
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, lock_file, write_lines
+from phrasescore.files import STANDARD_STREAM, display_name, lock_file, write_lines
 from phrasescore.text import Say, silently, text_lines
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def work_folder(given: Path | None) -> Iterator[Path]:
 
 
 def prepare_text(
-    ini: MosesIni | None, side: str, raw: Path, prepared: Path, is_prepared: bool, say: Say = silently
+    ini: MosesIni | None, side: str, raw: str | Path, prepared: Path, is_prepared: bool, say: Say = silently
 ) -> Path:
     """Write the text as the system's training text is to the file `prepared`, and return that.
 
@@ -257,16 +258,20 @@ def prepare_text(
         raw: the text.
         prepared: where it goes.
         is_prepared: whether it is as the system wants it already.
-        say: told of lines that are not UTF-8.
+        say: told of lines that are not UTF-8, and of text that does not look like what it is given as.
 
     Raises:
         UserError: it cannot be read or is no text, or how the system's text was prepared is not known, as where the
             ini was moved.
     """
     from moses_integration.build.system_text import SystemText
+    from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
 
     if is_prepared:
-        write_lines(prepared, text_lines(raw, say))
+        # Of escapes and capitals nothing is known: a text may have none.
+        advice = replace(FOR_TEXT_OF_A_SYSTEM, if_plain="leave out --prepared")
+        claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, advice=advice)
+        write_lines(prepared, noting_form(text_lines(raw, say), display_name(raw), claim, say))
         return prepared
     assert ini is not None, "text is prepared where no ini says how"
     text = SystemText.of(ini)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.dev_set import add_dev_set_options, prepare_dev_set
@@ -23,9 +24,10 @@ from moses_integration.cli.options import (
     toolkit_of,
     work_folder,
 )
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
-from phrasescore.files import require_writable
+from phrasescore.files import require_other_file, require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -64,7 +66,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--restarts", type=natural, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
     )
     parser.add_argument(
-        "--work", type=Path, metavar="FOLDER", help="keep the prepared text here, and Moses' logs and lists"
+        "--work",
+        type=Path,
+        metavar="FOLDER",
+        help="keep prepared text, Moses' logs and lists, and what is done, from where the same command goes on",
     )
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and what they rest on as JSON"
@@ -80,11 +85,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import NEW_WEIGHT
+    from moses_integration.tuning.memory import TuningMemory
     from moses_integration.tuning.tune import TuningSettings
     from phrasescore.errors import naming
-    from phrasescore.files import write_json
+    from phrasescore.files import sha256_of, write_json
 
     require_writable(args.output, args.report)
+    require_other_file(args.output, args.ini, args.source, *args.reference)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, NEW_WEIGHT)
@@ -100,9 +107,22 @@ def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     with work_folder(args.work) as folder:
         dev = prepare_dev_set(args, ini, folder, reporter.say)
+        memory = None
+        if args.work:
+            texts = [sha256_of(path) for path in (dev.source, *dev.references)]
+            computing = {"texts": texts, "device": args.device, "precision": args.precision}
+            memory = TuningMemory(folder, {**report, **_rests_on(args, ini), **computing})
+            if not memory.is_new:
+                reporter.say(f"{folder}: has some of this tuning, which goes on from there")
         tunings: list[Tuning] = []
-        with naming({dev.source: args.source}):
-            for tuning in toolkit.tune(ini, dev.source, dev.references, args.seeds, settings, folder, reporter.say):
+        with naming({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
+
+            def tune(seeds: Sequence[int]) -> Iterator[Tuning]:
+                return toolkit.tune(
+                    ini, dev.source, dev.references, seeds, settings, folder, reporter.say, memory, task.update
+                )
+
+            for tuning in memory.tunings(args.seeds, tune) if memory else tune(args.seeds):
                 # After each seed, for the next one may be stopped.
                 tunings.append(tuning)
                 best = max(tunings, key=lambda tuning: tuning.bleu)
@@ -113,6 +133,7 @@ def run(args: argparse.Namespace) -> int:
                     write_json(args.report, report | _result(tunings, time.monotonic() - started))
     say_spread(tunings, reporter)
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
+    reporter.say(f"next: phrasescore-smt decode {quote(str(args.output))} < TEXT > TRANSLATIONS")
     return 0
 
 
@@ -141,5 +162,6 @@ def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
         "models": {label: files for label, files in models.items() if files},
         "source": described(args.source),
         "references": [described(path) for path in args.reference],
+        "networks": [described(Path(folder)) for folder in ini.remarks(IN_CONTEXT)],
         "versions": versions(),
     }

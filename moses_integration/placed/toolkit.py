@@ -19,9 +19,10 @@ from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import PlacedSystem, place_text
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate
+from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import Tuning, TuningSettings
 from phrasescore.files import open_output, read_lines
-from phrasescore.text import Say
+from phrasescore.text import Say, Show, unseen
 
 OPTIONS_TO_TUNE_WITH = 50
 """Options of a phrase that are scored for tuning. Moses takes the best 20, and the weights that are sought decide which
@@ -49,9 +50,9 @@ class PlacingToolkit:
         """See `Toolkit`."""
         self._toolkit.check_folder(folder)
 
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> object:
+    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> object:
         """See `Toolkit`."""
-        return self._toolkit.build_tables(corpus, folder, longest_phrase)
+        return self._toolkit.build_tables(corpus, folder, longest_phrase, show)
 
     def ignored_sections(self, ini: MosesIni) -> list[str]:
         """See `Toolkit`."""
@@ -66,11 +67,14 @@ class PlacingToolkit:
         settings: TuningSettings,
         folder: Path,
         say: Say,
+        memory: TuningMemory | None = None,
+        show: Show = unseen,
     ) -> Iterator[Tuning]:
         """Tune with the table of the dev text."""
+        show(None, "scoring phrase pairs where they stand")
         placed = self._place(ini, source, folder, OPTIONS_TO_TUNE_WITH)
         found = MosesIni.read(placed.ini)
-        yield from self._toolkit.tune(found, placed.text, references, seeds, settings, folder, say)
+        yield from self._toolkit.tune(found, placed.text, references, seeds, settings, folder, say, memory, show)
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:

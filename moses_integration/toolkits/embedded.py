@@ -19,9 +19,10 @@ from moses_integration.decoder.settings import ignored_sections, read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
+from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings, check_dev_set
 from phrasescore.files import open_output
-from phrasescore.text import Say, text_lines
+from phrasescore.text import Say, Show, text_lines, unseen
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,17 @@ class EmbeddedToolkit:
     def check_folder(self, folder: Path) -> None:
         """Let every name pass."""
 
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> TableCounts:
+    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> TableCounts:
         """Make phrase and reordering table of an aligned corpus in a system folder."""
         return build_tables(
-            corpus.source, corpus.target, corpus.alignment, folder, longest_phrase, self._processes, self._scheduler
+            corpus.source,
+            corpus.target,
+            corpus.alignment,
+            folder,
+            longest_phrase,
+            self._processes,
+            self._scheduler,
+            show,
         )
 
     def ignored_sections(self, ini: MosesIni) -> list[str]:
@@ -79,6 +87,8 @@ class EmbeddedToolkit:
         settings: TuningSettings,
         folder: Path,
         say: Say,
+        memory: TuningMemory | None = None,
+        show: Show = unseen,
     ) -> Iterator[Tuning]:
         """Tune the weights with each seed when it is asked for."""
         sentences, dev_references = list(text_lines(source)), read_references(references)
@@ -87,7 +97,10 @@ class EmbeddedToolkit:
         with Tuner(
             ini, sentences, dev_references, settings, self._processes, self._scheduler, self._shared(folder)
         ) as tuner:
-            for seed in seeds:
+            for place, seed in enumerate(seeds):
+
+                def show_of_all(share: float | None, text: str, place: int = place, seed: int = seed) -> None:
+                    show(None if share is None else (place + share) / len(seeds), f"{text}, seed {seed}")
 
                 def report(iteration: Iteration, seed: int = seed) -> None:
                     say(
@@ -95,7 +108,7 @@ class EmbeddedToolkit:
                         f"next weights promise {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
                     )
 
-                yield tuner.tune(seed, report)
+                yield tuner.tune(seed, report, memory, show_of_all)
 
     def _shared(self, folder: Path) -> Path | None:
         """Return a folder that all workers see: a temporary one is for processes of this machine alone."""

@@ -21,10 +21,11 @@ from moses_integration.toolkits.installation import Installation, StepFailure, h
 from moses_integration.toolkits.script_names import check_folder_name, link_files
 from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
+from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
 from phrasescore.errors import UserError
 from phrasescore.files import MAGIC_LENGTH, detect_format, open_output, read_lines, write_lines
-from phrasescore.text import Say, text_lines
+from phrasescore.text import Say, Show, text_lines, unseen
 from phrasescore.workers import available_cores
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
@@ -55,7 +56,7 @@ class MosesToolkit:
         """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
         check_folder_name(folder)
 
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> None:
+    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> None:
         """Run steps 4 to 7 of train-model.perl: lexical tables, extraction, phrase scores, reordering table."""
         for path in (folder, corpus.source, corpus.target):
             check_folder_name(path)
@@ -94,6 +95,8 @@ class MosesToolkit:
         settings: TuningSettings,
         folder: Path,
         say: Say,
+        memory: TuningMemory | None = None,
+        show: Show = unseen,
     ) -> Iterator[Tuning]:
         """Run mert-moses.pl for each seed when it is asked for, on tables filtered for the dev set."""
         check_folder_name(folder)
@@ -110,8 +113,10 @@ class MosesToolkit:
             earlier.unlink()
         for number, lines in enumerate(zip(*dev_references, strict=True)):
             write_lines(folder / f"{_REFERENCES}{number}", lines)
+        show(None, "filtering tables")
         filtered = self._filter(ini, dev, folder)
-        for seed in seeds:
+        for place, seed in enumerate(seeds):
+            show(place / len(seeds), f"mert-moses.pl with seed {seed}")
             tuning = self._mert(filtered, dev, folder / _REFERENCES, seed, settings, folder / f"mert.seed{seed}")
             say(f"seed {seed}: dev BLEU {tuning.bleu:.2f}")
             yield tuning

@@ -10,8 +10,9 @@ from typing import Literal, Protocol
 
 from moses_integration.build.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
+from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import Tuning, TuningSettings
-from phrasescore.text import Say
+from phrasescore.text import Say, Show, unseen
 
 ToolkitName = Literal["auto", "moses", "embedded"]
 Binary = Literal["compact", "probing"]
@@ -59,8 +60,11 @@ class Toolkit(Protocol):
         """
         ...
 
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int) -> object:
-        """Make phrase and reordering table of an aligned corpus in a system folder; return a report or None."""
+    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> object:
+        """Make phrase and reordering table of an aligned corpus in a system folder; return a report or None.
+
+        `show` is shown how far that is, where it is known.
+        """
         ...
 
     def ignored_sections(self, ini: MosesIni) -> list[str]:
@@ -76,8 +80,22 @@ class Toolkit(Protocol):
         settings: TuningSettings,
         folder: Path,
         say: Say,
+        memory: TuningMemory | None = None,
+        show: Show = unseen,
     ) -> Iterator[Tuning]:
-        """Tune the weights with each seed when it is asked for; `folder` is for what may be looked at afterwards."""
+        """Tune the weights with each seed when it is asked for.
+
+        Args:
+            ini: the system.
+            source: prepared dev sentences.
+            references: their translations, a file for each set of them.
+            seeds: of the random starts.
+            settings: how.
+            folder: for what may be looked at afterwards.
+            say: told of each decoding, or of each seed.
+            memory: what an earlier run has done of the same tuning, as far as the toolkit can take it up.
+            show: shown what runs.
+        """
         ...
 
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> AbstractContextManager[Translate]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,11 @@ from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import optimise
 from phrasescore.errors import UserError
+from phrasescore.text import Show, unseen
 from phrasescore.workers import available_cores
+
+if TYPE_CHECKING:
+    from moses_integration.tuning.memory import TuningMemory
 
 Floats = NDArray[np.float64]
 References = Sequence[tuple[bytes, ...]]
@@ -43,6 +47,9 @@ STRAY = 1.0
 """A decoding that falls so much BLEU behind the best one went where the lists knew nothing: it says what they lacked,
 and not that tuning has come to its end.
 """
+
+_DECODING = 0.7
+"""The share of the time that decoding takes, about; the rest is searching for weights."""
 
 _NEURAL_DIGITS = 4
 """Decimals that lists have of a neural language model. What it says of a sentence changes by 1e-6 with the company that
@@ -88,6 +95,21 @@ class Tuning:
     bleu: float
     """That BLEU, 0 to 100."""
     iterations: list[Iteration] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a decoding found, and the search for weights after it."""
+
+    candidates: Candidates
+    """Of this decoding alone."""
+    achieved: float
+    """BLEU of its best translations on the dev set, 0 to 1."""
+    next_F: Floats
+    """The weights to decode with next, of the features that are tuned."""
+    predicted: float
+    """BLEU that they have on all lists so far, 0 to 1."""
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -148,6 +170,7 @@ class Tuner:
         start_F = self._model.weights_F[self._model.tuneable_F]
         # mert-moses.pl scales the first weights like all later ones, too. Weights that are not tuned keep their size.
         self._start_F = start_F / (np.abs(start_F).sum() or 1.0)
+        self._first: tuple[Candidates, float] | None = None
         self._pool = DecoderPool(
             ini, read_settings(ini), [words_of(line) for line in sentences], processes, scheduler, folder
         )
@@ -160,8 +183,20 @@ class Tuner:
     ) -> None:
         self._pool.__exit__(kind, error, trace)
 
-    def tune(self, seed: int, report: Callable[[Iteration], None] | None = None) -> Tuning:
-        """Run tuning from the ini's weights with a seed; `report` is told of each iteration.
+    def tune(
+        self,
+        seed: int,
+        report: Callable[[Iteration], None] | None = None,
+        memory: TuningMemory | None = None,
+        show: Show = unseen,
+    ) -> Tuning:
+        """Run tuning from the ini's weights with a seed.
+
+        Args:
+            seed: of the random starts.
+            report: told of each iteration.
+            memory: has the steps that an earlier run did, and gets those of this one.
+            show: shown what runs, with the share that is done if tuning takes as many decodings as it may.
 
         Raises:
             UserError: decoding fails, or a feature has no finite value.
@@ -171,21 +206,17 @@ class Tuner:
         iterations: list[Iteration] = []
         best = missed = 0
         for number in range(self._settings.iterations):
-            started = time.monotonic()
-            newer, achieved = self._decode(tried[-1]) if number else self._first_decoding
+            step = memory.recall(seed, number) if memory else None
+            if step is None:
+                step = self._step(lists, tried, seed, show)
+                if memory:
+                    memory.keep(seed, number, step)
             known = 0 if lists is None else len(lists)
-            lists = newer if lists is None else lists.extended(newer)
-            # Every point tried so far is a start: the lists have grown since.
-            optimum = optimise(
-                lists,
-                np.array(tried[::-1]),
-                restarts=self._settings.restarts,
-                seed=seed * 1000 + number,
-                processes=self._processes,
-            )
-            seconds = time.monotonic() - started
+            lists = _together(lists, step.candidates)
             iterations.append(
-                Iteration(self._by_label(tried[-1]), 100 * achieved, 100 * optimum.bleu, len(lists), seconds)
+                Iteration(
+                    self._by_label(tried[-1]), 100 * step.achieved, 100 * step.predicted, len(lists), step.seconds
+                )
             )
             if report:
                 report(iterations[-1])
@@ -193,32 +224,60 @@ class Tuner:
                 best, missed = number, 0
             elif number and iterations[-1].bleu > iterations[best].bleu - STRAY:
                 missed += 1
-            moved = np.abs(optimum.weights_F - tried[-1]).max()
+            moved = np.abs(step.next_F - tried[-1]).max()
             few = len(lists) - known <= FEW * len(lists)
             if moved < UNMOVED or few or missed >= self._settings.patience:
                 break
-            tried.append(optimum.weights_F)
+            tried.append(step.next_F)
         return Tuning(seed, iterations[best].weights, iterations[best].bleu, iterations)
 
-    def _decode(self, weights_F: Floats) -> tuple[Candidates, float]:
+    def _step(self, lists: Candidates | None, tried: Sequence[Floats], seed: int, show: Show) -> Step:
+        """Decode with the last weights that were tried, and search for better ones on all lists."""
+        started, number, most = time.monotonic(), len(tried) - 1, self._settings.iterations
+        which = f"{number + 1} of at most {most}"
+
+        def on_sentence(done: int) -> None:
+            show((number + _DECODING * done / len(self._references)) / most, f"decoding {which}, sentence {done:,}")
+
+        on_sentence(0)
+        if number:
+            newer, achieved = self._decode(tried[-1], on_sentence)
+        else:
+            # All seeds share it.
+            self._first = self._first or self._decode(self._start_F, on_sentence)
+            newer, achieved = self._first
+        show((number + _DECODING) / most, f"searching for weights, {which}")
+        # Every point tried so far is a start: the lists have grown since.
+        optimum = optimise(
+            _together(lists, newer),
+            np.array(tried[::-1]),
+            restarts=self._settings.restarts,
+            seed=seed * 1000 + number,
+            processes=self._processes,
+        )
+        return Step(newer, achieved, optimum.weights_F, optimum.bleu, time.monotonic() - started)
+
+    def _decode(self, weights_F: Floats, on_sentence: Callable[[int], None]) -> tuple[Candidates, float]:
         """Return the candidates under these weights, and the BLEU of the best of each sentence."""
-        listed = list(self._pool.run(_Listing(self._settings.nbest, self._references), self._by_label(weights_F)))
+        listed = []
+        for one in self._pool.run(_Listing(self._settings.nbest, self._references), self._by_label(weights_F)):
+            listed.append(one)
+            on_sentence(len(listed))
         names = component_names({one.label: range(one.width) for one in self._model.features if one.tuneable})
         candidates = Candidates.from_lists(
             names, [one.features_KF for one in listed], [one.statistics_K9 for one in listed]
         )
         return candidates, float(bleu(np.sum([one.best_9 for one in listed], axis=0, dtype=np.int64)))
 
-    @cached_property
-    def _first_decoding(self) -> tuple[Candidates, float]:
-        """The decoding with the ini's weights, which all seeds share."""
-        return self._decode(self._start_F)
-
     def _by_label(self, weights_F: Floats) -> dict[str, list[float]]:
         """Return tuned weights by label, those that cannot be tuned as they are."""
         all_F = self._model.weights_F.copy()
         all_F[self._model.tuneable_F] = weights_F
         return {label: all_F[columns].tolist() for label, columns in self._model.columns.items()}
+
+
+def _together(lists: Candidates | None, newer: Candidates) -> Candidates:
+    return newer if lists is None else lists.extended(newer)
 
 
 def check_dev_set(sentences: Sequence[bytes], references: References, names: tuple[object, object]) -> None:

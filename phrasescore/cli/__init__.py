@@ -7,17 +7,17 @@ Exit codes: 0 done, 1 the run failed, 2 wrong usage, 129, 130 and 143 stopped by
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from phrasescore.cli import annotate, check, inspect, lm, score, train, translate
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
+from phrasescore.cli.parser import CommandParser
 
 _COMMANDS = (train, annotate, score, translate, check, inspect, lm)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandParser:
     """Return the parser of the whole command line."""
     return make_command_parser(
         "phrasescore", "Neural scores for Moses phrase tables, after Cho et al. (EMNLP 2014).", _COMMANDS

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from phrasescore import __version__
@@ -27,6 +29,7 @@ from phrasescore.files import (
     display_name,
     is_device_or_pipe,
     require_one_standard_input,
+    require_other_file,
     require_writable,
     sha256_of_input,
     write_json,
@@ -41,6 +44,9 @@ if TYPE_CHECKING:
     from phrasescore.scoring.kinds import TableScorer
 
 REPORT_SCHEMA = 4
+_MANY_UNKNOWN = 0.5
+_DOUBT = "; check that it was trained on this table, or on one that is tokenised and cased alike"
+"""What is said where so large a share of the words is unknown: the scores mean little."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,9 +65,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "-o",
         "--output",
         type=path_or_standard_stream,
-        default="-",
         metavar="FILE",
-        help="table to write, compressed by its suffix; - for standard output (default: %(default)s)",
+        help="table to write, compressed by its suffix; - for standard output (default: -, unless it is a terminal)",
     )
     columns = parser.add_argument_group("columns")
     add_direction_option(columns)
@@ -169,15 +174,17 @@ def run(args: argparse.Namespace) -> int:
         refuse_idle(args, ("report", "scheduler"), "with --dry-run")
         _require_file(args, "--dry-run")
     else:
+        if args.output is None and sys.stdout.isatty() and args.limit is None:
+            raise UsageError("-o: is missing, and a whole table would be printed here; give a file, -o - or --limit")
+        args.output = args.output or STANDARD_STREAM
         require_writable(args.output, args.report)
+        require_other_file(args.output, args.table, *(args.only_sources_in or ()))
     require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     if args.shard:
         _require_file(args, "--shard")
-    _keep_the_table(args)
     columns = _columns(args)
-    # Before the output may take the place of the table.
     digest = sha256_of_input(args.table) if args.report else None
     settle_memory()
     scorer = load_table_scorer(*args.models, device=args.device, precision=args.precision, direction=args.direction)
@@ -215,6 +222,13 @@ def run(args: argparse.Namespace) -> int:
             **options,
         )
     _summarise(reporter, counts)
+    if sources is not None and args.limit is None and args.shard is None:
+        _doubt_texts(reporter, counts, sources.get())
+    if args.output != STANDARD_STREAM and args.shard is None and args.replace_last is None:
+        reporter.say(
+            f"next: phrasescore-smt add-column moses.ini --table {quote(str(args.output))} --columns {len(columns)} "
+            "-o moses.rnn.ini"
+        )
     if args.report:
         write_json(args.report, make_report(args, digest, scorer, columns, counts))
     return 0
@@ -236,20 +250,6 @@ def _say_estimate(found: Estimate) -> None:
         f"{about}{found.lines:,} lines; about {duration(found.seconds)} and {found.memory / 1e9:.1f} GB of memory, "
         f"processes: {found.processes}"
     )
-
-
-def _keep_the_table(args: argparse.Namespace) -> None:
-    """Check that a table is not replaced by some of its lines.
-
-    Raises:
-        UsageError: it would be.
-    """
-    given = {"--limit": args.limit, "--only-sources-in": args.only_sources_in, "--shard": args.shard}
-    dropping = next((option for option, value in given.items() if value), None)
-    if not dropping or args.dry_run or STANDARD_STREAM in (args.table, args.output):
-        return
-    if args.output.exists() and args.table.exists() and args.output.samefile(args.table):
-        raise UsageError(f"{args.output}: would lose the lines that {dropping} leaves out; give another file by -o")
 
 
 def make_report(
@@ -284,6 +284,16 @@ def make_report(
     }
 
 
+def _doubt_texts(reporter: Reporter, counts: Counts, phrases: frozenset[bytes]) -> None:
+    """Say where hardly any line was kept: a word of a text has several lines in a table that fits it."""
+    words = sum(b" " not in phrase for phrase in phrases)
+    if counts.lines_written < words:
+        reporter.say(
+            f"only {counts.lines_written:,} lines are kept for {words:,} different words in the texts of "
+            "--only-sources-in; check that they are tokenised and cased as the table is"
+        )
+
+
 def _rate(counts: Counts) -> float:
     """Return lines read a second."""
     return (counts.lines_read - counts.lines_of_run_before) / max(counts.seconds, 1e-9)
@@ -308,4 +318,5 @@ def _summarise(reporter: Reporter, counts: Counts) -> None:
         ("target", counts.target_words_unknown, counts.target_words),
     ):
         if words:
-            reporter.say(f"{unknown / words:.2%} of the {side} words are unknown to the network")
+            doubt = "" if unknown < _MANY_UNKNOWN * words else _DOUBT
+            reporter.say(f"{unknown / words:.2%} of the {side} words are unknown to the network{doubt}")

@@ -14,12 +14,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from types import FrameType, TracebackType
 from typing import NoReturn, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Task as RichTask
+from rich.table import Column
+from rich.text import Text
 
 from phrasescore.errors import UsageError, UserError, is_out_of_memory
 from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
@@ -80,11 +83,18 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | 
         SystemExit: it is wrong, or asks for nothing else.
     """
     complete_standard_streams()
+    printed = io.StringIO()
+
+    def show() -> int:
+        sys.stdout.write(printed.getvalue())
+        return 0
+
     try:
-        return parser.parse_args(arguments)
+        with redirect_stdout(printed):
+            return parser.parse_args(arguments)
     except SystemExit as end:
         _give_up(sys.stderr)
-        raise SystemExit(end.code or run_command(parser.prog, lambda: 0)) from None
+        raise SystemExit(end.code or run_command(parser.prog, show)) from None
 
 
 @contextmanager
@@ -163,29 +173,36 @@ class Reporter:
         if not self.quiet:
             self.console.print(as_line(text), markup=False)
 
-    def task(self, title: str) -> Task:
-        """Start showing the progress of a piece of work."""
-        return Task(self, title)
+    def task(self, title: str, *, at_most: bool = False) -> Task:
+        """Start showing the progress of a piece of work; `at_most` if it may end before its share is 1."""
+        return Task(self, title, at_most=at_most)
+
+
+class _ElapsedIfAllThatIsKnown(TimeElapsedColumn):
+    """Shows the time that has gone by where nothing is known of what is left."""
+
+    def render(self, task: RichTask) -> Text:
+        """Return it."""
+        return super().render(task) if task.total is None else Text()
 
 
 class Task:
     """One piece of work with its progress; use it in a `with`."""
 
-    def __init__(self, reporter: Reporter, title: str) -> None:
-        self._reporter, self._title = reporter, title
+    def __init__(self, reporter: Reporter, title: str, *, at_most: bool) -> None:
+        self._reporter, self._title, self._bound = reporter, title, "at most " if at_most else ""
         self._last_line = time.monotonic()
         self._first: tuple[float, float] | None = None
         """When the share was known first, and what it was: a training that is resumed does not begin at zero."""
         columns = (
             TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[text]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            BarColumn(bar_width=10),
+            _ElapsedIfAllThatIsKnown(),
+            # What is left is told by the text, which ends where the terminal ends: the time stands first in it.
+            TextColumn("{task.fields[text]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         )
         visible = not reporter.quiet and reporter.console.is_terminal
-        self._bar = Progress(*columns, console=reporter.console, transient=True, disable=not visible)
+        self._bar = Progress(*columns, console=reporter.console, transient=True, disable=not visible, expand=True)
         self._id = self._bar.add_task(title, total=None, text="")
 
     def __enter__(self) -> Task:
@@ -199,10 +216,11 @@ class Task:
 
     def update(self, share: float | None, text: str) -> None:
         """Show the share that is done (None if unknown) and a few words."""
-        self._bar.update(self._id, total=None if share is None else 1.0, completed=share or 0.0, text=text)
         now = time.monotonic()
         if share is not None and self._first is None:
             self._first = now, share
+        shown = as_line(self._done(now, share) + text)
+        self._bar.update(self._id, total=None if share is None else 1.0, completed=share or 0.0, text=shown)
         if self._bar.disable and now - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = now
             self._reporter.say(f"{self._title}: {self._done(now, share)}{text}")
@@ -212,9 +230,9 @@ class Task:
         if not share or self._first is None:
             return ""
         started, before = self._first
-        if share <= before:
+        if share <= before or share >= 1:
             return f"{share:.0%}, "
-        return f"{share:.0%}, {(now - started) * (1 - share) / (share - before) / 60:.0f} min left, "
+        return f"{share:.0%}, {self._bound}{duration((now - started) * (1 - share) / (share - before))} left, "
 
 
 class StopRequest:

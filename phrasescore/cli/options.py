@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import shtab
 
 from phrasescore import __version__
+from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import LARGEST, Section, check_values, choices, option_types, scalar_type
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM
@@ -22,15 +23,29 @@ if TYPE_CHECKING:
     from phrasescore.scoring.engine import Scorer
 
 
-def make_command_parser(program: str, description: str, commands: Sequence[ModuleType]) -> argparse.ArgumentParser:
+def make_command_parser(program: str, description: str, commands: Sequence[ModuleType]) -> CommandParser:
     """Return the parser of a program with commands; each is a module with `add_parser`."""
-    parser = argparse.ArgumentParser(prog=program, description=description)
+    parser = CommandParser(prog=program, description=description)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
-    shtab.add_argument_to(parser, "--print-completion")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    shtab.add_argument_to(
+        parser, "--print-completion", help="print a script that lets this shell complete the commands"
+    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog=program)
     for command in commands:
         command.add_parser(subparsers)
+    _let_complete(parser)
     return parser
+
+
+def _let_complete(parser: argparse.ArgumentParser) -> None:
+    """Let a shell complete the names of files and folders; what has choices it completes by itself."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _let_complete(command)
+        elif action.type in (Path, path_or_standard_stream):
+            # How `shtab` is told.
+            action.complete = shtab.DIRECTORY if action.metavar == "FOLDER" else shtab.FILE  # type: ignore[attr-defined]
 
 
 def whole_number(text: str, least: int) -> int:
@@ -49,12 +64,13 @@ def positive(text: str) -> int:
 def add_device_options(parser: argparse.ArgumentParser) -> None:
     """Add --device and --precision."""
     group = parser.add_argument_group("computing")
-    group.add_argument(
+    device = group.add_argument(
         "--device",
         default="auto",
         metavar="auto|cpu|cuda[:N]",
         help="where to compute (default: %(default)s)",
     )
+    device.complete = shtab.cmd("echo auto cpu cuda")  # type: ignore[attr-defined]
     group.add_argument(
         "--precision",
         default="auto",

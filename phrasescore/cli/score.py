@@ -17,6 +17,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
+from phrasescore.scoring.columns import UnknownSide
 from phrasescore.table.entry import LineFault, check_length
 from phrasescore.text import Say, chunks, text_lines
 from phrasescore.words import join_words
@@ -48,11 +49,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
-    scorer = load_scorer(args, args.direction)
-    for pairs in _chunks(args.pairs, Reporter(quiet=False).say):
+    scorer, reporter = load_scorer(args, args.direction), Reporter(quiet=False)
+    sides: tuple[UnknownSide, ...] = ("source", "target")
+    unknown, words = [0, 0], [0, 0]
+    for pairs in _chunks(args.pairs, reporter.say):
         scores = scorer.score_encoded(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
         sys.stdout.writelines(f"{value:.9g}\n" for value in scores.values(per_word=args.per_word).tolist())
         sys.stdout.flush()
+        for number, side in enumerate(sides):
+            unknown[number] += int(scores.unknown(side).sum())
+            words[number] += scores.words[number]
+    if any(unknown):
+        reporter.say(
+            f"{unknown[0]:,} of {words[0]:,} source words and {unknown[1]:,} of {words[1]:,} target words are unknown "
+            "to the network; they are scored as <unk>, as rare words of its text were"
+        )
     return 0
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter, stop_on_signals
@@ -24,14 +25,14 @@ from phrasescore.cli.training import (
 )
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
-from phrasescore.files import require_one_standard_input
+from phrasescore.files import STANDARD_STREAM, require_one_standard_input
 from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.text import Say
-from phrasescore.training.config import BUDGET, TrainingConfig
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.layers import left_to_size
 from phrasescore.training.presets import (
-    BY_SIZE,
     DEFAULT_CONTEXT_PRESET,
     DEFAULT_PRESET,
     DEFAULT_SENTENCE_PRESET,
@@ -63,6 +64,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "train one network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections "
         "[model], [data], [sentences], [training], the keys are the option names with underscores), then the command "
         "line.",
+        most_used=(
+            *("table", "output", "preset", "validation", "source", "target"),
+            *("max_minutes", "hidden", "dropout", "seed", "device"),
+        ),
+        examples=(
+            "phrasescore train phrase-table.gz -o rnn --max-minutes 60",
+            "phrasescore train --source train.en --target train.fr -o translator",
+        ),
     )
     parser.add_argument(
         "table", type=path_or_standard_stream, nargs="?", help="phrase table, - for standard input; or --source"
@@ -128,7 +137,18 @@ def run(args: argparse.Namespace) -> int:
         _introduce(reporter, data, settings)
         if followed := _followed(settings.by_size, trainer):
             reporter.say(f"as suits the number of pairs: {followed}")
-        return run_trainer(trainer, reporter, stop, restarted=args.restart)
+        return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=_next_command(args))
+
+
+def _next_command(args: argparse.Namespace) -> str:
+    """Return what to type when the network is trained."""
+    folder = quote(str(args.output))
+    if args.alignment is not None:
+        return f"phrasescore-smt tune moses.ini --in-context {folder} --source DEV --reference REFERENCE -o tuned.ini"
+    if args.source is not None:
+        return f"phrasescore translate -m {folder} < TEXT"
+    table = "TABLE" if args.table == STANDARD_STREAM else quote(str(args.table))
+    return f"phrasescore annotate {table} -m {folder} -o phrase-table.rnn.gz"
 
 
 def _check_usage(args: argparse.Namespace) -> None:
@@ -212,7 +232,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
         DataConfig(**values["data"]),
         TrainingConfig(**values["training"]),
         None if args.source is None else SentenceConfig(**values["sentences"]),
-        _left_to_size(preset, values),
+        left_to_size(preset, values),
     )
     if settings.model.readout != "maxout":
         refuse_idle(args, ["maxout"], f"with the readout `{settings.model.readout}`, which has no maxout")
@@ -228,18 +248,6 @@ def _default_preset(args: argparse.Namespace) -> str:
     if args.source is None:
         return DEFAULT_PRESET
     return DEFAULT_SENTENCE_PRESET if args.alignment is None else DEFAULT_CONTEXT_PRESET
-
-
-def _left_to_size(preset: str, values: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Return which options of a preset that may follow the number of pairs do: those without a value.
-
-    With a budget that is given those of training do not: an evaluation after each twentieth of another one would end it
-    too soon, or never come.
-    """
-    sections = BY_SIZE.get(preset, {})
-    if BUDGET & values["training"].keys():
-        sections = {name: options for name, options in sections.items() if name != "training"}
-    return frozenset(name for section, names in sections.items() for name in names - values[section].keys())
 
 
 def _prepare(

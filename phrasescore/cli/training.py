@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from phrasescore.cli.console import Reporter, StopRequest, duration
 from phrasescore.cli.options import add_plugin_option, given_options, refuse_idle
-from phrasescore.configuration import Section, check_values, read_toml
+from phrasescore.configuration import Section, read_toml
 from phrasescore.errors import UsageError, UserError
-from phrasescore.training.config import BUDGET, TrainingConfig
+from phrasescore.training.config import TrainingConfig
+from phrasescore.training.layers import merge_layers
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Evaluation, Status, Trainer
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     AnyTask = TypeVar("AnyTask", bound=Task)
 
 
+# What the losses are called, in the bar and in lines.
+_TRAINING, _HELD_OUT, _VALIDATION = "training", "held-out", "validation"
 _RISEN = 0.05
 """The share of its fall by which a loss has risen again, if that is no accident."""
 
@@ -61,14 +64,7 @@ def read_settings(
             raise UserError(f"{args.config}: [{name}] {refused[name]}")
         layers.append((str(args.config), given_sections))
     layers.append(("command line", {name: given_options(args, kind) for name, kind in sections.items()}))
-    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
-    for place, layer in layers:
-        checked = {name: check_values(sections[name], given, place) for name, given in layer.items()}
-        if BUDGET & checked.get("training", {}).keys():
-            # A budget replaces the one of the layer below, so that `--epochs 3` does not also mean 15 minutes.
-            values["training"] = {key: value for key, value in values["training"].items() if key not in BUDGET}
-        for name, given in checked.items():
-            values[name] |= given
+    values = merge_layers(sections, layers)
     if TrainingConfig(**values["training"]).schedule == "constant":
         refuse_idle(args, ["final_rate"], "with the schedule `constant`, which ends at the rate it begins with")
     return values
@@ -90,8 +86,10 @@ def check_nothing_is_held_out(
             )
 
 
-def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool) -> int:
-    """Train to the end or to a signal, telling how it goes; return the exit code."""
+def run_trainer(
+    trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool, next_command: str
+) -> int:
+    """Train to the end or to a signal, telling how it goes and what to do next; return the exit code."""
     from phrasescore.training.loop import Watcher
 
     unit = trainer.task.unit
@@ -99,6 +97,12 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
     reporter.say(f"network of {parameters:,} parameters on {trainer.device}")
     if trainer.progress.update:
         reporter.say(f"resuming after update {trainer.progress.update}")
+    measured = _measured(trainer)
+    if measured != _TRAINING:
+        reporter.say(
+            "the training loss is that of the updates since the line before, with dropout; the weights of the lowest "
+            f"{measured} loss are kept"
+        )
     if seconds := trainer.seconds_left():
         reporter.say(f"training takes about {duration(seconds)}, if the loss falls for so long")
     with reporter.task("training") as task:
@@ -109,7 +113,7 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
             reporter.say(_evaluation_line(evaluation, unit))
 
         trainer.watcher = Watcher(
-            on_update=lambda status: task.update(status.spent, _status_line(status, unit)),
+            on_update=lambda status: task.update(status.spent, _status_line(status, unit, measured)),
             on_evaluation=on_evaluation,
             should_stop=stop,
         )
@@ -127,7 +131,15 @@ def run_trainer(trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest
         f"done after update {progress.update}: {progress.finished}; the weights of update {progress.best_update} "
         f"are in {trainer.folder.path}"
     )
+    reporter.say(f"next: {next_command}")
     return 0
+
+
+def _measured(trainer: Trainer[AnyTask]) -> str:
+    """Return the name of the loss that decides which weights are kept."""
+    if trainer.task.validation is not None:
+        return _VALIDATION
+    return _HELD_OUT if len(trainer.task.held_out) else _TRAINING
 
 
 def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
@@ -143,20 +155,22 @@ def learns_by_heart(evaluations: Sequence[Evaluation]) -> bool:
     return last - lowest > _RISEN * (first - lowest) and at_last < at_lowest
 
 
-def _status_line(status: Status, unit: str) -> str:
-    lowest = "" if status.lowest is None else f", lowest measured {status.lowest:.4g}"
-    return f"update {status.update:,}, {status.examples_per_second:,.0f} {unit}s/s, loss {status.loss:.3f}{lowest}"
+def _status_line(status: Status, unit: str, measured: str) -> str:
+    lowest = "" if status.lowest is None else f", best {measured} loss {status.lowest:.3f}"
+    speed = f"{status.examples_per_second:,.0f} {unit}s/s"
+    # Behind the title "training", and the most important first: a terminal may show no more.
+    return f"loss {status.loss:.3f}{lowest}, update {status.update:,}, {speed}"
 
 
 def _evaluation_line(evaluation: Evaluation, unit: str) -> str:
     parts = [
         f"update {evaluation.update:,}, pass {evaluation.epoch:.2f}, {evaluation.seconds / 60:.1f} min, "
-        f"{evaluation.examples_per_second:,.0f} {unit}s/s: training {evaluation.training_loss:.3f}"
+        f"{evaluation.examples_per_second:,.0f} {unit}s/s: {_TRAINING} loss {evaluation.training_loss:.3f}"
     ]
-    for name, loss in (("held out", evaluation.held_out), ("validation", evaluation.validation)):
+    for name, loss in ((_HELD_OUT, evaluation.held_out), (_VALIDATION, evaluation.validation)):
         if loss is not None:
-            parts.append(f"{name} {loss}")
+            parts.append(f"{name} loss {loss}")
     if evaluation.held_out is None and evaluation.validation is None:
         # Without a word of it a small text's loss would seem to be one of text that is not learnt from.
         parts.append("nothing held out")
-    return ", ".join(parts) + (" *" if evaluation.best else "")
+    return ", ".join(parts) + (", the best so far" if evaluation.best else "")

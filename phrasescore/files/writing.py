@@ -212,6 +212,19 @@ def require_writable(*paths: str | Path | None) -> None:
             raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
 
 
+def require_other_file(output: str | Path, *inputs: str | Path | None) -> None:
+    """Check that an output would not take the place of an input; one that is None is passed over.
+
+    Raises:
+        UsageError: it would.
+    """
+    if str(output) == STANDARD_STREAM or is_device_or_pipe(output):
+        return
+    for path in inputs:
+        if path is not None and str(path) != STANDARD_STREAM and real_path(path) == real_path(output):
+            raise UsageError(f"{output}: is an input, which would be lost; give another file by -o")
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file whole or not at all."""
     with open_output(path) as stream:

@@ -69,7 +69,7 @@ class TextLoss:
         return self.per_word
 
     def __str__(self) -> str:
-        return f"perplexity {perplexity(self.per_word):.2f}"
+        return f"{self.per_word:.3f} nats per word (perplexity {perplexity(self.per_word):.2f})"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from phrasescore import __version__
+from phrasescore.configuration import suggestion
 from phrasescore.device import one_thread
 from phrasescore.errors import UserError
 from phrasescore.files import (
@@ -30,7 +31,7 @@ from phrasescore.files import (
 from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.background import read_ahead
-from phrasescore.scoring.columns import Column, columns_of
+from phrasescore.scoring.columns import COLUMNS, Column, columns_of
 from phrasescore.scoring.engine import Scores
 from phrasescore.scoring.kinds import TableScorer, load_table_scorer
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
@@ -187,7 +188,7 @@ def annotate(
     model: TableScorer | str | Path,
     output: str | Path | None,
     *,
-    columns: Sequence[Column] | None = None,
+    columns: Sequence[Column | str] | None = None,
     replace_last: str | None = None,
     only_sources: Shared[frozenset[bytes]] | frozenset[bytes] | None = None,
     limit: int | None = None,
@@ -211,7 +212,7 @@ def annotate(
         table: its file, `-` for standard input.
         model: what scores, or a model folder.
         output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
-        columns: which columns to append; None for the usual one of the model.
+        columns: which columns to append, those of `COLUMNS` or their names; None for the usual one of the model.
         replace_last: the last score of every line, which makes room for the new ones.
         only_sources: keep only lines with these source phrases, words with one blank between them.
         limit: stop after so many lines.
@@ -225,12 +226,14 @@ def annotate(
         say: told whether a run that was stopped is gone on with.
 
     Raises:
+        TypeError: there is no such column.
         UserError: the table is empty, faulty or cannot be read, the model is damaged or does not give a column, or the
             output cannot be written; then there is no output, and an old one is as it was.
     """
     started = time.monotonic()
+    wanted = None if columns is None else _named(columns)
     scorer = load_table_scorer(model) if isinstance(model, str | Path) else model
-    columns = columns_of(scorer.kind)[:1] if columns is None else columns
+    columns = columns_of(scorer.kind)[:1] if wanted is None else wanted
     _require_columns(scorer, columns)
     sources = Shared(only_sources) if isinstance(only_sources, frozenset) else only_sources
     task = Annotation(
@@ -352,6 +355,23 @@ def _results(
             return
     with share_work(_KILLED, processes, scheduler) as workers:
         yield from workers.in_order(task, chain(waiting, blocks))
+
+
+def _named(columns: Sequence[Column | str]) -> list[Column]:
+    """Return columns that are given by themselves or by their names.
+
+    Raises:
+        TypeError: one is neither.
+    """
+    if isinstance(columns, str):
+        raise TypeError(f"columns: is one name; give a list, as [{columns!r}]")
+    named = []
+    for one in columns:
+        column = COLUMNS.get(one) if isinstance(one, str) else one
+        if not isinstance(column, Column):
+            raise TypeError(f"columns: {one!r} is none; {suggestion(str(one), COLUMNS)}")
+        named.append(column)
+    return named
 
 
 def _require_columns(scorer: TableScorer, columns: Sequence[Column]) -> None:

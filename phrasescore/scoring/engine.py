@@ -30,7 +30,7 @@ from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
 from phrasescore.plugins import load_plugins, loaded_plugins
 from phrasescore.scoring.columns import UnknownSide
-from phrasescore.table.entry import LineFault, check_length
+from phrasescore.scoring.given_pairs import GivenPairs, clean_pairs
 from phrasescore.text import chunks
 from phrasescore.transfer import fetch
 from phrasescore.vocabulary import UNKNOWN
@@ -207,20 +207,20 @@ class Scorer:
         """What to call the networks in messages."""
         return ", ".join(str(model.folder) for model in self.models)
 
-    def score(self, pairs: Iterable[tuple[str | bytes, str | bytes]]) -> NDArray[np.float64]:
+    def score(self, pairs: GivenPairs) -> NDArray[np.float64]:
         """Return ln p(target | source), end symbol included, of each pair, a source and a target phrase.
 
-        A natural logarithm; [P]. Blanks separate words, as they are in the table that the network was trained on. Of
-        networks for source-given-target it is ln p(source | target).
+        A natural logarithm; [P]. Of a pandas DataFrame the columns `source` and `target` are the pairs. Blanks separate
+        words, as they are in the table that the network was trained on. Of networks for source-given-target it is
+        ln p(source | target).
 
         Raises:
+            TypeError: they are no pairs of texts.
             UserError: a phrase is too long, a source has no words, or a network is damaged.
         """
         found = [np.zeros(0)]
-        numbered = enumerate(pairs, 1)
-        for some in chunks(numbered, max(_PAIRS_AT_ONCE, self.batch_pairs)):
-            clean = [_require_phrases(number, pair) for number, pair in some]
-            scores = self.score_encoded(self.encode([source for source, _ in clean], [target for _, target in clean]))
+        for some in chunks(clean_pairs(pairs), max(_PAIRS_AT_ONCE, self.batch_pairs)):
+            scores = self.score_encoded(self.encode([source for source, _ in some], [target for _, target in some]))
             found.append(scores.log_prob)
         return np.concatenate(found)
 
@@ -422,19 +422,6 @@ def _require_alike(models: Sequence[TrainedModel], direction: Direction | None) 
                 f"{model.folder}: knows other words than {first.folder}; average networks trained on the same table "
                 "only"
             )
-
-
-def _require_phrases(number: int, pair: tuple[str | bytes, str | bytes]) -> tuple[bytes, bytes]:
-    """Return a pair with one blank between words; check that it is one."""
-    source, target = (join_words(phrase.encode() if isinstance(phrase, str) else phrase) for phrase in pair)
-    if not source:
-        raise UserError(f"pair {number}, source: has no words; give a phrase")
-    try:
-        check_length("source", source)
-        check_length("target", target)
-    except LineFault as fault:
-        raise UserError(f"pair {number}, {fault}") from fault
-    return source, target
 
 
 def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:

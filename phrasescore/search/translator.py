@@ -40,6 +40,9 @@ class Translation:
         """The words with blanks between them."""
         return b" ".join(self.words)
 
+    def __str__(self) -> str:
+        return self.text.decode("utf-8", "replace")
+
 
 class Translator:
     """Translates tokenised sentences or phrases, in batches of similar length."""

@@ -35,7 +35,7 @@ class PairLoss:
         return self.per_pair
 
     def __str__(self) -> str:
-        return f"{self.per_pair:.3f} per pair, {self.per_word:.3f} per word"
+        return f"{self.per_pair:.3f} nats per pair ({self.per_word:.3f} per word)"
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ class SentenceLoss:
 
     def __str__(self) -> str:
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.2f}"
-        return (
-            f"perplexity {self.teacher_forced_perplexity:.2f} (free-running {self.free_running_perplexity:.2f}){bleu}"
+        perplexities = (
+            f"perplexity {self.teacher_forced_perplexity:.2f}, free-running {self.free_running_perplexity:.2f}"
         )
+        return f"{self.per_example:.3f} nats per word ({perplexities}){bleu}"
 
 
 class FreeRunningLoss(SentenceLoss):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import gzip
 import hashlib
 import json
+import os
 import re
 import select
 import shutil
@@ -44,7 +46,13 @@ def test_the_whole_job(mini_table: Path, tmp_path: Path) -> None:
     model, output, report = tmp_path / "rnn", tmp_path / "out.gz", tmp_path / "report.json"
     trained = run("train", mini_table, "-o", model, *TINY_OPTIONS.split(), "--max-updates", "60")
     assert trained.returncode == 0, trained.stderr
-    for part in (b"19,385 distinct pairs", b"held out", b"per word", b"done after update 60"):
+    for part in (
+        b"19,385 distinct pairs",
+        b"held-out loss ",
+        b"per word",
+        b"the best so far",
+        b"next: phrasescore annotate ",
+    ):
         assert part in trained.stderr
     annotated = run("annotate", mini_table, "-m", model, "-o", output, "--report", report, "--device", "cpu")
     assert annotated.returncode == 0, annotated.stderr
@@ -257,7 +265,7 @@ def test_that_nothing_is_held_out_is_said(small_table: Path, tmp_path: Path, sha
     )
     assert done.returncode == 0, done.stderr
     assert (b", nothing held out" in done.stderr) == is_none
-    assert (b", held out " in done.stderr) != is_none
+    assert (b", held-out loss " in done.stderr) != is_none
 
 
 def test_a_value_out_of_range_in_a_file_is_not_wrong_usage(small_table: Path, tmp_path: Path) -> None:
@@ -449,16 +457,61 @@ def test_findings_as_json(small_table: Path) -> None:
     assert len(findings["problems"]) == 1
 
 
-@pytest.mark.parametrize("option", ["--limit", "--only-sources-in", "--shard"])
-def test_a_table_is_not_replaced_by_some_of_its_lines(small_table: Path, option: str) -> None:
+def test_an_input_is_not_replaced(small_table: Path) -> None:
     content = small_table.read_bytes()
-    value = {"--limit": "9", "--only-sources-in": str(MINI / "dev.en"), "--shard": "1/2"}[option]
     place = small_table.with_name("link.gz")
     place.symlink_to(small_table)
-    arguments = ["annotate", str(small_table), "-m", MODEL, option, value, "-q"]
-    assert f"would lose the lines that {option} leaves out" in error_of(run(*arguments, "-o", place), 2)
+    arguments = ["annotate", str(small_table), "-m", MODEL, "-q"]
+    lost = f"{place}: is an input, which would be lost; give another file by -o"
+    assert lost in error_of(run(*arguments, "-o", place), 2)
+    assert lost in error_of(run("translate", small_table, "-m", MODEL, "-o", place), 2)
     assert small_table.read_bytes() == content
     assert run(*arguments, "-o", place, "--dry-run").returncode == 0
+
+
+def test_a_table_is_not_printed_on_a_terminal_by_accident(small_table: Path) -> None:
+    def printed(*arguments: str) -> tuple[int, bytes]:
+        """What a command prints on a terminal, and its exit code."""
+        ours, theirs = os.openpty()
+        command = [sys.executable, "-m", "phrasescore", "annotate", str(small_table), "-m", MODEL, *arguments]
+        with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+            os.close(theirs)
+            shown = b""
+            with contextlib.suppress(OSError):  # The end of a terminal.
+                while some := os.read(ours, 1 << 16):
+                    shown += some
+            assert process.stderr is not None
+            said = process.stderr.read()
+        os.close(ours)
+        return process.returncode, shown or said
+
+    code, said = printed()
+    assert code == 2
+    assert b"-o: is missing, and a whole table would be printed here; give a file, -o - or --limit" in said
+    assert printed("--limit", "3", "-q")[0] == 0
+    assert printed("-o", "-", "-q")[1].count(b"\n") == 600
+
+
+def test_words_that_the_network_does_not_know_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"".join(b"xx%d ||| yy%d ||| 0.5 0.5\n" % (n, n) for n in range(9)))
+    said = run("annotate", tmp_path / "table", "-m", MODEL, "-o", tmp_path / "out").stderr.decode()
+    for side in ("source", "target"):
+        assert (
+            f"100.00% of the {side} words are unknown to the network; check that it was trained on this table" in said
+        )
+    done = run("score", "-m", MODEL, stdin=b"the xx\tle chat\n")
+    assert len(done.stdout.splitlines()) == 1
+    assert b"1 of 2 source words and 0 of 2 target words are unknown to the network; they are" in done.stderr
+    assert run("score", "-m", MODEL, stdin=b"the dogs\tles chiens\n").stderr == b""
+
+
+def test_a_filter_that_keeps_almost_nothing_is_told_of(small_table: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("The Text Is Cased As The Table Is Not .\n")
+    arguments = ["annotate", str(small_table), "-m", MODEL, "-o", str(tmp_path / "out"), "--only-sources-in"]
+    said = run(*arguments, text).stderr.decode()
+    assert "only 3 lines are kept for 8 different words in the texts of --only-sources-in; check that they" in said
+    assert "different words" not in run(*arguments, MINI / "train.en").stderr.decode()
 
 
 @pytest.mark.parametrize("name", ["out.gz", "out", "out.zst"])
@@ -601,12 +654,9 @@ def test_help_needs_no_torch(command: str) -> None:
     ],
 )
 def test_help_says_what_each_preset_has(command: str, option: str, shown: str) -> None:
-    text = " ".join(run(*command.split(), "--help").stdout.decode().split())
+    full_help = "--help" if command == "translate" else "--help-all"
+    text = " ".join(run(*command.split(), full_help).stdout.decode().split())
     assert re.search(rf"{option} [^(]*\(default: {shown}\)", text)
-
-
-def test_completion_scripts() -> None:
-    assert b"phrasescore" in run("--print-completion", "bash").stdout
 
 
 def test_nothing_is_pickled_or_evaluated() -> None:

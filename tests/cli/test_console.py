@@ -87,7 +87,7 @@ def test_the_time_that_is_left_of_a_resumed_training(
         task.update(0.5, "begins")
         clock = 600.0
         task.update(0.6, "goes on")
-    assert "training: 60%, 40 min left, goes on" in capsys.readouterr().err
+    assert "training: 60%, 40 minutes left, goes on" in capsys.readouterr().err
 
 
 OUTPUT_CLOSED = "standard output: is closed; write to a file, or leave it open"

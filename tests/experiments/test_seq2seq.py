@@ -137,23 +137,23 @@ DROPOUT = {
 PATHS = pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
 
 DOCUMENTED = {
-    "RNN encoder-decoder (note 002; Cho et al. 2014)": CHO,
-    "simplest translator (note 004)": SIMPLEST,
+    "RNN encoder-decoder (Cho et al.)": CHO,
+    "simplest translator (the lecture)": SIMPLEST,
     **{name: form for name, form in FORMS["lecture"].items() if name != "simplest"},
-    "tutorial 2 (note 000)": TUTORIAL,
-    "sequence to sequence (note 001)": {**PLAIN, "encoder_layers": 2, "directions": "both", "bridge": "both"},
-    "dot attention (note 001)": {**BRIDGED, "attention": "dot", "readout": "state-context"},
-    "general attention (note 001)": {**BRIDGED, "attention": "general", "readout": "state-context"},
-    "concat attention (note 001)": {**BRIDGED, "attention": "concat", "attention_order": "before"},
-    "Bahdanau et al. 2015": BAHDANAU,
-    "base (note 003; Luong et al. 2015)": {**LADDER, "encoder_layers": 4, "decoder_layers": 4},
+    "the tutorial": TUTORIAL,
+    "sequence to sequence (Sutskever et al.)": {**PLAIN, "encoder_layers": 2, "directions": "both", "bridge": "both"},
+    "dot attention (scores of Luong et al.)": {**BRIDGED, "attention": "dot", "readout": "state-context"},
+    "general attention (scores of Luong et al.)": {**BRIDGED, "attention": "general", "readout": "state-context"},
+    "concat attention (scores of Bahdanau et al.)": {**BRIDGED, "attention": "concat", "attention_order": "before"},
+    "attention before the step (Bahdanau et al.)": BAHDANAU,
+    "base (Luong et al.)": {**LADDER, "encoder_layers": 4, "decoder_layers": 4},
     "+ reverse": {**LADDER, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
     "+ dropout": {**LADDER, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
     "+ attention": {**LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True},
     "+ input feeding": {
         **LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "reverse_source": True, "input_feeding": True
     },
-    "note 003's code": {
+    "the code of simple-nmt": {
         **LADDER, **GLOBAL, "encoder_layers": 4, "decoder_layers": 4, "directions": "halves", "input_feeding": True
     },
 }  # fmt: skip

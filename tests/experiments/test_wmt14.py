@@ -360,7 +360,10 @@ def test_the_page_has_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
         ("[alignment]\nmethod = 'giza'", r"\[alignment\]: method is 'giza'; choose one of"),
         ("[network]\nepochs = 3", r"\[network\]: has no max_updates"),
         ("[network]\nmax_updates = 3\ndropout = 7", r"\[network\]: --dropout: is 7.0; give"),
-        ("[network]\nmax_updates = 3\n[cslm]\nhiden = 3", r"\[cslm\]: unrecognized arguments: --hiden 3"),
+        (
+            "[network]\nmax_updates = 3\n[cslm]\nhiden = 3",
+            r"\[cslm\]: --hiden: is no option; did you mean `--first-hidden`\?",
+        ),
     ],
 )
 def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:

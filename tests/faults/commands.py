@@ -91,7 +91,7 @@ def _weights_of_json(folder: Path, _: bytes) -> object:
 
 
 def _bleu(_: Path, out: bytes) -> object:
-    return json.loads(out)["bleu"]
+    return json.loads(out)["systems"][0]["metrics"]["BLEU"]["score"]
 
 
 def _placed(folder: Path, _: bytes) -> object:
@@ -234,7 +234,7 @@ def _equals_sacrebleu(folder: Path, out: bytes) -> Iterator[str]:
                 yield "accepted: a reference that is not UTF-8"
             return
     expected = sacrebleu.corpus_bleu(texts[0], [texts[1]]).score
-    if abs(json.loads(out)["bleu"] - expected) > 0.01:
+    if abs(json.loads(out)["systems"][0]["metrics"]["BLEU"]["score"] - expected) > 0.01:
         yield f"bleu: {json.loads(out)['bleu']} where sacreBLEU has {expected}"
 
 

@@ -153,8 +153,11 @@ def test_translations_from_standard_input_are_compared_too(tmp_path: Path) -> No
     system, base = MINI / "decode/default.out", write_changed(tmp_path / "base", 5)
     arguments = ("--reference", REFERENCE, "--baseline", base, "--trials", "20", "--json")
     piped = succeed("evaluate", "-", *arguments, stdin=system.read_bytes()).stdout
-    assert json.loads(piped)["bleu"] == score(system, [REFERENCE]).bleu
-    assert piped == succeed("evaluate", system, *arguments).stdout
+    _, found = json.loads(piped)["systems"]
+    assert found["metrics"]["BLEU"]["score"] == score(system, [REFERENCE]).bleu
+    assert found["p_value"] == compare(system, base, [REFERENCE], trials=20).p_value
+    named = succeed("evaluate", system, *arguments).stdout
+    assert named == piped.replace(b'"standard input"', json.dumps(str(system)).encode())
 
 
 def test_files_of_different_length(tmp_path: Path) -> None:

@@ -14,6 +14,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="learn a neural language model from a text, score texts with it",
         description="The continuous-space language model (CSLM) that Cho et al. (2014) used beside their network.",
     )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, prog=parser.prog)
     train.add_parser(commands)
     score.add_parser(commands)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from phrasescore.cli.console import Reporter, stop_on_signals
@@ -39,6 +40,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "command given again resumes a run that was stopped. Several processes that torchrun starts with it train one "
         "network, each on a GPU of its own. Settings come from the preset, then the TOML file (sections [model], "
         "[text], [training], the keys are the option names with underscores), then the command line.",
+        most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
+        examples=("phrasescore lm train corpus/train.fr -o cslm --validation corpus/validation.fr",),
     )
     parser.add_argument("text", type=path_or_standard_stream, help="tokenised text, - for standard input")
     parser.add_argument(
@@ -83,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
             "losses are nats per word, ends of sentences included"
             + (f"; that of training has {penalty:g} (ln Z)^2 in it" if penalty else "")
         )
-        return run_trainer(trainer, reporter, stop, restarted=args.restart)
+        next_command = f"phrasescore-smt add-lm moses.ini --model {quote(str(args.output))} -o moses.cslm.ini"
+        return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=next_command)
 
 
 def settings_of(args: argparse.Namespace) -> LmSettings:

@@ -26,6 +26,7 @@ from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit
 from moses_integration.tuning.tune import TuningSettings
 from phrasescore.errors import UserError
+from phrasescore.text import Show
 from tests.conftest import MINI
 from tests.moses_integration.build.test_alignment import die
 
@@ -222,7 +223,7 @@ def test_other_text_whose_sides_differ_in_length_is_named(tmp_path: Path) -> Non
 def test_what_a_message_names_is_kept(tmp_path: Path) -> None:
     """As the log of a step of Moses."""
 
-    def fail(corpus: Corpus, folder: Path, longest: int) -> None:
+    def fail(corpus: Corpus, folder: Path, longest: int, show: Show) -> None:
         (folder / "model.log").write_text("why")
         raise UserError(f"the step failed; mend what {folder / 'model.log'} tells of")
 
@@ -308,7 +309,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_two_builds_in_one_folder(tmp_path: Path) -> None:
-    def build_again(corpus: Corpus, folder: Path, longest: int) -> None:
+    def build_again(corpus: Corpus, folder: Path, longest: int, show: Show) -> None:
         build(tmp_path / "system")
 
     texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
@@ -352,7 +353,9 @@ def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> No
     (tmp_path / "a.en").write_text("it &apos;s\n")
     (tmp_path / "a.fr").write_text("c&apos; est\n")
     settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
-    with pytest.raises(UserError, match=r"a\.en: line 1: has `&apos;`, .*; give --escaped, or write `'` if only"):
+    with pytest.raises(
+        UserError, match=r"a\.en: line 1: has `&apos;`, .*; give --tokenised --escaped, or write `'` if only"
+    ):
         build_system(
             tmp_path / "a.en", tmp_path / "a.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
         )
@@ -388,10 +391,12 @@ def test_other_text_that_is_escaped_already_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("the child\n")
     (tmp_path / "a.fr").write_text("l&apos; enfant\n")
     settings = replace(TOKENISED, text=replace(TOKENISED.text, escape=True))
-    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give text that is prepared with --prepared"):
+    with pytest.raises(
+        UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give text without escapes, or --prepared if"
+    ):
         SystemText(tmp_path, settings.text).prepare("target", tmp_path / "a.fr", tmp_path / "prepared")
     texts, others = (MINI / "train.en", MINI / "train.fr"), (tmp_path / "a.en", tmp_path / "a.fr")
-    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --escaped, or write `'`"):
+    with pytest.raises(UserError, match=r"a\.fr: line 1: has `&apos;`, .*; give --tokenised --escaped, or write `'`"):
         build_system(*texts, tmp_path / "system", settings, EmbeddedToolkit(1).build_tables, validation=others)
 
 

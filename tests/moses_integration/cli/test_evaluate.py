@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,20 +11,45 @@ from moses_integration.cli import main
 from tests.conftest import MINI
 
 
-@pytest.mark.parametrize("options", [[], ["--baseline", str(MINI / "dev.fr"), "--trials", "100"]])
-def test_without_regard_to_capitals(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
-    capitals = tmp_path / "capitals"
-    capitals.write_text((MINI / "dev.fr").read_text().upper())
-    command = ["evaluate", str(capitals), "--reference", str(MINI / "dev.fr"), "--tokenise", "none", *options]
-    found = []
-    for case in ([], ["--lowercase"]):
-        assert main([*command, *case]) == 0
-        found.append(capsys.readouterr().out)
-    mixed, lower = found
-    assert "case:mixed" in mixed
-    assert not mixed.startswith("BLEU 100.00")
-    assert "case:lc" in lower
-    assert lower.startswith("BLEU 100.00")
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> list[str]:
+    """The lines of the table that the command prints, and of its signatures."""
+    assert main(["evaluate", *map(str, arguments)]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_without_regard_to_capitals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capitals, reference = tmp_path / "capitals", MINI / "dev.fr"
+    capitals.write_text(reference.read_text().upper())
+    command = (capitals, "--reference", reference, "--tokenise", "none")
+    _, mixed, signature, *_ = printed(capsys, *command)
+    assert "case:mixed" in signature
+    assert "100.00" not in mixed.partition("±")[0]
+    _, lower, signature, *_ = printed(capsys, *command, "--lowercase")
+    assert "case:lc" in signature
+    assert lower.split()[1:4] == ["100.00", "±", "0.00"]
+
+
+def test_several_systems_in_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference, worse, same = MINI / "dev.fr", tmp_path / "worse", tmp_path / "same"
+    worse.write_text(reference.read_text().replace("la ", "le "))
+    same.write_text(reference.read_text())
+    command = (same, worse, "--reference", reference, "--tokenise", "none")
+    heading, first, second, *signatures = printed(capsys, *command)
+    assert heading.split() == ["BLEU", "chrF", "TER"]
+    assert first.split() == [str(same), "100.00", "±", "0.00", "100.00", "±", "0.00", "0.00", "±", "0.00"]
+    assert [line.partition(":")[0] for line in signatures] == ["BLEU", "chrF", "TER"]
+    _, base, compared, *_ = printed(capsys, same, "--baseline", worse, *command[2:], "--trials", "100")
+    assert base == second.replace(str(second.split()[0]), str(worse))
+    bleu = float(base.split()[1])
+    assert compared.endswith(f"  {100 - bleu:+.2f} BLEU, p = 0.0099")
+    found = json.loads("\n".join(printed(capsys, *command, "--json")))
+    assert found["systems"][1]["metrics"]["BLEU"]["score"] == pytest.approx(bleu, abs=0.01)
+    assert 0 < found["systems"][1]["metrics"]["TER"]["half_interval"] < 10
+
+
+def test_tokenised_text_is_told_of_in_our_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(MINI / "dev.fr"), "--reference", str(MINI / "dev.fr")]) == 0
+    assert capsys.readouterr().err == f"{MINI / 'dev.fr'}: looks tokenised; if all files are, give --tokenise none\n"
 
 
 def test_translations_in_another_encoding_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,10 +57,9 @@ def test_translations_in_another_encoding_are_told_of(tmp_path: Path, capsys: py
     reference = (MINI / "dev.fr").read_text()
     (tmp_path / "marked").write_text(reference, "utf-8-sig")
     (tmp_path / "latin").write_text(reference.replace("’", "'").replace("œ", "oe"), "latin-1")
-    command = ["evaluate", "--reference", str(MINI / "dev.fr"), "--tokenise", "none"]
-    assert main([*command, str(tmp_path / "marked")]) == 0
-    assert capsys.readouterr().out.startswith("BLEU 100.00")
-    assert main([*command, str(tmp_path / "latin")]) == 0
+    command = ["--reference", str(MINI / "dev.fr"), "--tokenise", "none"]
+    assert printed(capsys, tmp_path / "marked", *command)[1].split()[1] == "100.00"
+    assert main(["evaluate", str(tmp_path / "latin"), *command]) == 0
     out, err = capsys.readouterr()
-    assert not out.startswith("BLEU 100.00")
+    assert out.splitlines()[1].split()[1] != "100.00"
     assert err.startswith(f"{tmp_path}/latin: lines that are not UTF-8: ")

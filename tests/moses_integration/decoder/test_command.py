@@ -81,7 +81,8 @@ def test_of_repeated_switches_the_first_counts() -> None:
     ("arguments", "message"),
     [
         (["x", "-f", INI], "x: stands where a switch is expected"),
-        (["-f", INI, "-xyz"], "-xyz: is no switch of this decoder"),
+        (["-f", INI, "-xyz"], "-xyz: is no switch of this decoder; `phrasescore-decoder -h` lists them"),
+        (["-f", INI, "-n-best-lst", "f"], "-n-best-lst: is no switch of this decoder; did you mean `-n-best-list`?"),
         (["-v", "0"], "-config: is missing"),
         (["-f", INI, "-n-best-list", "x"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-n-best-list", "x", "distinct"], "-n-best-list: needs a file and a size"),

@@ -84,7 +84,7 @@ def test_what_the_company_changes_makes_no_new_candidates(
     lists: list[Candidates] = []
     for _ in range(2):
         with Tuner(ini, [b" ".join(sentence)], [(b"A B",)], TuningSettings(), processes=1) as tuner:
-            lists.append(tuner._first_decoding[0])
+            lists.append(tuner._decode(tuner._start_F, lambda done: None)[0])
     first, second = lists
     assert len(first) > 10
     assert len(first.extended(second)) == len(first)

@@ -92,9 +92,9 @@ def test_seeds_share_the_first_decoding(monkeypatch: pytest.MonkeyPatch) -> None
     decoded: list[bytes] = []
     decode = Tuner._decode
 
-    def counting(self: Tuner, weights_F: tune.Floats) -> tuple[Candidates, float]:
+    def counting(self: Tuner, weights_F: tune.Floats, on_sentence: Callable[[int], None]) -> tuple[Candidates, float]:
         decoded.append(weights_F.tobytes())
-        return decode(self, weights_F)
+        return decode(self, weights_F, on_sentence)
 
     monkeypatch.setattr(Tuner, "_decode", counting)
     with tuner() as work:
@@ -135,7 +135,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Calla
             moved_F[0] += step(len(starts_NF))
             return Optimum(moved_F, 0.5)
 
-        monkeypatch.setattr(Tuner, "_decode", lambda self, weights_F: (next(found_by), next(achieved)))
+        monkeypatch.setattr(Tuner, "_decode", lambda self, weights_F, on_sentence: (next(found_by), next(achieved)))
         monkeypatch.setattr(tune, "optimise", found)
         return tuner(settings=TuningSettings(iterations=9, patience=2))
 

@@ -1,0 +1,121 @@
+"""The parser of the command lines: how wrong usage is answered, and help that begins with what most people need."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from phrasescore.cli.console import as_line
+from phrasescore.configuration import nearest, suggestion
+from phrasescore.files import STANDARD_STREAM
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parses the options of a program or of one of its commands.
+
+    Wrong usage is answered by one line of usage and one sentence, which suggests the nearest name that there is.
+    Options are not abbreviated: what `--max` means today it would not mean with the next option that begins so.
+    """
+
+    def __init__(
+        self, *args: Any, most_used: Sequence[str] = (), examples: Sequence[str] = (), **settings: Any
+    ) -> None:
+        """Make a parser.
+
+        Args:
+            args: those of `argparse.ArgumentParser`.
+            most_used: names of the arguments that --help tells of; --help-all tells of the others, too.
+            examples: command lines that help ends with.
+            settings: those of `argparse.ArgumentParser`.
+        """
+        super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _ShortUsage, **settings})
+        self._most_used, self._examples = most_used, examples
+        if most_used:
+            self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse what is not known here, where the command is known that it was given to."""
+        args = sys.argv[1:] if args is None else args
+        self._refuse_unknown_options(args)
+        known, others = super().parse_known_args(args, namespace)
+        if others:
+            self.error(f"`{others[0]}` is one argument too many")
+        return known, others
+
+    def _refuse_unknown_options(self, arguments: Sequence[str]) -> None:
+        """Refuse options that there are not, before what is missing in their place is asked for."""
+        for argument in arguments:
+            if argument == "--" or (self._subparsers is not None and not argument.startswith("-")):
+                return  # No more options, or those of the command that is named here.
+            if not argument.startswith("-") or argument == STANDARD_STREAM or " " in argument:
+                continue
+            name = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
+            if name in self._option_string_actions or name[1].isdecimal() or name[1] == ".":
+                continue
+            near = nearest(name, self._option_string_actions) if name.startswith("--") else None
+            advice = f"did you mean `{near}`?" if near else f"`{self.prog} --help` lists those that there are"
+            self.error(f"{name}: is no option; {advice}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(action, f"`{value}` is no choice; {suggestion(str(value), names)}")
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, behind one line of usage, and exit."""
+        usage = " ".join(self.format_usage().split())
+        wrong = message.removeprefix("argument ")
+        self.exit(2, f"{usage}\n{as_line(f'{self.prog}: {wrong}')}\n")
+
+    def format_help(self) -> str:
+        """Return the help: that of what is used most, if anything is, and the examples."""
+        if not self._most_used:
+            return self.format_full_help()
+        by_name = {action.dest: action for action in self._actions}
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        formatter.start_section("what most people need")
+        formatter.add_arguments(by_name[name] for name in (*self._most_used, "help", "help_all"))
+        formatter.end_section()
+        return formatter.format_help() + self._shown_examples()
+
+    def format_full_help(self) -> str:
+        """Return the help of all options."""
+        return super().format_help() + self._shown_examples()
+
+    def _shown_examples(self) -> str:
+        return "".join(("\nexamples:\n", *(f"  {line}\n" for line in self._examples))) if self._examples else ""
+
+
+class _ShortUsage(argparse.HelpFormatter):
+    """Shows in the line of usage only what must be given."""
+
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Iterable[argparse._MutuallyExclusiveGroup],
+        prefix: str | None = None,
+    ) -> None:
+        """Add it."""
+        either = [group for group in groups if group.required]
+        of_either = {id(action) for group in either for action in group._group_actions}
+        needed = [one for one in actions if one.required or not one.option_strings or id(one) in of_either]
+        others = argparse.Action(["options"], "options", nargs=0)
+        super().add_usage(usage, [others, *needed], either, prefix)
+
+
+class _HelpAll(argparse.Action):
+    """Prints all help."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print it and exit."""
+        assert isinstance(parser, CommandParser)
+        print(parser.format_full_help(), end="")
+        parser.exit()

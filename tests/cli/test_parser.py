@@ -1,0 +1,102 @@
+"""What wrong usage is answered with, what help begins with, and what a shell can complete."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_integration.cli import main as smt
+from phrasescore.cli import main as phrasescore
+from tests.cli.running import ENVIRONMENT, run
+
+PHRASESCORE = [sys.executable, "-W", "error", "-m", "phrasescore"]
+
+
+TRAIN = "train [options] -o FOLDER [table]"
+DID_YOU_MEAN_HIDDEN = " train: --hiden: is no option; did you mean `--hidden`?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage", "sentence"),
+    [
+        ("trian", "[options] COMMAND ...", ": COMMAND: `trian` is no choice; did you mean `train`?"),
+        ("train t --hiden 3", TRAIN, DID_YOU_MEAN_HIDDEN),
+        ("train t -o f --hiden=3", TRAIN, DID_YOU_MEAN_HIDDEN),
+        ("train t -o f --max-m 3", TRAIN, " train: --max-m: is no option; did you mean `--max-minutes`?"),
+        ("train t -o f --preset smal", TRAIN, " train: --preset: `smal` is no choice; did you mean `small`?"),
+        ("train t -o f g", TRAIN, " train: `g` is one argument too many"),
+        ("train t", TRAIN, " train: the following arguments are required: -o/--output"),
+        (
+            "score -x",
+            "score [options] -m FOLDER [pairs]",
+            " score: -x: is no option; `phrasescore score --help` lists those that there are",
+        ),
+        ("lm trian", "lm [options] COMMAND ...", " lm: COMMAND: `trian` is no choice; did you mean `train`?"),
+    ],
+)
+def test_wrong_usage(arguments: str, usage: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is one line of usage and one sentence, with the nearest name that there is."""
+    with pytest.raises(SystemExit) as end:
+        phrasescore(arguments.split())
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"usage: phrasescore {usage}\nphrasescore{sentence}\n"
+
+
+def test_wrong_usage_of_the_toolkit(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        smt(["rescore", "-o", "o", "--wieghts", "w"])
+    assert capsys.readouterr().err == (
+        "usage: phrasescore-smt rescore [options] --nbest FILE --source TEXT -o FILE "
+        "(--reference TEXT [TEXT ...] | --weights FILE)\n"
+        "phrasescore-smt rescore: --wieghts: is no option; did you mean `--weights`?\n"
+    )
+
+
+def test_a_number_below_zero_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        smt(["tune", "i", "--source", "s", "--reference", "r", "-o", "o", "--restarts", "-1"])
+    assert "--restarts: -1 is not a number from 0" in capsys.readouterr().err
+
+
+def test_help_begins_with_what_most_people_need() -> None:
+    short, full = (run("train", option).stdout.decode() for option in ("--help", "--help-all"))
+    assert (
+        short.index("what most people need:") < short.index("--preset") < short.index("examples:\n  phrasescore train")
+    )
+    assert len(short.splitlines()) < 60 < len(full.splitlines())
+    assert "--patience" not in short
+    assert "--patience" in full
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_a_shell_completes_options_values_and_files(tmp_path: Path) -> None:
+    (tmp_path / "table.gz").touch()
+    script = run("--print-completion", "bash").stdout.decode()
+
+    def completed(*words: str) -> set[str]:
+        ask = 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_phrasescore; printf "%s\\n" "${COMPREPLY[@]}"'
+        command = ["bash", "-c", f"{script}\n{ask}", "bash", *words]
+        done = subprocess.run(command, capture_output=True, cwd=tmp_path, check=False)
+        return set(done.stdout.decode().split())
+
+    assert {"train", "annotate"} <= completed("phrasescore", "")
+    assert "--preset" in completed("phrasescore", "train", "--pre")
+    assert completed("phrasescore", "train", "--preset", "s") == {"small"}
+    assert completed("phrasescore", "annotate", "--device", "c") == {"cpu", "cuda"}
+    assert "table.gz" in completed("phrasescore", "annotate", "t")
+
+
+@pytest.mark.parametrize("arguments", [["--print-completion", "bash"], ["train", "--help-all"]])
+def test_a_reader_that_has_had_enough_is_no_fault(arguments: list[str]) -> None:
+    with subprocess.Popen(
+        [*PHRASESCORE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

@@ -1,0 +1,84 @@
+"""A tuning that was killed goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moses_integration.tuning.candidates import Candidates
+from moses_integration.tuning.memory import TuningMemory
+from moses_integration.tuning.tune import Floats, Iteration, Step, Tuner, Tuning
+from tests.moses_integration.tuning.test_tune import tuner
+
+RESTS_ON = {"ini": "a"}
+
+
+class Killed(Exception):
+    """What stands for a kill."""
+
+
+def without_times(tuning: Tuning) -> Tuning:
+    return replace(tuning, iterations=[replace(one, seconds=0) for one in tuning.iterations])
+
+
+def test_it_goes_on_after_the_step_that_it_was_killed_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tuner() as work:
+        whole = work.tune(1)
+    assert len(whole.iterations) == 2
+
+    def killed(iteration: Iteration) -> None:
+        raise Killed
+
+    with tuner() as work, pytest.raises(Killed):
+        work.tune(1, killed, TuningMemory(tmp_path, RESTS_ON))
+    decoded: list[int] = []
+    step = Tuner._step
+
+    def counting(self: Tuner, lists: Candidates | None, tried: Sequence[Floats], *others: Any) -> Step:
+        decoded.append(len(tried))
+        return step(self, lists, tried, *others)
+
+    monkeypatch.setattr(Tuner, "_step", counting)
+    memory = TuningMemory(tmp_path, RESTS_ON)
+    assert not memory.is_new
+    with tuner() as work:
+        resumed = work.tune(1, memory=memory)
+    assert decoded == [2]
+    assert without_times(resumed) == without_times(whole)
+
+
+def test_seeds_that_are_done_are_not_tuned_again(tmp_path: Path) -> None:
+    tuned: list[int] = []
+
+    def tune(seeds: Sequence[int]) -> Iterator[Tuning]:
+        for seed in seeds:
+            tuned.append(seed)
+            if seed == 3:
+                raise Killed
+            yield Tuning(seed, {"LM0": [0.1 + seed]}, 30.0 + seed, [Iteration({"LM0": [1 / 3]}, 1.0, 2.0, 3, 4.0)])
+
+    with pytest.raises(Killed):
+        list(TuningMemory(tmp_path, RESTS_ON).tunings([2, 3], tune))
+    (found,) = TuningMemory(tmp_path, RESTS_ON).tunings([2], tune)
+    assert found == Tuning(2, {"LM0": [2.1]}, 32.0, [Iteration({"LM0": [1 / 3]}, 1.0, 2.0, 3, 4.0)])
+    assert [one.seed for one in TuningMemory(tmp_path, RESTS_ON).tunings([1, 2], tune)] == [2, 1]
+    assert tuned == [2, 3, 1]
+
+
+def test_nothing_is_taken_of_another_tuning_or_of_damaged_files(tmp_path: Path) -> None:
+    with tuner() as work:
+        memory = TuningMemory(tmp_path, RESTS_ON)
+        work.tune(1, memory=memory)
+    assert memory.recall(1, 0) is not None
+    path = tmp_path / "tuned/seed1.0.npz"
+    path.write_bytes(path.read_bytes()[:-200])
+    assert memory.recall(1, 0) is None
+    path.write_bytes(b"")
+    assert memory.recall(1, 0) is None
+    assert memory.recall(1, 1) is not None
+    assert TuningMemory(tmp_path, {"ini": "b"}).recall(1, 1) is None
+    assert TuningMemory(tmp_path, RESTS_ON).is_new

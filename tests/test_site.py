@@ -1,0 +1,38 @@
+"""The pages as a site, and the notebook in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_pages_and_the_reference_become_a_site_without_broken_links(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "site/reference.html").read_text()
+    for name in ("Scorer", "train", "annotate", "translate"):
+        assert f">{name}</" in page
+    assert "Return ln p(target | source), end symbol included" in page
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("default")
+def test_the_notebook_runs() -> None:
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+
+    notebook = nbformat.read(ROOT / "docs/from-phrase-to-bleu.ipynb", nbformat.NO_CONVERT)
+    nbclient.NotebookClient(notebook, timeout=1000, resources={"metadata": {"path": str(ROOT / "docs")}}).execute()
+    printed = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ()))
+    assert "les chiens noirs   ln p = " in printed
+    # sacreBLEU and the notebook's own, to the digits printed.
+    (sacrebleu,) = [line.split()[1] for line in printed.splitlines() if line.startswith("rnn.out")]
+    assert f"rnn {float(sacrebleu):g}" in printed
