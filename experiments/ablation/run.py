@@ -16,7 +16,6 @@ from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import time_decoding, time_in_context, time_rescoring
-from experiments.machine import machine
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
 from moses_integration.build.system_text import SystemText, TextSettings
@@ -38,6 +37,7 @@ from phrasescore.device import choose_device
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, sha256_of, write_json, write_lines
+from phrasescore.provenance import machine
 from phrasescore.text import text_lines
 
 Json = dict[str, Any]
