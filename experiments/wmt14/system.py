@@ -14,8 +14,9 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
 from moses_integration.build.system import INI, PHRASE_TABLE, REORDERING_TABLE, write_initial_ini
 from moses_integration.build.system_text import PREPARATION
-from moses_integration.installed_moses import run_step
-from moses_integration.toolkit import ToolkitName, choose_toolkit
+from moses_integration.toolkits.choice import choose_toolkit
+from moses_integration.toolkits.installation import run_step
+from moses_integration.toolkits.toolkit import ToolkitName
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_bytes, write_atomically, write_json
 from phrasescore.table.entry import LineFault, cut_line, cut_source, parse_scores

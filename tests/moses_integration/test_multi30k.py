@@ -20,11 +20,11 @@ from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
-from moses_integration.embedded_toolkit import EmbeddedToolkit
 from moses_integration.evaluation import score
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.segmentation import segments_of
+from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.tuning.tune import TuningSettings
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import SHARED
