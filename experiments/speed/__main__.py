@@ -29,8 +29,6 @@ PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "language-model": lambda args: decoding.measure_language_model(args.device, args.preset, args.repetitions),
     "long-sentences": lambda args: decoding.measure_long_sentences(),
 }
-_DECODER = "decoder"
-"""Measured where --ini says with what."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -51,14 +49,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--preset", choices=PRESETS, default="cho2014", help="sizes of the language model")
     parser.add_argument("--memory-lines", type=positive, default=10_000_000, help="lines of the huge table")
     parser.add_argument("--output", type=Path, default=Path("results/speed"), help="folder of the report")
-    group = parser.add_argument_group("decoder", "measured if --ini and --source are given")
-    group.add_argument("--ini", type=Path, help="tuned moses.ini with a CSLM feature")
-    group.add_argument("--source", type=Path, help="prepared sentences")
-    group.add_argument("--sentences", type=positive, default=100, help="how many of them")
-    args = parser.parse_args()
-    if (args.ini is None) != (args.source is None):
-        parser.error("--ini and --source go together")
-    return args
+    return parser.parse_args()
 
 
 def measured_on(device_name: str) -> dict[str, Any]:
@@ -74,7 +65,7 @@ def measured_on(device_name: str) -> dict[str, Any]:
 def as_table(report: dict[str, Any]) -> str:
     """Return the report as a Markdown table, a figure a line."""
     where = report["machine"]
-    measured = {name: part for name, part in report.items() if name in {*PARTS, _DECODER}}
+    measured = {name: part for name, part in report.items() if name in PARTS}
     head = f"Measured on {where['gpu'] or where['cpu']}, {where['threads']} threads.\n\n"
     return head + as_markdown(["what", "figure"], _figures("", measured))
 
@@ -93,12 +84,9 @@ def run(args: argparse.Namespace) -> int:
     """Measure what was asked for; print the table."""
     settle_memory()
     report: dict[str, Any] = {"schema": 4, "table": str(args.table), "machine": measured_on(args.device)}
-    parts = {name: PARTS[name] for name in args.parts}
-    if args.ini:
-        parts[_DECODER] = lambda args: decoding.measure_decoder(args.ini, args.source, args.sentences)
     args.output.mkdir(parents=True, exist_ok=True)
-    for name, measure in parts.items():
-        report[name] = measure(args)
+    for name in args.parts:
+        report[name] = PARTS[name](args)
         write_json(args.output / "report.json", report)
         write_atomically(args.output / "report.md", as_table(report).encode())
     print(as_table(report), end="")

@@ -1,4 +1,7 @@
-"""Decoding: long sentences, a neural language model in the search, and that model by itself."""
+"""Decoding: long sentences, and what the neural language model in the search can answer.
+
+What a network costs in a tuned system is measured by `experiments.ablation`, for each of its rows.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.decoding_time import Listing, time_decoding
+from experiments.decoding_time import Listing
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import Decoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from phrasescore.device import choose_device
-from phrasescore.errors import UserError
 from phrasescore.files import read_lines
-from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
+from phrasescore.lm.model_folder import TrainedLanguageModel
 from phrasescore.lm.presets import PRESETS
 from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.nn.config import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
-from phrasescore.text import text_lines
 from phrasescore.vocabulary import Vocabulary
 
 _SYSTEM, _TEXT = Path("tests/data/mini/moses.tuned.ini"), Path("tests/data/mini/test.en")
@@ -79,32 +80,3 @@ def measure_language_model(device_name: str, preset: str, repetitions: int) -> d
     speed = {"exact": queries_per_second(unnormalised=False), "unnormalised": queries_per_second(unnormalised=True)}
     times = speed["unnormalised"] / speed["exact"]
     return {"preset": preset, "repetitions": repetitions, "queries_per_second": speed, "times_exact": times}
-
-
-def measure_decoder(ini_path: Path, source: Path, sentences: int) -> dict[str, Any]:
-    """Return what decoding costs (`time_decoding`) with what a tuned moses.ini with a CSLM feature names.
-
-    `without` is without that feature. `normalised` has it, and so has `unnormalised` if the network learnt to normalise
-    itself; both have `times_without`, of the seconds with nothing in the cache.
-
-    Raises:
-        UserError: the ini has no CSLM feature or several, or something that it names cannot be used.
-    """
-    texts = list(islice(text_lines(source), sentences))
-    if not texts:
-        raise UserError(f"{source}: has no sentences; give prepared source text")
-    ini = MosesIni.read(ini_path)
-    neural = [feature for feature in ini.features() if feature.kind == "CSLM"]
-    if len(neural) != 1:
-        raise UserError(f"{ini_path}: has {len(neural)} CSLM features; give an ini with one, which `add-lm` makes")
-    forms = {"normalised": "false"}
-    if load_language_model(ini.path_of(neural[0])).network.config.self_normalise:
-        forms["unnormalised"] = "true"
-    without = time_decoding(ini.without_feature(neural[0].label), texts)
-    found: dict[str, Any] = {"ini": str(ini_path), "sentences": len(texts), "without": without}
-    for name, value in forms.items():
-        changed = ini.copy()
-        changed.set_argument(neural[0].label, "unnormalised", value)
-        cost = time_decoding(changed, texts)
-        found[name] = {**cost, "times_without": cost["cold"]["seconds"] / without["cold"]["seconds"]}
-    return found

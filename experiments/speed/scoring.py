@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from experiments.speed import straightforward
 from phrasescore.device import Device, Precision, choose_device
 from phrasescore.model_folder import TrainedModel
-from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
@@ -28,10 +27,6 @@ from phrasescore.vocabulary import END, Vocabulary
 
 _BATCHES_A_BLOCK = {"cpu": 1, "cuda": 4}
 """A GPU computes one batch while the next one is made."""
-_PRODUCT = {"cpu": 2048, "cuda": 8192}
-"""Rows and columns of the matrices that are multiplied."""
-_PRODUCTS_AT_ONCE = {"cpu": 1, "cuda": 8}
-"""Products between looks at the clock, each of which waits for them."""
 
 
 def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[list[Entry]]:
@@ -63,7 +58,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return pairs a second of each way, and of the engine how many times that of the straightforward way it is.
 
-    Besides, the share of the machine's matrix-product rate, and differences of scores from the straightforward ones.
+    Besides, how much its scores differ from the straightforward ones.
 
     Args:
         table: whose lines are scored.
@@ -90,20 +85,17 @@ def measure(
             scores[way] = score()
             seconds[way].append(time.perf_counter() - started)
     speed = {way: pairs / float(np.median(found)) for way, found in seconds.items()}
-    batches = _all_batches(model, blocks, devices["fp32"], batch_pairs)
-    operations = 2 * sum(_multiplications(model, batch) for batch in batches) / pairs
     found: dict[str, Any] = {"pairs": pairs, "repetitions": repetitions, "batch_pairs": batch_pairs}
     found["straightforward"] = {"pairs_per_second": speed["straightforward"]}
-    for precision, device in devices.items():
+    for precision in precisions:
         difference = np.abs(scores[precision] - scores["straightforward"])
         found[f"engine, {precision}"] = {
             "pairs_per_second": speed[precision],
             "times_straightforward": speed[precision] / speed["straightforward"],
-            "share_of_matrix_product_rate": operations * speed[precision] / product_rate(device),
             "mean_difference": float(difference.mean()),
             "largest_difference": float(difference.max()),
         }
-    return {**found, "engine_gflop_per_pair": operations / 1e9}
+    return found
 
 
 def straightforward_scores(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
@@ -126,37 +118,3 @@ def _engine(model: TrainedModel, blocks: list[list[Entry]], device: Device, batc
     scorer.batch_pairs = batch_pairs
     encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
     return np.concatenate([scorer.score_encoded(pairs).log_prob for pairs in encoded])
-
-
-def _all_batches(model: TrainedModel, blocks: list[list[Entry]], device: Device, batch_pairs: int) -> list[PairBatch]:
-    scorer = Scorer(model, device)
-    scorer.batch_pairs = batch_pairs
-    encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
-    return [batch for pairs in encoded for batch in scorer.batches(pairs)]
-
-
-def _multiplications(model: TrainedModel, batch: PairBatch) -> int:
-    """Return the multiplications that the engine's matrix products need for a batch."""
-    config = model.network.config
-    n, m, s, r = config.hidden, config.embedding, config.maxout, config.output_rank
-    step = 3 * n * n + 3 * n * m
-    source_nodes, nodes = len(batch.sources.reading().tree.words_N), len(batch.source_of_node_A)
-    once_a_source = n * n + n * n + 3 * n * n + 2 * s * n
-    readout = 2 * s * n + 2 * s * m + s * r + r * len(model.target_vocabulary)
-    return source_nodes * step + len(batch.sources) * once_a_source + nodes * (step + readout)
-
-
-def product_rate(device: Device) -> float:
-    """Return the operations a second of a large square matrix product in the device's precision, tried for a second."""
-    size, number = _PRODUCT[device.torch_device.type], _PRODUCTS_AT_ONCE[device.torch_device.type]
-    left = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
-    right = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
-    best = 0.0
-    deadline = time.perf_counter() + 1
-    with device.products():
-        while time.perf_counter() < deadline:
-            started = time.perf_counter()
-            products = [left @ right for _ in range(number)]
-            float(products[-1][0, 0])
-            best = max(best, 2 * number * size**3 / (time.perf_counter() - started))
-    return best

@@ -479,7 +479,8 @@ def test_scorers_of_phrases_from_tables_to_a_table(tmp_path: Path, capsys: pytes
         assert system["scoring"]["pairs"] > 4096
     said: list[str] = []
     tables = Tables(args.tables[0], args.tables[1], "cpu")
-    assert compare(small(tmp_path, text=SMALL_PHRASES), tables, args.output / "a", "cpu", said.append) == report
+    again = compare(small(tmp_path, text=SMALL_PHRASES), tables, args.output / "a", "cpu", said.append)
+    assert again["systems"] == report["systems"]
     assert all(line.endswith("done before") for line in said)
 
 

@@ -33,7 +33,7 @@ GOLDEN, TEXTS = SHARED / "golden/multi30k-en-fr", SHARED / "data/multi30k"
 LISTED = 100
 """Sentences of the test text of which Moses' n-best lists are there."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 def text(part: str, language: str) -> Path:
