@@ -108,17 +108,6 @@ class Ablation:
         write_json(self._folder / "summary.json", summary(report))
         return report
 
-    def copy_baseline(self, folder: Path) -> None:
-        """Copy what does not rest on networks, so that an ablation in another folder does not make it again."""
-        for part in ("data", "system", "prepared"):
-            shutil.copytree(self._folder / part, folder / part, dirs_exist_ok=True)
-        for path in (self._folder / "rows").glob(f"{BASELINE}.seed*"):
-            shutil.copytree(path, folder / "rows" / path.name, dirs_exist_ok=True)
-        (folder / "steps").mkdir(parents=True, exist_ok=True)
-        for pattern in ("build.json", f"{BASELINE}.seed*"):
-            for path in (self._folder / "steps").glob(pattern):
-                shutil.copy2(path, folder / "steps")
-
     # The system
 
     def _data(self) -> DataFolder:

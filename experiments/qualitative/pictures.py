@@ -81,7 +81,7 @@ def noise(true: NDArray[np.float64], misaligned: NDArray[np.float64], threshold:
     axis.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.2f}")
     axis.set_xlabel("network: ln p per predicted symbol")
     axis.set_ylabel("pairs")
-    axis.legend(frameon=False)
+    axis.legend(loc="upper left", frameon=False)
     axis.set_title("True and misaligned pairs")
     return save(figure, folder, "noise")
 
