@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from experiments.machine import used_time
+from experiments.timing import used_time
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature

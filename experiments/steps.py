@@ -99,23 +99,15 @@ def run_phrasescore(arguments: Sequence[str]) -> None:
         UserError: it fails; what it said stands on standard error.
         SystemExit: it was stopped by a signal; the exit code says by which.
     """
-    check_exit_code(phrasescore(arguments), f"phrasescore {' '.join(arguments)}")
+    _check(phrasescore(arguments), f"phrasescore {' '.join(arguments)}")
 
 
 def run_toolkit(arguments: Sequence[str]) -> None:
     """Run a command of `phrasescore-smt` in this process; see `run_phrasescore`."""
-    check_exit_code(phrasescore_smt(arguments), f"phrasescore-smt {' '.join(arguments)}")
+    _check(phrasescore_smt(arguments), f"phrasescore-smt {' '.join(arguments)}")
 
 
-def check_exit_code(code: int, command: str) -> None:
-    """Check that a command did what it should.
-
-    Raises:
-        UserError: it failed.
-        SystemExit: it was stopped by a signal; the exit code says by which.
-    """
-    # A program that does not catch a signal has its number with a minus.
-    code = 128 - code if code < 0 else code
+def _check(code: int, command: str) -> None:
     if code in [128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)]:
         raise SystemExit(code)
     if code:

@@ -87,20 +87,14 @@ def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsF
         return train.settings_of(args)
 
 
-def language_model_settings(options: Sequence[str], place: str, *, holds_out: bool = False) -> LmSettings:
+def language_model_settings(options: Sequence[str], place: str) -> LmSettings:
     """Return what `phrasescore lm train` makes of its options; see `network_settings`.
-
-    Args:
-        options: as `command_options` returns them.
-        place: where they come from, for errors.
-        holds_out: whether it holds sentences out of its text and has no other text to validate with.
 
     Raises:
         UserError: the command refuses them.
     """
-    validation = [] if holds_out else ["--validation", "TEXT"]
     with _said_of(place):
-        return lm_train.settings_of(_parsed("lm train", ["TEXT", *validation, *options]))
+        return lm_train.settings_of(_parsed("lm train", ["TEXT", "--validation", "TEXT", *options]))
 
 
 def check_expected_bleu(options: Sequence[str], place: str) -> None:

@@ -1,29 +1,20 @@
-"""A network of an experiment: trained by `phrasescore`, and what is known of it then; how long training takes."""
+"""A network of an experiment: trained by `phrasescore`, and what is known of it then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from safetensors.numpy import load_file
 
-from experiments.machine import machine
 from experiments.steps import clear_if_changed, run_phrasescore
-from phrasescore.device import Device
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import CONFIG, METRICS, WEIGHTS
-from phrasescore.training.loop import Watcher
-from phrasescore.training.run import Settings, prepare
+from phrasescore.provenance import machine
 
 Json = dict[str, Any]
-
-_WARMUP = 20
-"""Updates before those whose time is taken."""
 
 
 def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
@@ -53,39 +44,3 @@ def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
         "evaluations": evaluations,
         "best": [one for one in evaluations if one["best"]][-1],
     }
-
-
-def seconds_per_update(
-    table: Path, settings: Settings, device: Device, updates: int, clock: Callable[[], float]
-) -> float:
-    """Return what an update of a training on a phrase table takes; preparing it and warming up are left out.
-
-    Args:
-        table: to learn from.
-        settings: of the training, but for its budget.
-        device: where to compute.
-        updates: whose mean is taken.
-        clock: what tells the time, in seconds.
-
-    Raises:
-        UserError: the table has nothing to learn, or the settings do not fit it.
-    """
-    # So many that the learning rate does not fall; the evaluations never come.
-    training = replace(settings.training, epochs=None, max_updates=10**9, max_minutes=None, evaluate_every=10**9)
-    times: list[float] = []
-
-    with TemporaryDirectory() as folder:
-        trainer, _ = prepare(table, Path(folder) / "network", replace(settings, training=training), device)
-
-        def note() -> bool:
-            update = trainer.progress.update
-            if update in (_WARMUP, _WARMUP + updates):
-                if device.torch_device.type == "cuda":
-                    torch.cuda.synchronize(device.torch_device)
-                times.append(clock())
-            return update >= _WARMUP + updates
-
-        trainer.watcher = Watcher(should_stop=note)
-        trainer.train()
-    started, ended = times
-    return (ended - started) / updates

@@ -28,7 +28,6 @@ from typing import Any, TypeVar, get_args
 import torch
 from torch import Tensor, nn
 
-from phrasescore import __version__
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import write_json
@@ -37,6 +36,7 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.size import check_size
 from phrasescore.pairs import Direction
 from phrasescore.plugins import check_plugins, loaded_plugins
+from phrasescore.provenance import versions
 from phrasescore.registry import NotRegisteredError
 from phrasescore.tensor_file import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.vocabulary import Vocabulary
@@ -108,11 +108,10 @@ def describe_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
 
 def write_description(folder: Path, kind: str, facts: dict[str, Any]) -> None:
     """Write config.json for a network of some kind."""
-    versions = {"phrasescore": __version__, "torch": torch.__version__}
     plugins = [{"path": path, "sha256": digest} for path, digest in loaded_plugins().items()]
     if plugins:
         facts = {**facts, "plugins": plugins}
-    write_json(folder / CONFIG, {"format": FORMAT, "kind": kind, **facts, "versions": versions})
+    write_json(folder / CONFIG, {"format": FORMAT, "kind": kind, **facts, "versions": versions()})
 
 
 def save_weights(folder: Path, network: nn.Module) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.speed import end_to_end, pipeline, scoring
+from experiments.speed import annotation, scoring
 from phrasescore.training.presets import PRESETS
 from tests.conftest import MINI
 
@@ -13,13 +13,13 @@ TABLE = MINI / "phrase-table.gz"
 
 def test_the_straightforward_scorer_gives_the_engine_s_scores() -> None:
     found = scoring.measure(TABLE, "cpu", lines=4096, repetitions=1)
-    assert found["largest_difference_b_a"] < 1e-4
-    assert found["largest_difference_c_a"] < 0.1
+    assert found["engine, fp32"]["largest_difference"] < 1e-4
+    assert found["engine, bf16"]["largest_difference"] < 0.1
     assert found["pairs"] == 4096
 
 
 def test_the_pipeline_handles_every_line() -> None:
-    assert pipeline.measure_pipeline(TABLE, 2)["lines"] == 19_385
+    assert annotation.measure_pipeline(TABLE, 2)["lines"] == 19_385
 
 
 @pytest.fixture
@@ -30,23 +30,15 @@ def small_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_network")
 def test_annotating_from_file_to_file_against_the_straightforward_scorer() -> None:
-    found = end_to_end.measure(TABLE, "cpu", lines=4096, repetitions=1)
+    found = annotation.measure(TABLE, "cpu", lines=4096, repetitions=1)
     speed = found["lines_per_second"]
     assert found["lines"] == 4096
     assert {"straightforward", "processes_1"} <= speed.keys()
     assert found["times_straightforward"]["processes_1"] == speed["processes_1"] / speed["straightforward"] > 0
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_network")
-def test_dask_against_own_processes() -> None:
-    found = end_to_end.measure_dask(TABLE, lines=4096, repetitions=1)
-    assert min(found["lines_per_second"].values()) > 0
-    assert found["share_of_own"] == found["lines_per_second"]["dask"] / found["lines_per_second"]["own"]
-
-
 def test_memory_is_that_of_all_processes() -> None:
-    found = pipeline.measure_memory(TABLE, 20_000)
+    found = annotation.measure_memory(TABLE, 20_000)
     assert found["lines"] == 20_000
     assert found["peak_memory_of_one_mb"] > 0
     assert found["peak_memory_mb"] > 0

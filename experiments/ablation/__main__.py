@@ -9,8 +9,8 @@ from pathlib import Path
 from experiments.ablation.config import read_config
 from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
+from experiments.data.multi30k import add_origin_option
 from experiments.data.wheels import default_cache
-from experiments.options import add_origin_option
 from experiments.report.page import write_page
 from experiments.steps import say
 from phrasescore.cli.console import run_command

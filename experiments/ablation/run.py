@@ -16,7 +16,6 @@ from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import time_decoding, time_in_context, time_rescoring
-from experiments.machine import machine
 from experiments.steps import Steps
 from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
 from moses_integration.build.system_text import SystemText, TextSettings
@@ -38,6 +37,7 @@ from phrasescore.device import choose_device
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, sha256_of, write_json, write_lines
+from phrasescore.provenance import machine
 from phrasescore.text import text_lines
 
 Json = dict[str, Any]
@@ -107,17 +107,6 @@ class Ablation:
         write_json(self._folder / "report.json", report)
         write_json(self._folder / "summary.json", summary(report))
         return report
-
-    def copy_baseline(self, folder: Path) -> None:
-        """Copy what does not rest on networks, so that an ablation in another folder does not make it again."""
-        for part in ("data", "system", "prepared"):
-            shutil.copytree(self._folder / part, folder / part, dirs_exist_ok=True)
-        for path in (self._folder / "rows").glob(f"{BASELINE}.seed*"):
-            shutil.copytree(path, folder / "rows" / path.name, dirs_exist_ok=True)
-        (folder / "steps").mkdir(parents=True, exist_ok=True)
-        for pattern in ("build.json", f"{BASELINE}.seed*"):
-            for path in (self._folder / "steps").glob(pattern):
-                shutil.copy2(path, folder / "steps")
 
     # The system
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from experiments.data import DATA_SETS, prepare
 from experiments.data.bible import list_versions
 from experiments.data.folder import PARTS, DataFolder
+from experiments.data.multi30k import add_origin_option
 from experiments.data.wheels import CACHE_VARIABLE, default_cache
-from experiments.options import add_origin_option
 from phrasescore.cli.console import run_command
 
 

@@ -6,6 +6,7 @@ Elliott et al. (2017). The files are those of github.com/multi30k/dataset, folde
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from experiments.data.folder import Corpus, Part
@@ -16,6 +17,17 @@ from phrasescore.text import text_lines
 LANGUAGES = ("en", "fr", "de")
 _WHERE_FROM = "get github.com/multi30k/dataset and give its folder data/task1/tok with --from"
 _STEMS = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
+
+
+def add_origin_option(parser: argparse.ArgumentParser) -> None:
+    """Add --from, as `origin`."""
+    parser.add_argument(
+        "--from",
+        dest="origin",
+        type=Path,
+        metavar="FOLDER",
+        help="with Multi30k's files, train.lc.norm.tok.en and so on: data/task1/tok of github.com/multi30k/dataset",
+    )
 
 
 def corpus(source: str, target: str, folder: Path | None) -> Corpus:

@@ -12,21 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from experiments.provenance import describe_file
 from experiments.qualitative import agreement, maps, pictures, preferences, report
-from experiments.qualitative.network import load_scorer
 from experiments.qualitative.probes import Probes
 from experiments.qualitative.settings import Settings
 from experiments.steps import say
-from phrasescore import __version__
 from phrasescore.analysis.loaded_table import LoadedTable, load_table
 from phrasescore.analysis.vectors import Vectors, output_word_vectors, phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
+from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically, write_json
+from phrasescore.model_folder import load_model
+from phrasescore.provenance import described, machine
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 
@@ -60,8 +59,6 @@ def analyse(
     if output.exists() and not output.is_dir():
         raise UserError(f"{output}: is a file; give a folder for the report")
     scorer = load_scorer(model_folder, device)
-    # Now: the table is to be a file, and stay the one that is read.
-    described = describe_file(table_path)
     say("reading the table")
     table = load_table(TableReader(table_path), scorer.model.direction)
     if not table.probability_P.any():
@@ -88,8 +85,14 @@ def analyse(
     title = f"source phrases of {_LONG} words or more"
     files += _map(phrases, lambda: phrase_vectors(scorer, phrases), title, settings, output, "phrases")
     result = {
-        "schema": 1,
-        "provenance": _provenance(scorer, model_folder, described, table, settings),
+        "schema": 2,
+        "provenance": {
+            "model": described(model_folder),
+            "table": {**described(table_path), "inputs": len(table.inputs), "pairs": len(table.outputs)},
+            "settings": asdict(settings),
+            "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
+            "machine": machine(),
+        },
         "seconds": round(time.monotonic() - started, 1),
         "preferences": preferred,
         "agreement": correlations,
@@ -99,6 +102,18 @@ def analyse(
     write_json(output / "report.json", result)
     write_atomically(output / "report.md", report.markdown(result).encode())
     return result
+
+
+def load_scorer(folder: Path, device: str) -> Scorer:
+    """Return a network on a device, one of target given source: all questions and pictures are put in its words.
+
+    Raises:
+        UserError: it cannot be loaded, or was trained for source given target.
+    """
+    model = load_model(folder)
+    if model.direction != "target-given-source":
+        raise UserError(f"{folder}: was trained for {model.direction}; give a network trained for target-given-source")
+    return Scorer(model, choose_device(device, "auto"))
 
 
 def long_phrases(table: LoadedTable, settings: Settings) -> list[bytes]:
@@ -122,39 +137,9 @@ def _map(
     return pictures.mapped(points, shown, regions, f"{len(texts):,} {what}", output, name)
 
 
-def _provenance(scorer: Scorer, model_folder: Path, described: Json, table: LoadedTable, settings: Settings) -> Json:
-    import matplotlib as mpl
-    import sklearn
-
-    return {
-        "model": {
-            "folder": str(model_folder),
-            "weights_sha256": scorer.model.weights_digest,
-            "direction": scorer.model.direction,
-        },
-        "table": {**described, "inputs": len(table.inputs), "pairs": len(table.outputs)},
-        "settings": asdict(settings),
-        "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
-        "versions": {
-            "phrasescore": __version__,
-            "torch": torch.__version__,
-            "scikit-learn": sklearn.__version__,
-            "matplotlib": mpl.__version__,
-        },
-    }
-
-
 def run(args: argparse.Namespace) -> int:
-    """Analyse; print where the report is."""
-    settings = Settings(**given_options(args, Settings))
-    analyse(
-        args.model,
-        args.table,
-        args.output,
-        settings,
-        args.device,
-        say,
-    )
+    """Analyse; print the report."""
+    analyse(args.model, args.table, args.output, Settings(**given_options(args, Settings)), args.device, say)
     print((args.output / "report.md").read_text("utf-8"), end="")
     return 0
 

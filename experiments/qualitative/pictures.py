@@ -13,13 +13,14 @@ mpl.use("Agg")
 
 import numpy as np
 import pandas as pd
+import textalloc
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from experiments.qualitative.labels import place_labels
 from experiments.qualitative.maps import Points, Region
 from phrasescore.files import write_atomically
+from phrasescore.pictures import as_label
 
 _GREY = "#9aa5b1"
 _COLOURS = ("#d1495b", "#00798c", "#c77800", "#6a4c93", "#3a7d44", "#1f4e9c")
@@ -80,7 +81,7 @@ def noise(true: NDArray[np.float64], misaligned: NDArray[np.float64], threshold:
     axis.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.2f}")
     axis.set_xlabel("network: ln p per predicted symbol")
     axis.set_ylabel("pairs")
-    axis.legend(frameon=False)
+    axis.legend(loc="upper left", frameon=False)
     axis.set_title("True and misaligned pairs")
     return save(figure, folder, "noise")
 
@@ -123,9 +124,25 @@ def mapped(
     for panel, _, colour in panels:
         for side in panel.spines.values():
             side.set(color=colour, linewidth=1.6)
-    figure.canvas.draw()
     for panel, inside, colour in panels:
         # The order of the points is that of their frequency: where room is short, the rarest go without a label.
         chosen = inside[:_LABELS]
-        place_labels(panel, points_P2[chosen], [texts[i] for i in chosen], 9.5, colour)
+        place_labels(panel, points_P2[chosen], [texts[i] for i in chosen], colour)
     return save(figure, folder, name)
+
+
+def place_labels(axis: Any, points_P2: Points, texts: Sequence[str], colour: str) -> None:
+    """Write labels beside points so that none hides another, with lines of a colour; what has no room is left out."""
+    textalloc.allocate(
+        axis,
+        x=points_P2[:, 0],
+        y=points_P2[:, 1],
+        text_list=list(map(as_label, texts)),
+        x_scatter=points_P2[:, 0],
+        y_scatter=points_P2[:, 1],
+        textsize=9.5,
+        linecolor=colour,
+        linewidth=0.5,
+        draw_all=False,
+        avoid_label_lines_overlap=True,
+    )

@@ -1,1 +1,1 @@
-"""The systems of the literature's tutorials as translators of sentences: one table a configuration."""
+"""The systems of the literature compared, as translators of sentences or as scorers of phrases."""

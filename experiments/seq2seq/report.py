@@ -2,120 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from experiments.ablation.summary import bleu, difference
 from experiments.markdown import as_markdown
 from phrasescore.files import write_atomically, write_json
 
 Json = dict[str, Any]
 
-REPORT, TABLE = "report.json", "report.md"
-
 
 def write_report(report: Json, folder: Path) -> None:
     """Write a report, which may lack systems that are yet to be measured."""
-    write_json(folder / REPORT, report)
-    write_atomically(folder / TABLE, table(report).encode())
+    write_json(folder / "report.json", report)
+    write_atomically(folder / "report.md", table(report).encode())
 
 
 def table(report: Json) -> str:
     """Return the systems as a Markdown table, with what others published beside what was measured here."""
-    return _of_phrases(report) if report["config"]["phrases"] else _of_sentences(report)
-
-
-def _of_sentences(report: Json) -> str:
-    config, data = report["config"], report["data"]
-    head = ["system", "extends", "published", "parameters", "training"]
-    head += ["perplexity", "free-running", "the tutorial's way"]
-    head += [f"BLEU, {_name(search)}" for search in config["searches"]]
-    head += ["change of perplexity", "of BLEU", "published", "same direction"]
-    rows = []
-    for system in _measured(report):
-        found = report["systems"][system["name"]]
-        rows.append(
-            [
-                system["name"],
-                system["base"] or "",
-                ", ".join(f"{key} {value:,}" for key, value in system["published"].items()),
-                f"{found['parameters']:,}",
-                f"{found['evaluations'][-1]['seconds'] / 60:.1f} min, {found['evaluations'][-1]['epoch']:.1f} passes",
-                *(f"{found['perplexity'][key]:.2f}" for key in ("teacher_forced", "free_running", "tutorial")),
-                *(f"{one['bleu']:.2f} ({_seconds(one)})" for one in found["searches"]),
-                *_changes(report, system),
-            ]
-        )
+    task = report["config"]["task"]
+    is_of_sentences = task["learns_from"] == "sentences"
+    entries = [system for system in report["config"]["systems"] if system["name"] in report["systems"]]
+    rows = [_row(report, entry, _of_sentences if is_of_sentences else _of_phrases) for entry in entries]
+    # Without the columns that have nothing in them.
+    head = [name for name in rows[0] if any(row[name] for row in rows)]
     note = (
         "Perplexities are those of the test set, per word and end symbol. In brackets CPU seconds, and seconds by the "
         "clock, that a sentence takes, reading left out. Changes of BLEU are those of the last search."
+        if is_of_sentences
+        else "Losses are nats per pair, and per word and end symbol of validation pairs."
     )
-    languages = f"Multi30k {data['settings']['source']}-{data['settings']['target']}"
-    return f"**{config['title']}**, {languages}.\n\n{_without_empty_columns(head, rows)}\n{note} {_machines(report)}\n"
+    languages = f", Multi30k {task['source']}-{task['target']}" if is_of_sentences else ""
+    body = as_markdown(head, ([row[name] for name in head] for row in rows))
+    return f"**{task['title']}**{languages}.\n\n{body}\n{note} {_machines(report)}\n"
 
 
-def _of_phrases(report: Json) -> str:
-    section = report["config"]["phrases"]
-    head = ["system", "extends", "parameters", "updates", "passes", "held-out", "validation", "per word"]
-    head += ["scoring, pairs/CPU second", "pairs/second", "test BLEU of +RNN", "against the baseline"]
-    rows = []
-    for system in _measured(report):
-        found = report["systems"][system["name"]]
-        best, scoring = found["best"], found["scoring"]
-        rows.append(
-            [
-                system["name"],
-                system["base"] or "",
-                f"{found['parameters']:,}",
-                f"{found['updates']:,}",
-                f"{found['evaluations'][-1]['epoch']:.2f}",
-                f"{best['held_out']['per_pair']:.2f}",
-                f"{best['validation']['per_pair']:.2f}",
-                f"{best['validation']['per_word']:.2f}",
-                f"{scoring['pairs'] / scoring['cpu_seconds']:,.0f}",
-                f"{scoring['pairs'] / scoring['seconds']:,.0f}",
-                *_bleu(found.get("bleu")),
-            ]
-        )
-    note = (
-        f"Each was trained for {section['cpu_minutes']:g} minutes of all threads (by the clock on a GPU), as many "
-        "updates as the time of one allows; losses are nats per pair, and per word and end symbol of validation pairs."
-    )
-    return f"**{report['config']['title']}.**\n\n{_without_empty_columns(head, rows)}\n{note} {_machines(report)}\n"
+def _row(report: Json, entry: Json, measured: Callable[[Json, Json, Json], dict[str, str]]) -> dict[str, str]:
+    found = report["systems"][entry["name"]]
+    last = found["evaluations"][-1]
+    return {
+        "system": entry["name"],
+        "extends": entry["base"] or "",
+        "parameters": f"{found['parameters']:,}",
+        "training": f"{last['seconds'] / 60:.1f} min, {last['update']:,} updates, {last['epoch']:.2f} passes",
+        **measured(report, entry, found),
+    }
 
 
-def _measured(report: Json) -> list[Json]:
-    """Return the systems that are measured, as the configuration has them."""
-    return [system for system in report["config"]["systems"] if system["name"] in report["systems"]]
+def _of_phrases(report: Json, entry: Json, found: Json) -> dict[str, str]:
+    best, scoring = found["best"], found["scoring"]
+    return {
+        "held-out": f"{best['held_out']['per_pair']:.2f}",
+        "validation": f"{best['validation']['per_pair']:.2f}",
+        "per word": f"{best['validation']['per_word']:.2f}",
+        "scoring, pairs/CPU second": f"{scoring['pairs'] / scoring['cpu_seconds']:,.0f}",
+        "pairs/second": f"{scoring['pairs'] / scoring['seconds']:,.0f}",
+    }
 
 
-def _changes(report: Json, system: Json) -> list[str]:
+def _of_sentences(report: Json, entry: Json, found: Json) -> dict[str, str]:
+    names = {"perplexity": "teacher_forced", "free-running": "free_running", "the tutorial's way": "tutorial"}
+    return {
+        "published": ", ".join(f"{key} {value:,}" for key, value in entry["published"].items()),
+        **{name: f"{found['perplexity'][key]:.2f}" for name, key in names.items()},
+        **{f"BLEU, {_name(one['search'])}": f"{one['bleu']:.2f} ({_seconds(one)})" for one in found["searches"]},
+        **_changes(report, entry),
+    }
+
+
+def _changes(report: Json, entry: Json) -> dict[str, str]:
     """Return the changes against the system that this one extends, those published, and whether they agree."""
-    if system["base"] is None:
-        return [""] * 4
-    before = next(one for one in report["config"]["systems"] if one["name"] == system["base"])
-    ours, published = {}, {}
-    for key, measure in (("perplexity", _perplexity), ("bleu", _last_bleu)):
-        now, then = (measure(report["systems"][one["name"]]) for one in (system, before))
-        if now is not None and then is not None:
-            ours[key] = now - then
-        if key in system["published"] and key in before["published"]:
-            published[key] = system["published"][key] - before["published"][key]
-    return [
-        *(f"{ours[key]:+.2f}" if key in ours else "" for key in ("perplexity", "bleu")),
-        ", ".join(f"{key} {change:+.1f}" for key, change in published.items()),
-        ", ".join(
-            f"{key} {'yes' if ours[key] * change > 0 else 'no'}" for key, change in published.items() if key in ours
-        ),
-    ]
+    changes, published, agree = {"perplexity": "", "bleu": ""}, [], []
+    for base in [one for one in report["config"]["systems"] if one["name"] == entry["base"]]:
+        for key in changes:
+            now, then = (_measure(report["systems"][one["name"]], key) for one in (entry, base))
+            if now is not None and then is not None:
+                changes[key] = f"{now - then:+.2f}"
+            if key in entry["published"] and key in base["published"]:
+                change = entry["published"][key] - base["published"][key]
+                published.append(f"{key} {change:+.1f}")
+                if changes[key]:
+                    agree.append(f"{key} {'yes' if float(changes[key]) * change > 0 else 'no'}")
+    return {
+        "change of perplexity": changes["perplexity"],
+        "of BLEU": changes["bleu"],
+        "change published": ", ".join(published),
+        "same direction": ", ".join(agree),
+    }
 
 
-def _perplexity(found: Json) -> float | None:
-    return float(found["perplexity"]["teacher_forced"])
-
-
-def _last_bleu(found: Json) -> float | None:
+def _measure(found: Json, key: str) -> float | None:
+    if key == "perplexity":
+        return float(found["perplexity"]["teacher_forced"])
     return float(found["searches"][-1]["bleu"]) if found["searches"] else None
 
 
@@ -123,19 +101,12 @@ def _seconds(search: Json) -> str:
     return f"{search['cpu_seconds'] / search['sentences']:.4f}, {search['seconds'] / search['sentences']:.4f}"
 
 
-def _bleu(rows: Json | None) -> list[str]:
-    if rows is None:
-        return ["", ""]
-    return [bleu(rows["+RNN"], "test"), difference(rows["+RNN"]["against"]["baseline"])]
-
-
 def _machines(report: Json) -> str:
     """Return where the networks were trained, in a sentence."""
-    found = report["systems"].values()
     places = dict.fromkeys(
         f"{one['config']['training']['device']}, {one['machine']['cores']} cores of {one['machine']['cpu']}, "
         f"torch {one['config']['versions']['torch']}"
-        for one in found
+        for one in report["systems"].values()
     )
     beside = f", {report['processes']} systems at once" if report["processes"] > 1 else ""
     return f"Trained on {'; '.join(places)}{beside}."
@@ -143,10 +114,3 @@ def _machines(report: Json) -> str:
 
 def _name(search: Json) -> str:
     return ", ".join(f"{key.replace('-', ' ')} {value}" for key, value in search.items())
-
-
-def _without_empty_columns(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """Return a table without the columns that have nothing in them."""
-    columns = [column for column in zip(head, *body, strict=True) if any(column[1:])]
-    first, *others = zip(*columns, strict=True)
-    return as_markdown(first, others)

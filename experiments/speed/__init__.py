@@ -1,1 +1,1 @@
-"""How fast: scoring, training, the pipeline, memory. `python -m experiments.speed --help`."""
+"""How fast: scoring, `annotate`, training, decoding; and memory. `python -m experiments.speed --help`."""

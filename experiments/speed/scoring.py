@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from experiments.speed import straightforward
 from phrasescore.device import Device, Precision, choose_device
 from phrasescore.model_folder import TrainedModel
-from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
@@ -27,10 +27,6 @@ from phrasescore.vocabulary import END, Vocabulary
 
 _BATCHES_A_BLOCK = {"cpu": 1, "cuda": 4}
 """A GPU computes one batch while the next one is made."""
-_PRODUCT = {"cpu": 2048, "cuda": 8192}
-"""Rows and columns of the matrices that are multiplied."""
-_PRODUCTS_AT_ONCE = {"cpu": 1, "cuda": 8}
-"""Products between looks at the clock, each of which waits for them."""
 
 
 def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[list[Entry]]:
@@ -60,7 +56,9 @@ def paper_model(table: Path) -> TrainedModel:
 def measure(
     table: Path, device_name: str, lines: int, repetitions: int, batch_pairs: int | None = None
 ) -> dict[str, Any]:
-    """Return pairs a second of each way, the ratios, and the share of the machine's matrix-product rate.
+    """Return pairs a second of each way, and of the engine how many times that of the straightforward way it is.
+
+    Besides, how much its scores differ from the straightforward ones.
 
     Args:
         table: whose lines are scored.
@@ -75,42 +73,29 @@ def measure(
     batch_pairs = batch_pairs or Scorer(model, devices["fp32"]).batch_pairs
     blocks = blocks_of_lines(table, lines, batch_pairs * _BATCHES_A_BLOCK[devices["fp32"].torch_device.type])
     pairs = sum(map(len, blocks))
-    engine = partial(_engine, batch_pairs=batch_pairs)
-    runs: dict[str, list[float]] = {"a": [], "b": [], "c": []}
+    ways: dict[str, Callable[[], NDArray[np.float64]]] = {
+        "straightforward": partial(straightforward_scores, model, blocks, devices["fp32"]),
+        **{precision: partial(_engine, model, blocks, device, batch_pairs) for precision, device in devices.items()},
+    }
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
     scores: dict[str, NDArray[np.float64]] = {}
     for _ in range(repetitions):
-        for name, score, device in (
-            ("a", straightforward_scores, devices["fp32"]),
-            ("b", engine, devices["fp32"]),
-            ("c", engine, devices["bf16"]),
-        ):
+        for way, score in ways.items():
             started = time.perf_counter()
-            scores[name] = score(model, blocks, device)
-            runs[name].append(time.perf_counter() - started)
-    speed = {name: pairs / float(np.median(seconds)) for name, seconds in runs.items()}
-    batches = _all_batches(model, blocks, devices["fp32"], batch_pairs)
-    operations = 2 * sum(_multiplications(model, batch) for batch in batches)
-    rates = {precision: product_rate(device) for precision, device in devices.items()}
-    return {
-        "pairs": pairs,
-        "repetitions": repetitions,
-        "batch_pairs": batch_pairs,
-        "pairs_per_second": {
-            "a_straightforward_fp32": speed["a"],
-            "b_engine_fp32": speed["b"],
-            "c_engine_bf16": speed["c"],
-        },
-        "times_a": {"b": speed["b"] / speed["a"], "c": speed["c"] / speed["a"]},
-        "largest_difference_b_a": float(np.abs(scores["b"] - scores["a"]).max()),
-        "mean_difference_c_a": float(np.abs(scores["c"] - scores["a"]).mean()),
-        "largest_difference_c_a": float(np.abs(scores["c"] - scores["a"]).max()),
-        "engine_gflop_per_pair": operations / pairs / 1e9,
-        "matrix_product_gflops": {precision: rate / 1e9 for precision, rate in rates.items()},
-        "share_of_matrix_product_rate": {
-            "b": operations * speed["b"] / pairs / rates["fp32"],
-            "c": operations * speed["c"] / pairs / rates["bf16"],
-        },
-    }
+            scores[way] = score()
+            seconds[way].append(time.perf_counter() - started)
+    speed = {way: pairs / float(np.median(found)) for way, found in seconds.items()}
+    found: dict[str, Any] = {"pairs": pairs, "repetitions": repetitions, "batch_pairs": batch_pairs}
+    found["straightforward"] = {"pairs_per_second": speed["straightforward"]}
+    for precision in precisions:
+        difference = np.abs(scores[precision] - scores["straightforward"])
+        found[f"engine, {precision}"] = {
+            "pairs_per_second": speed[precision],
+            "times_straightforward": speed[precision] / speed["straightforward"],
+            "mean_difference": float(difference.mean()),
+            "largest_difference": float(difference.max()),
+        }
+    return found
 
 
 def straightforward_scores(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:
@@ -133,37 +118,3 @@ def _engine(model: TrainedModel, blocks: list[list[Entry]], device: Device, batc
     scorer.batch_pairs = batch_pairs
     encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
     return np.concatenate([scorer.score_encoded(pairs).log_prob for pairs in encoded])
-
-
-def _all_batches(model: TrainedModel, blocks: list[list[Entry]], device: Device, batch_pairs: int) -> list[PairBatch]:
-    scorer = Scorer(model, device)
-    scorer.batch_pairs = batch_pairs
-    encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
-    return [batch for pairs in encoded for batch in scorer.batches(pairs)]
-
-
-def _multiplications(model: TrainedModel, batch: PairBatch) -> int:
-    """Return the multiplications that the engine's matrix products need for a batch."""
-    config = model.network.config
-    n, m, s, r = config.hidden, config.embedding, config.maxout, config.output_rank
-    step = 3 * n * n + 3 * n * m
-    source_nodes, nodes = len(batch.sources.reading().tree.words_N), len(batch.source_of_node_A)
-    once_a_source = n * n + n * n + 3 * n * n + 2 * s * n
-    readout = 2 * s * n + 2 * s * m + s * r + r * len(model.target_vocabulary)
-    return source_nodes * step + len(batch.sources) * once_a_source + nodes * (step + readout)
-
-
-def product_rate(device: Device) -> float:
-    """Return the operations a second of a large square matrix product in the device's precision, tried for a second."""
-    size, number = _PRODUCT[device.torch_device.type], _PRODUCTS_AT_ONCE[device.torch_device.type]
-    left = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
-    right = torch.randn(size, size, device=device.torch_device, dtype=device.product_dtype)
-    best = 0.0
-    deadline = time.perf_counter() + 1
-    with device.products():
-        while time.perf_counter() < deadline:
-            started = time.perf_counter()
-            products = [left @ right for _ in range(number)]
-            float(products[-1][0, 0])
-            best = max(best, 2 * number * size**3 / (time.perf_counter() - started))
-    return best

@@ -1,1 +1,1 @@
-"""The paper's WMT'14 English-French experiment at full size: its data, its selection, its sizes. See README.md here."""
+"""The paper's WMT'14 experiment: a workflow in Snakemake, and the steps of it that are no commands."""

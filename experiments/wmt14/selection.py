@@ -9,20 +9,20 @@ and keep the lowest. Axelrod, He and Gao ("Domain adaptation via pseudo in-domai
 differences of source and target. As in Moore and Lewis, both models of a side know the same words, those that the small
 text has twice or more; all others are one word to them. Else the larger vocabulary would make sentences cheap.
 
-Nothing here holds a corpus: scores lie in a file of six bytes a sentence, and the threshold that gives a number of
-words is found by counting in it twice.
+No corpus is held in memory, only a score and a number of words for each sentence: some 25 bytes.
+
+Legend: N sentences.
 """
 
 from __future__ import annotations
 
-import math
 import random
-import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import read_pairs
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, write_lines
+from phrasescore.files import open_output, write_json, write_lines
 from phrasescore.lm.ngram_model import LN_10, load_kenlm
 from phrasescore.text import is_text, text_lines
 from phrasescore.words import split_words
@@ -39,20 +39,89 @@ from phrasescore.words import split_words
 if TYPE_CHECKING:
     import kenlm
 
-Part = tuple[Path, ...]
-"""A file of a corpus: one path, or source and target of parallel text."""
+Sentences = tuple[bytes, ...]
+"""A sentence, or a sentence and its translation."""
 
 OTHER = b"<other>"
 """Stands for all words that the small text has less than twice. Text with Moses' escapes has no such word."""
 
-_RECORD = np.dtype([("difference", "<f4"), ("words", "<u2")])
-_PACK = struct.Struct("<fH").pack
-_MOST_WORDS = np.iinfo(np.uint16).max
-_BLOCK = 1 << 20
-_HALF = 1 << 16
-_SIGN = np.uint32(1 << 31)
-_MINUS_ZERO = (1 << 31) - 1
-"""The key of -0.0, which is as large as 0.0 though its key is lower."""
+_SCORE = np.dtype([("difference", "<f4"), ("words", "<i4")])
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was kept of a part of the corpus; words are those of the last side."""
+
+    part: str
+    sentences: int
+    kept: int
+    words: int
+    kept_words: int
+
+
+def select(
+    small: Sequence[str],
+    large: Sequence[Sequence[str]],
+    share: float,
+    order: int,
+    outputs: Sequence[str],
+    report: str,
+    seed: int = 1,
+) -> list[Chosen]:
+    """Write the best sentences of a large corpus and return, and report, how many each part gave.
+
+    Args:
+        small: the text that they are to be like, a file a side.
+        large: the corpus, parts of as many files.
+        share: of the words of its last side that are kept at most.
+        order: of the models.
+        outputs: a file a side.
+        report: file for what was kept, as JSON.
+        seed: draws the sample of the corpus, of as many sentences as the small text has.
+
+    Raises:
+        UserError: a file cannot be read or written, the small text has no words, or nothing fits into the share.
+    """
+    small_text = list(_read(small))
+    for side, path in enumerate(small):
+        if not any(split_words(sentences[side]) for sentences in small_text):
+            raise UserError(f"{path}: has no words; give text of the domain")
+    drawn = sample((sentences for part in large for sentences in _read(part)), len(small_text), seed)
+    with TemporaryDirectory(prefix=".select", dir=Path(outputs[0]).parent) as folder:
+        domains = [
+            Domain.learn([one[side] for one in small_text], [one[side] for one in drawn], order, Path(folder))
+            for side in range(len(small))
+        ]
+        scores_N = np.fromiter(
+            (_score(sentences, domains) for part in large for sentences in _read(part)), dtype=_SCORE
+        )
+    kept_N = best(scores_N["difference"], scores_N["words"], share)
+    if not kept_N.any():
+        raise UserError(f"{large[0][-1]}: not one sentence fits into a share of {share:g} of the words; keep more")
+    chosen = _copy(large, kept_N, scores_N["words"], outputs)
+    for part in chosen:
+        print(
+            f"{part.part}: {part.kept:,} of {part.sentences:,} sentences, {part.kept_words:,} of {part.words:,} words"
+        )
+    write_json(Path(report), {"small": list(small), "share": share, "order": order, "parts": list(map(asdict, chosen))})
+    return chosen
+
+
+def _read(files: Sequence[str]) -> Iterator[Sentences]:
+    if len(files) == 1:
+        return ((line,) for line in text_lines(Path(files[0])))
+    return read_pairs(*map(Path, files))
+
+
+def sample(sentences: Iterable[Sentences], size: int, seed: int) -> list[Sentences]:
+    """Return sentences drawn at random, each of them equally likely (Vitter's algorithm R)."""
+    generator, drawn = random.Random(seed), list[Sentences]()
+    for seen, one in enumerate(sentences, 1):
+        if len(drawn) < size:
+            drawn.append(one)
+        elif (place := int(generator.random() * seen)) < size:
+            drawn[place] = one
+    return drawn
 
 
 class Domain:
@@ -89,152 +158,37 @@ def _known(line: bytes, vocabulary: frozenset[bytes]) -> bytes:
     return b" ".join(word if word in vocabulary else OTHER for word in split_words(line))
 
 
-def read_part(part: Part) -> Iterator[tuple[bytes, ...]]:
-    """Yield the sentences of a file, or the pairs of two.
+def _score(sentences: Sentences, domains: Sequence[Domain]) -> tuple[float, int]:
+    difference = sum(domain.difference(line) for domain, line in zip(domains, sentences, strict=True))
+    return difference, len(split_words(sentences[-1]))
 
-    Raises:
-        UserError: a file cannot be read, or two differ in length.
+
+def best(difference_N: NDArray[np.float32], words_N: NDArray[np.int32], share: float) -> NDArray[np.bool_]:
+    """Return which sentences are kept, those of the lowest scores with at most this share of the words.
+
+    Sentences without words are not; of equal scores the earlier one comes first.
     """
-    if len(part) == 1:
-        return ((line,) for line in text_lines(part[0]))
-    return read_pairs(*part)
+    order_N = np.argsort(difference_N, kind="stable")
+    total_N = np.cumsum(words_N[order_N], dtype=np.int64)
+    kept_N = np.zeros(len(order_N), bool)
+    kept_N[order_N[: np.searchsorted(total_N, share * int(total_N[-1]), "right")]] = True
+    return kept_N & (words_N > 0)
 
 
-def sample(parts: Iterable[Part], size: int, seed: int) -> list[tuple[bytes, ...]]:
-    """Return sentences or pairs drawn at random, each of them equally likely (Vitter's algorithm R).
-
-    Raises:
-        UserError: see `read_part`.
-    """
-    generator = random.Random(seed)
-    drawn: list[tuple[bytes, ...]] = []
-    seen = 0
-    for part in parts:
-        for lines in read_part(part):
-            seen += 1
-            if len(drawn) < size:
-                drawn.append(lines)
-            elif (place := int(generator.random() * seen)) < size:
-                drawn[place] = lines
-    return drawn
-
-
-def write_scores(parts: Sequence[Part], domains: Sequence[Domain], output: Path) -> int:
-    """Write the score of every sentence, in order, with its number of words on the last side; return all words.
-
-    Args:
-        parts: the large corpus.
-        domains: of each side.
-        output: a file of records, six bytes each.
-
-    Raises:
-        UserError: see `read_part`.
-    """
-    total = 0
-    with open_output(output) as stream:
-        for part in parts:
-            for lines in read_part(part):
-                difference = sum(domain.difference(line) for domain, line in zip(domains, lines, strict=True))
-                words = min(len(split_words(lines[-1])), _MOST_WORDS)
-                stream.write(_PACK(difference, words))
-                total += words
-    return total
-
-
-def threshold(scores: Path, words: int) -> float:
-    """Return the highest score that is kept when the best sentences with at most this many words in all are.
-
-    Scores are counted by the upper half of their bits, then those at the edge by the lower half: two passes over the
-    file, and memory for 65,536 counts. Minus infinity if not even the sentences of the best score fit.
-    """
-    upper, before = _edge(scores, words, None)
-    if upper == _HALF:
-        return math.inf
-    lower, _ = _edge(scores, words - before, upper)
-    return _score_below(upper * _HALF + lower)
-
-
-def _edge(scores: Path, words: int, upper: int | None) -> tuple[int, int]:
-    """Return the first half-key at which the words do not fit any more, and the words below it.
-
-    With `upper`, among the keys whose upper half that is.
-    """
-    counts: NDArray[np.int64] = np.zeros(_HALF, np.int64)
-    for keys, block_words in _keyed(scores):
-        if upper is None:
-            halves = keys >> 16
-        else:
-            here = (keys >> 16) == upper
-            halves, block_words = keys[here] & (_HALF - 1), block_words[here]
-        counts += np.bincount(halves, block_words, _HALF).astype(np.int64)
-    total = np.cumsum(counts)
-    edge = int(np.searchsorted(total, words, "right"))
-    return edge, int(total[edge - 1]) if edge else 0
-
-
-def _keyed(scores: Path) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
-    """Yield blocks of scores as whole numbers of the same order, and words."""
-    if not scores.stat().st_size:
-        return
-    records = np.memmap(scores, _RECORD, "r")
-    for start in range(0, len(records), _BLOCK):
-        block = records[start : start + _BLOCK]
-        bits = np.ascontiguousarray(block["difference"]).view(np.uint32)
-        yield np.where(bits & _SIGN, ~bits, bits | _SIGN), block["words"].astype(np.int64)
-
-
-def _score_below(key: int) -> float:
-    """Return the number just below the one with a key."""
-    if key == 0:
-        return -math.inf
-    bits = key - 1
-    if bits == _MINUS_ZERO:
-        bits -= 1
-    bits = bits ^ int(_SIGN) if bits & int(_SIGN) else ~bits & 0xFFFFFFFF
-    return float(np.array(bits, np.uint32).view(np.float32))
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """What was kept of a part of the corpus."""
-
-    part: str
-    sentences: int
-    kept: int
-    words: int
-    """Of the last side."""
-    kept_words: int
-
-
-def choose(parts: Sequence[Part], scores: Path, highest: float, outputs: Sequence[Path]) -> list[Chosen]:
-    """Copy the sentences with a score of at most `highest`, in their order, and return how many each part gave.
-
-    Raises:
-        UserError: the scores are those of another corpus, none is kept, or a file cannot be read or written.
-    """
-    report = []
+def _copy(
+    large: Sequence[Sequence[str]], kept_N: NDArray[np.bool_], words_N: NDArray[np.int32], outputs: Sequence[str]
+) -> list[Chosen]:
+    """Copy the sentences that are kept, in their order."""
+    report, first = [], 0
     with ExitStack() as stack:
-        streams = [stack.enter_context(open_output(output)) for output in outputs]
-        records = iter(_records(scores))
-        for part in parts:
-            counts = Counter[str]()
-            for lines in read_part(part):
-                difference, words = next(records, (math.nan, 0))
-                if math.isnan(difference):
-                    raise UserError(f"{scores}: holds fewer scores than there are sentences; delete it and score again")
-                counts.update(sentences=1, words=words)
-                if words and difference <= highest:
-                    counts.update(kept=1, kept_words=words)
-                    for stream, line in zip(streams, lines, strict=True):
+        streams = [stack.enter_context(open_output(Path(output))) for output in outputs]
+        for part in large:
+            last = first
+            for last, sentences in enumerate(_read(part), first + 1):
+                if kept_N[last - 1]:
+                    for stream, line in zip(streams, sentences, strict=True):
                         stream.write(line + b"\n")
-            kept = (counts["sentences"], counts["kept"], counts["words"], counts["kept_words"])
-            report.append(Chosen(str(part[-1]), *kept))
-        if not any(chosen.kept for chosen in report):
-            raise UserError(f"{parts[0][-1]}: not one sentence fits into the number of words; give a larger one")
+            kept, words = kept_N[first:last], words_N[first:last]
+            report.append(Chosen(part[-1], len(kept), int(kept.sum()), int(words.sum()), int(words[kept].sum())))
+            first = last
     return report
-
-
-def _records(scores: Path) -> Iterator[tuple[float, int]]:
-    records = np.memmap(scores, _RECORD, "r") if scores.stat().st_size else np.zeros(0, _RECORD)
-    for start in range(0, len(records), _BLOCK):
-        yield from records[start : start + _BLOCK].tolist()

@@ -14,14 +14,11 @@ Every file is in Moses' own format, so what one toolkit builds the other can tun
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as library_version
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +36,10 @@ from moses_integration.build.text_form import FOR_TRAINING_TEXT
 from moses_integration.build.translation_tables import build_tables as build_embedded_tables
 from moses_integration.build.validation import align_together
 from moses_integration.ini import MosesIni
-from phrasescore import __version__
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
-from phrasescore.files import lock_file, read_lines, real_path, sha256_of, write_json, write_lines
+from phrasescore.files import lock_file, read_lines, real_path, write_json, write_lines
+from phrasescore.provenance import described, versions
 from phrasescore.text import Say, Show, silently, unseen
 from phrasescore.words import split_words
 
@@ -174,7 +171,7 @@ def _has_report(folder: Path) -> bool:
         report = read_json(folder / REPORT, "build again")
     except UserError:
         return False
-    return {"version", "settings", "text"} <= report.keys()
+    return {"versions", "settings", "text"} <= report.keys()
 
 
 @contextmanager
@@ -291,23 +288,12 @@ def _provenance(
         del used["alignment_method"], used["cleaning"]
     if used.get("alignment_method") != "eflomal":
         del used["seed"]
-    libraries = ("numpy", "sacremoses") if settings.text.tokenise else ("numpy",)
     return {
-        "version": __version__,
-        "versions": {"python": platform.python_version(), **{name: _installed(name) for name in libraries}},
+        "versions": versions(),
         "toolkit": toolkit,
-        "inputs": {
-            name: {"path": str(path), "sha256": sha256_of(path)} for name, path in inputs.items() if path is not None
-        },
+        "inputs": {name: described(path) for name, path in inputs.items() if path is not None},
         "settings": used,
     }
-
-
-def _installed(library: str) -> str | None:
-    """Return the version of a library, None where it is missing; the step that needs it says so."""
-    with suppress(PackageNotFoundError):
-        return library_version(library)
-    return None
 
 
 def _language_model_of(text: TextSettings) -> str:

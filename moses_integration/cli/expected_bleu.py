@@ -156,7 +156,7 @@ def _lists(args: argparse.Namespace, half: Half, other: Half, number: int, repor
 
 def _provenance(args: argparse.Namespace, corpus: Corpus, lists: Lists, trained: Trained) -> dict[str, Any]:
     """Return what config.json says of the training."""
-    from moses_integration.cli.provenance import described
+    from phrasescore.provenance import described
 
     texts = {"source": corpus.source, "target": corpus.target, "alignment": corpus.alignment, "ini": args.ini}
     return {

@@ -139,7 +139,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
-    from moses_integration.cli.provenance import described, versions
     from moses_integration.list_scorers import load_scorers, share_scoring
     from moses_integration.nbest import ListFault, write_nbest
     from moses_integration.rescoring import (
@@ -153,6 +152,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.tuned_weights import SCHEMA
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import write_json
+    from phrasescore.provenance import described, versions
     from phrasescore.workers import available_cores
 
     if args.ini is None and not args.prepared:
@@ -215,7 +215,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
 
 def _inputs(args: argparse.Namespace) -> dict[str, Any]:
     """Return what was given to tune on, with hashes."""
-    from moses_integration.cli.provenance import described
+    from phrasescore.provenance import described
 
     return {
         "ini": args.ini and described(args.ini.resolve()),

@@ -151,7 +151,7 @@ def _result(tunings: Sequence[Tuning], seconds: float) -> dict[str, Any]:
 
 def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
     """Return the files that the weights depend on, with their hashes, and versions."""
-    from moses_integration.cli.provenance import described, versions
+    from phrasescore.provenance import described, versions
 
     models = {
         one.label: {key: described(ini.path_of(one, key)) for key in ("path", "backoff") if key in one.arguments}

@@ -10,7 +10,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from phrasescore import __version__
 from phrasescore.cli.console import Reporter, duration
 from phrasescore.cli.options import (
     add_device_options,
@@ -256,7 +255,7 @@ def make_report(
     args: argparse.Namespace, digest: str | None, scorer: TableScorer, columns: Sequence[Column], counts: Counts
 ) -> dict[str, Any]:
     """Return the counts and where the numbers come from; the digest is that of the table."""
-    import torch
+    from phrasescore.provenance import versions
 
     return {
         "schema": REPORT_SCHEMA,
@@ -280,7 +279,7 @@ def make_report(
         },
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
         "counts": asdict(counts),
-        "versions": {"phrasescore": __version__, "torch": torch.__version__},
+        "versions": versions(),
     }
 
 

@@ -1,4 +1,4 @@
-"""Whether the lines of a table are grouped by source, as Moses' converters and pruning want them."""
+"""Whether the lines of a table are grouped by source, as Moses' converters want them."""
 
 from __future__ import annotations
 

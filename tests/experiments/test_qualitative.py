@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,11 +14,11 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
-from experiments.qualitative import preferences, probes, prune, pruned_systems
+from experiments.qualitative import preferences, probes
 from experiments.qualitative.__main__ import analyse
 from experiments.qualitative.agreement import correlations
-from experiments.qualitative.labels import place_labels
 from experiments.qualitative.maps import Region, dense_regions
+from experiments.qualitative.pictures import place_labels
 from experiments.qualitative.preferences import choose_sources
 from experiments.qualitative.probes import Probes, alike_in_words
 from experiments.qualitative.settings import Settings
@@ -65,7 +63,7 @@ def test_the_files_of_a_report(folder: Path, report: Any) -> None:
 def test_where_the_numbers_come_from(report: Any) -> None:
     about = report["provenance"]
     assert about["table"]["pairs"] == 19_385
-    assert len(about["model"]["weights_sha256"]) == len(about["table"]["sha256"]) == 64
+    assert len(about["model"]["sha256"]) == len(about["table"]["sha256"]) == 64
     assert about["settings"]["pairs"] == 200
 
 
@@ -234,156 +232,29 @@ def test_dollar_signs_in_a_label_are_no_formula(tmp_path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axis = plt.subplots()
-    assert place_labels(axis, np.full((1, 2), 0.5), ["$$ and $a_$"], 9, "black") == 1
+    place_labels(axis, np.full((1, 2), 0.5), ["$$ and $a_$"], "black")
     write_figure(figure, tmp_path / "map.svg")
     assert "$$ and $a_$" in labels(tmp_path / "map.svg")
 
 
-def test_labels_do_not_hide_each_other() -> None:
+def test_labels_without_room_are_left_out() -> None:
     from matplotlib import pyplot as plt
-    from matplotlib.text import Text
 
     figure, axis = plt.subplots(figsize=(4, 4))
-    points = np.array([[0.5, 0.5], [0.52, 0.5], [0.5, 0.53], [0.05, 0.95]])
+    crowd = np.full((30, 2), 0.5) + np.arange(30)[:, None] * 1e-3
     axis.set_xlim(0, 1)
     axis.set_ylim(0, 1)
-    assert place_labels(axis, points, ["one label", "another label", "a third", "a corner"], 9, "black") == 4
-    figure.canvas.draw()
-    frame = axis.get_window_extent()
-    # The extent of an annotation would include its line.
-    boxes = [Text.get_window_extent(text) for text in axis.texts]
+    place_labels(axis, crowd, ["the same long label for all of them"] * 30, "black")
+    boxes = [text.get_window_extent() for text in axis.texts]
+    assert 1 < len(boxes) < 30
     for index, box in enumerate(boxes):
         assert not any(box.overlaps(other) for other in boxes[:index])
-        assert frame.x0 <= box.x0
-        assert box.x1 <= frame.x1
-    # No room at all: no label rather than a heap of them.
-    crowd = np.full((30, 2), 0.5) + np.arange(30)[:, None] * 1e-3
-    assert place_labels(axis, crowd, ["the same long label for all of them"] * 30, 9, "black") < 30
     plt.close(figure)
 
 
 def test_phrases_alike_in_words() -> None:
     alike = alike_in_words([b"a b c", b"a b d", b"a e f", b"x"])
     assert [one.tolist() for one in alike] == [[0, 1], [0, 1], [2], [3]]
-
-
-def run_prune(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
-    monkeypatch.setattr("sys.argv", ["prune", str(TABLE), *map(str, arguments)])
-    return prune.run(prune.parse_arguments())
-
-
-def test_pruning_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output = tmp_path / "out.gz"
-    options: list[str | Path] = ["-o", output, "--share", "0.05", "--by", "network", "-m", MODEL, "--device", "cpu"]
-    assert run_prune(monkeypatch, *options) == 0
-    lines = gzip.decompress(output.read_bytes()).splitlines()
-    printed = json.loads(capsys.readouterr().out)
-    assert printed["lines_written"] == len(lines) == 19_385 - round(0.05 * 19_385)
-    assert printed["output"]["bytes"] == output.stat().st_size
-    assert printed["output"]["sha256"] == hashlib.sha256(output.read_bytes()).hexdigest()
-    assert printed["table"]["sha256"] == hashlib.sha256(TABLE.read_bytes()).hexdigest()
-    assert printed["judge"]["weights"]["sha256"] == load_model(MODEL).weights_digest
-    assert printed["judge"]["computing"].keys() == {"device", "precision"}
-    assert "torch" in printed["machine"]["versions"]
-    # What the share dropped is what lies below that score, but for pairs with the very same one.
-    options = ["-o", output, f"--threshold={printed['best_dropped']}", *options[4:]]
-    assert run_prune(monkeypatch, *options) == 0
-    assert 0 < json.loads(capsys.readouterr().out)["lines_written"] - len(lines) < 5
-
-
-def test_a_table_pruned_in_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = tmp_path / "table.gz"
-    shutil.copy(TABLE, table)
-    monkeypatch.setattr("sys.argv", ["prune", str(table), "-o", str(table), "--share", "0.5", "--by", "random"])
-    assert prune.run(prune.parse_arguments()) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert printed["table"]["sha256"] == hashlib.sha256(TABLE.read_bytes()).hexdigest()
-    assert printed["output"]["sha256"] == hashlib.sha256(table.read_bytes()).hexdigest()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--share", "0.5", "--by", "column", "--column", "9"], "has no score column 9"),
-        (["--share", "0.5", "--by", "network", "-m", "nowhere"], "nowhere: is not a model folder"),
-    ],
-)
-def test_faults_of_pruning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        run_prune(monkeypatch, "-o", tmp_path / "out.gz", *arguments)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--share", "2", "--by", "random"], "argument --share: 2 is not a number from 0 to 1"),
-        (["--share", "all", "--by", "random"], "argument --share: all is not a number from 0 to 1"),
-        (["--by", "random"], "give --share, --threshold or both"),
-        (
-            ["--share", "0.5", "--by", "random", "--seed", "-1"],
-            "argument --seed: -1 is not a number from 0 to 2147483647",
-        ),
-        (["--share", "0.5", "--by", "network"], "needs a network; give --model"),
-        (["--share", "0.5", "--by", "column"], "needs the number of a score column"),
-    ],
-)
-def test_wrong_usage_of_pruning(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run_prune(monkeypatch, "-o", "out.gz", *arguments)
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
-
-
-def pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ini: Path, *options: str) -> Any:
-    """Return the report of `pruned_systems` on 20 sentences; the fifth column is a made-up score."""
-    for language in ("en", "fr"):
-        lines = (MINI / f"test.{language}").read_bytes().splitlines(keepends=True)[:20]
-        (tmp_path / f"test.{language}").write_bytes(b"".join(lines))
-    command = ["pruned_systems", ini, "--by", "column", "--column", "5", *options]
-    command += ["--processes", "1", "--output", tmp_path / "report"]
-    command += ["--source", tmp_path / "test.en", "--reference", tmp_path / "test.fr"]
-    monkeypatch.setattr("sys.argv", [str(word) for word in command])
-    assert pruned_systems.run(pruned_systems.parse_arguments()) == 0
-    return json.loads((tmp_path / "report/report.json").read_bytes())
-
-
-@pytest.mark.parametrize(("tokenise", "by_sacrebleu"), [(True, "13a"), (False, "none")])
-def test_text_that_came_as_tokens_is_not_tokenised_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenise: bool, by_sacrebleu: str
-) -> None:
-    shutil.copytree(MINI, tmp_path / "system")
-    preparation = {"source_language": "en", "target_language": "fr", "tokenise": tokenise, "casing": "keep"}
-    (tmp_path / "system/preparation.json").write_text(json.dumps(preparation | {"escape": False}))
-    [whole] = pruned(tmp_path, monkeypatch, tmp_path / "system/moses.5.ini", "--shares")["points"]
-    assert f"|tok:{by_sacrebleu}|" in whole["signature"]
-
-
-def test_bleu_of_pruned_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ("--shares", "0.6", "--thresholds=-30", "--prepared")
-    report = pruned(tmp_path, monkeypatch, MINI / "moses.5.ini", *options)
-    assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.json", "report.md"}
-    assert [(one["per_word"], one["share"], one["threshold"]) for one in report["points"]] == [
-        (False, 0, None),
-        (False, 0.6, None),
-        (True, 0.6, None),
-        (True, None, -30),
-    ]
-    whole, plain, per_word, nothing = report["points"]
-    assert whole["lines_written"] == nothing["lines_written"] == 19_385
-    assert whole["sha256"] == nothing["sha256"] == hashlib.sha256(gzip.decompress(FIVE.read_bytes())).hexdigest()
-    assert (nothing["bleu"], nothing["p_value"]) == (whole["bleu"], 1)
-    assert plain["lines_written"] == per_word["lines_written"] < 19_385
-    assert plain["bytes"] < whole["bytes"]
-    assert plain["sha256"] != per_word["sha256"]
-    assert plain["bleu"] != whole["bleu"]
-    assert "| score per word, share 60% |" in (tmp_path / "report/report.md").read_text()
 
 
 def test_phrases_too_short_for_a_map(tmp_path: Path) -> None:
@@ -419,12 +290,4 @@ def test_a_network_of_the_other_direction_is_refused(tmp_path: Path) -> None:
     save_file(load_file(reverse / "weights.safetensors"), reverse / "weights.safetensors")
     with pytest.raises(UserError, match="reverse: was trained for source-given-target; give a network trained for"):
         analyse(reverse, TABLE, tmp_path / "report", SMALL, "cpu", lambda text: None)
-    assert not (tmp_path / "report").exists()
-
-
-def test_a_table_that_can_be_read_once_only_is_refused_before_the_work(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for table in (Path("-"), tmp_path / "pipe"):
-        with pytest.raises(UserError, match="cannot be read twice; give a file"):
-            analyse(MODEL, table, tmp_path / "report", SMALL, "cpu", lambda text: None)
     assert not (tmp_path / "report").exists()

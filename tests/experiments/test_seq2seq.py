@@ -4,7 +4,7 @@ import json
 import math
 import re
 from argparse import Namespace
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +12,25 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.ablation.config import BuildSection
 from experiments.ablation.config import read_config as read_ablation_config
-from experiments.seq2seq.__main__ import ABLATION, COMPARISONS, run
-from experiments.seq2seq.beside import each
+from experiments.data import prepare
+from experiments.seq2seq.__main__ import run
+from experiments.seq2seq.comparison import compare, each
 from experiments.seq2seq.config import Config, System, read_config, search_config
-from experiments.seq2seq.perplexity import perplexities
-from experiments.seq2seq.phrases import PhraseComparison
+from experiments.seq2seq.phrase_scorers import Tables
 from experiments.seq2seq.report import table
-from experiments.seq2seq.run import Comparison
+from experiments.seq2seq.translators import Sentences, perplexities
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import settings_of
 from phrasescore.device import choose_device
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.training.evaluation import SentenceLoss, sentence_loss
 from phrasescore.training.run import Settings
 from phrasescore.vocabulary import Vocabulary
-from tests.conftest import TINY
+from tests.conftest import MINI, TINY
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 CONFIGS = EXPERIMENTS / "seq2seq" / "configs"
@@ -183,17 +182,14 @@ SMALL = """
 """
 SMALL_PHRASES = """
     title = "Two scorers"
-    [phrases]
-    cpu_minutes = 0.002
-    best = 1
-    lines = 4096
-    probed_updates = 2
+    learns_from = "table"
     [common]
     preset = "small"
     hidden = 8
     embedding = 4
     output-rank = 2
     batch-size = 64
+    max-updates = 4
     [[systems]]
     name = "Cho et al."
     [[systems]]
@@ -226,7 +222,10 @@ def parameters(found: Settings, source: int, target: int) -> int:
 def test_systems_are_those_that_they_are_named_after(path: Path, gpu: bool) -> None:
     """On any machine: whatever a configuration leaves to a preset comes out as the system has it, and can be built."""
     config = read_config(path, gpu=gpu)
-    found = {system.name: settings(list(system.command), sentences=config.phrases is None) for system in config.systems}
+    found = {
+        system.name: settings(list(system.command), sentences=config.task.learns_from == "sentences")
+        for system in config.systems
+    }
     expected = FORMS[path.stem]
     assert found.keys() == expected.keys()
     for name, one in found.items():
@@ -237,7 +236,8 @@ def test_systems_are_those_that_they_are_named_after(path: Path, gpu: bool) -> N
         assert one.training.teacher_forcing == (0.5 if is_half_forced else 1.0)
         assert parameters(one, 90, 80) > 0
         one.check()
-    assert set(COMPARISONS) - {ABLATION} == {path.stem for path in CONFIGS.glob("*.toml")}
+    budget = [one.training.max_minutes for one in found.values()]
+    assert (budget == [15.0] * len(budget)) == (config.task.learns_from == "table")
 
 
 def test_the_tutorial_s_sizes() -> None:
@@ -266,7 +266,7 @@ def test_searches_differ(path: Path) -> None:
 
 
 def test_sentences_are_scored_by_a_network_with_attention() -> None:
-    config = read_ablation_config(EXPERIMENTS / "ablation" / "configs" / f"{ABLATION}.toml")
+    config = read_ablation_config(EXPERIMENTS / "ablation" / "configs" / "multi30k-en-fr-s2s.toml")
     assert [row.name for row in config.rows] == ["baseline", "+S2S"]
     found = settings(list(config.sentence_network), sentences=True)
     assert form(found) == {**HALVES, "attention": "concat"}
@@ -319,15 +319,13 @@ def small(folder: Path, changes: list[str] | None = None, text: str = SMALL) -> 
         ("[[systems]]\nname = 'x'\nextends = 'y'", "system `x` has no name of its own, or extends none"),
         ("[[systems]]\nname = 'x'\n[[systems]]\nname = 'x'", "system `x`"),
         ("[[searches]]\nbeem = 3\n[[systems]]\nname = 'x'", "did you mean `beam`"),
-        ("[phrases]\nbest = 3\n[data]\nsource = 'de'\n[[systems]]\nname = 'x'", r"leave \[data\] and"),
-        ("[phrases]\n[[systems]]\nname = 'x'\noptions = {max-updates = 3}", "has max_updates, but .* for equal time"),
         ("systems = 3", "systems is no list of sections; begin each with"),
         ("systems = ['a']", r"\[\[systems\]\] 1 is 'a'; give a section"),
-        ("[[systems]]\nname = 'x'\noptions = 3", r"options of \[\[systems\]\] 1 is 3; give a section"),
+        ("[[systems]]\nname = 'x'\noptions = 3", "options of `x` is 3; give a section"),
         ("common = 3\n[[systems]]\nname = 'x'", r"\[common\] is 3; give a section"),
         ("searches = ['beam']\n[[systems]]\nname = 'x'", r"\[\[searches\]\] 1 is 'beam'"),
         ("[common]\nfeed_word = 3\n[[systems]]\nname = 'x'", "system `x`: 3 belongs to no option"),
-        ("[phrases]\ncpu_minutes = 0\n[[systems]]\nname = 'x'", "give at least 0.001"),
+        ("learns_from = 'tables'\n[[systems]]\nname = 'x'", "learns_from is 'tables'"),
     ],
 )
 def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
@@ -340,11 +338,19 @@ def test_a_list_is_not_changed_like_a_section(tmp_path: Path) -> None:
         small(tmp_path, ["systems.x = 1"])
 
 
+def compared(
+    config: Config, folder: Path, origin: Path, said: list[str] | None = None, processes: int = 1
+) -> dict[str, Any]:
+    data = prepare("multi30k", folder / "data", "en", "fr", origin=origin)
+    say = silent if said is None else said.append
+    return compare(config, Sentences(data, config.searches, "cpu"), folder, "cpu", say, processes)
+
+
 def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
     """The whole way on a few sentences; run again, it finds everything done."""
     config, folder = small(tmp_path), tmp_path / "out"
     said: list[str] = []
-    report = Comparison(config, folder, multi30k_of_mini, "cpu", said.append).run()
+    report = compared(config, folder, multi30k_of_mini, said)
     assert list(report["systems"]) == ["base", "more"]
     base, more = report["systems"].values()
     assert min(base["perplexity"].values()) > 10
@@ -359,12 +365,12 @@ def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path)
     assert len(list((folder / "systems").glob("base.*.out"))) == 2
     assert json.loads((folder / "report.json").read_bytes())["systems"].keys() == report["systems"].keys()
     said.clear()
-    assert Comparison(config, folder, multi30k_of_mini, "cpu", said.append).run()["systems"] == report["systems"]
+    assert compared(config, folder, multi30k_of_mini, said)["systems"] == report["systems"]
     assert all(line.endswith("done before") for line in said)
 
 
 def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiments.seq2seq.perplexity._TUTORIAL_BATCH", 1)
+    monkeypatch.setattr("experiments.seq2seq.translators._TUTORIAL_BATCH", 1)
     vocabulary, device = Vocabulary([b"a", b"b", b"c"]), choose_device("cpu", "fp32")
     torch.manual_seed(3)
     network = EncoderDecoder(TINY, len(vocabulary), len(vocabulary))
@@ -388,14 +394,14 @@ def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pyte
 def test_systems_beside_each_other_come_to_the_same(tmp_path: Path, multi30k_of_mini: Path) -> None:
     """Two at once leave what one after the other finds done, and trains the same networks."""
     config, folder = small(tmp_path), tmp_path / "out"
-    report = Comparison(config, folder, multi30k_of_mini, "cpu", silent, processes=2).run()
+    report = compared(config, folder, multi30k_of_mini, processes=2)
     assert ", 2 systems at once." in (folder / "report.md").read_text()
     said: list[str] = []
-    again = Comparison(config, folder, multi30k_of_mini, "cpu", said.append).run()
+    again = compared(config, folder, multi30k_of_mini, said)
     assert all(line.endswith("done before") for line in said)
     assert again["systems"] == report["systems"]
     assert "at once" not in table(again)
-    alone = Comparison(config, tmp_path / "alone", multi30k_of_mini, "cpu", silent).run()
+    alone = compared(config, tmp_path / "alone", multi30k_of_mini)
     for name, system in alone["systems"].items():
         found = report["systems"][name]["best"]["validation"]["teacher_forced_per_word"]
         assert found == pytest.approx(system["best"]["validation"]["teacher_forced_per_word"], abs=1e-3)
@@ -415,12 +421,12 @@ def note_and_stop(system: System) -> dict[str, Any]:
 
 
 def test_the_table_says_whether_a_step_helps_as_it_did_elsewhere(tmp_path: Path, multi30k_of_mini: Path) -> None:
-    report = Comparison(small(tmp_path), tmp_path / "out", multi30k_of_mini, "cpu", silent).run()
+    report = compared(small(tmp_path), tmp_path / "out", multi30k_of_mini)
     for system, perplexity, bleu in (("base", 30.0, 20.0), ("more", 25.0, 19.0)):
         report["systems"][system]["perplexity"]["teacher_forced"] = perplexity
         report["systems"][system]["searches"][-1]["bleu"] = bleu
     text = table(report)
-    assert "| base |  | perplexity 10.6, bleu 11.3 | " in text
+    assert re.search(r"\| base \|  \| .* passes \| perplexity 10\.6, bleu 11\.3 \| ", text)
     assert "BLEU, beam 3, length penalty wu" in text
     assert "| -5.00 | -1.00 | perplexity -0.7, bleu +1.3 | perplexity yes, bleu no |" in text
     del report["systems"]["more"]
@@ -434,12 +440,12 @@ def test_the_report_grows_with_each_system(
 ) -> None:
     """A comparison that is stopped leaves what it has measured, in JSON and as a table."""
     config, folder = small(tmp_path), tmp_path / "out"
-    Comparison(config, folder, multi30k_of_mini, "cpu", silent).run()
+    compared(config, folder, multi30k_of_mini)
     (folder / "report.md").unlink()
     (folder / "steps" / "train.more.json").unlink()
     monkeypatch.setattr("experiments.steps.phrasescore", lambda arguments: 143)
     with pytest.raises(SystemExit) as stopped:
-        Comparison(config, folder, multi30k_of_mini, "cpu", silent).run()
+        compared(config, folder, multi30k_of_mini)
     assert stopped.value.code == 143
     assert list(json.loads((folder / "report.json").read_bytes())["systems"]) == ["base"]
     assert "| base |" in (folder / "report.md").read_text()
@@ -447,89 +453,41 @@ def test_the_report_grows_with_each_system(
 
 def test_other_settings_start_over_in_the_same_folder(tmp_path: Path, multi30k_of_mini: Path) -> None:
     folder = tmp_path / "out"
-    Comparison(small(tmp_path), folder, multi30k_of_mini, "cpu", silent).run()
+    compared(small(tmp_path), folder, multi30k_of_mini)
     changed = small(tmp_path, ["common.hidden = 6"])
-    report = Comparison(changed, folder, multi30k_of_mini, "cpu", silent).run()
+    report = compared(changed, folder, multi30k_of_mini)
     assert report["systems"]["base"]["config"]["model"]["hidden"] == 6
 
 
-@pytest.mark.timeout(300)
-def test_phrase_scorers_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
-    """The whole way on a few sentences, the ablation included; run again, it finds everything done."""
-    (tmp_path / "ablation.toml").write_text("""
-        toolkit = "embedded"
-        seeds = [1]
-        rows = ["baseline", "+S2S"]
-        [build]
-        aligner = "ibm1"
-        order = 2
-        [decoder]
-        stack = 20
-        [tuning]
-        nbest = 10
-        iterations = 1
-        restarts = 1
-    """)
-    config = small(tmp_path, text=SMALL_PHRASES)
-    place = (read_ablation_config(tmp_path / "ablation.toml"), tmp_path / "ablation")
-    said: list[str] = []
-    processes = 2
-
-    def compared() -> dict[str, Any]:
-        folder, origin = tmp_path / "out", {"origin": multi30k_of_mini}
-        return PhraseComparison(config, folder, place, origin, "cpu", said.append, processes).run()
-
-    report = compared()
-    assert list(report["systems"]) == ["Cho et al.", "GRU"]
+def test_scorers_of_phrases_from_tables_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run again, everything is found done."""
+    (tmp_path / "a.toml").write_text(SMALL_PHRASES)
+    args = Namespace(configs=[str(tmp_path / "a.toml")], output=tmp_path / "out", set=[], gpu=False, tables=None)
+    args = Namespace(**vars(args), device="cpu", processes=1, origin=None)
+    with pytest.raises(UsageError, match="--tables: is needed for scorers of phrases"):
+        run(args)
+    assert not args.output.exists()
+    args.tables = [MINI / "phrase-table.gz", MINI / "phrase-table.5.gz"]
+    assert run(args) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"\| GRU \| Cho et al\. \| [\d,]+ \| 0\.\d min, 4 updates, 0\.\d\d passes \| ", printed)
+    assert (args.output / "a" / "report.md").read_text() == printed.removesuffix("\n")
+    report = json.loads((args.output / "a" / "report.json").read_bytes())
+    assert len(report["data"]["validation"]["sha256"]) == 64
     for system in report["systems"].values():
-        spent = system["updates"] * system["probe"]["seconds_per_update"]
-        assert 0.06 < spent <= 0.12 or system["updates"] == 1
-        assert system["evaluations"][-1]["update"] == system["updates"]
         assert system["best"]["validation"]["per_pair"] > system["best"]["validation"]["per_word"] > 0
-        assert system["scoring"]["pairs"] >= 4096
-    best = min(report["systems"].values(), key=lambda system: system["best"]["validation"]["per_pair"])
-    assert [
-        system["bleu"]["+RNN"]["test_bleu"]["mean"] > 0 for system in report["systems"].values() if "bleu" in system
-    ] == [True]
-    assert "baseline" in best["bleu"]["+RNN"]["against"]
-    text = (tmp_path / "out" / "report.md").read_text()
-    assert re.search(r"\| \d+\.\d\d \| [+-]\d+\.\d\d \(p = ", text)
-    assert text == table(report)
-    # The network is not trained again (another training takes other times), nor the baseline tuned.
-    [name] = [name for name, system in report["systems"].items() if "bleu" in system]
-    trained, used = (
-        tmp_path / "out" / "systems" / name,
-        tmp_path / "out" / "ablations" / name.replace(" ", "-") / "rnn",
-    )
-    assert (used / "metrics.jsonl").read_bytes() == (trained / "metrics.jsonl").read_bytes()
-    before = {line.split(": ")[0] for line in said if line.endswith(": done before")}
-    assert before >= {"build", "baseline.seed1.tuning", "baseline.seed1"}
-    said.clear()
-    processes = 1
-    assert compared() == {**report, "processes": 1}
+        assert system["scoring"]["pairs"] > 4096
+    said: list[str] = []
+    tables = Tables(args.tables[0], args.tables[1], "cpu")
+    again = compare(small(tmp_path, text=SMALL_PHRASES), tables, args.output / "a", "cpu", said.append)
+    assert again["systems"] == report["systems"]
     assert all(line.endswith("done before") for line in said)
-    place = (replace(place[0], build=BuildSection(aligner="hmm", order=2)), place[1])
-    with pytest.raises(UserError, match=r"ablation: is an ablation with build = .*'ibm1'.* needs .*'hmm'"):
-        compared()
 
 
-def test_all_comparisons_make_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what is measured stands on it when a later one fails."""
-
-    def compare(args: Namespace, name: str, config: Config | None) -> str:
-        assert (config is None) == (name == ABLATION)
-        if name == "phrases":
-            raise UserError("no")
-        return f"table of {name}\n"
-
-    monkeypatch.setattr("experiments.seq2seq.__main__._compare", compare)
-    with pytest.raises(UserError, match="for equal time"):
-        run(Namespace(config="all", output=tmp_path, set=["common.epochs = 2"], gpu=False))
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(UserError, match="no"):
-        run(Namespace(config="all", output=tmp_path, set=[], gpu=False))
-    page = (tmp_path / "report.md").read_text()
-    assert page.split("\n\n") == [*(f"table of {name}" for name in COMPARISONS[:-2]), f"table of {COMPARISONS[-2]}\n"]
+def test_what_is_wrong_with_the_last_comparison_is_said_before_the_first(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nowhere"):
+        run(Namespace(configs=["tutorial", str(tmp_path / "nowhere.toml")], output=tmp_path / "out", set=[], gpu=False))
+    assert not (tmp_path / "out").exists()
 
 
 def silent(text: str) -> None:

@@ -1,19 +1,11 @@
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
 
-from experiments.steps import Steps, check_exit_code, clear_if_changed, run_phrasescore
-from experiments.training import seconds_per_update
-from phrasescore.device import choose_device
+from experiments.steps import Steps, clear_if_changed, run_phrasescore
 from phrasescore.errors import UserError
-from phrasescore.nn.config import ModelConfig
-from phrasescore.pairs import DataConfig
-from phrasescore.training.config import TrainingConfig
-from phrasescore.training.run import Settings
-from tests.conftest import MINI
 
 
 @pytest.mark.parametrize("code", [129, 130, 143])
@@ -22,13 +14,6 @@ def test_a_command_that_a_signal_stopped_stops_the_experiment(monkeypatch: pytes
     with pytest.raises(SystemExit) as stopped:
         run_phrasescore(["train"])
     assert stopped.value.code == code
-
-
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
-def test_so_does_a_program_that_the_signal_killed(number: signal.Signals) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        check_exit_code(-number, "curl")
-    assert stopped.value.code == 128 + number
 
 
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
@@ -60,14 +45,6 @@ def test_a_step_that_was_stopped_is_done_with_no_settings(tmp_path: Path) -> Non
         steps.run("train", {"hidden": 4}, stop)
     assert not steps.is_done("train", {"hidden": 3})
     assert steps.run("train", {"hidden": 3}, lambda: "the network once more") == "the network once more"
-
-
-def test_the_time_of_an_update_leaves_out_the_first_ones() -> None:
-    settings = Settings(ModelConfig(hidden=4, embedding=4, maxout=2, output_rank=2), DataConfig(), TrainingConfig())
-    times = iter([100.0, 106.0])
-    device = choose_device("cpu", "fp32")
-    assert seconds_per_update(MINI / "phrase-table.gz", settings, device, 3, times.__next__) == 2
-    assert next(times, None) is None
 
 
 def test_a_folder_is_kept_for_the_same_settings_only(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phrasescore import __version__
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, path_or_standard_stream
 from phrasescore.errors import UsageError, UserError
@@ -21,8 +20,6 @@ from phrasescore.files import (
     display_name,
     require_one_standard_input,
     require_writable,
-    sha256_of,
-    sha256_of_input,
     write_json,
 )
 from phrasescore.lm.interpolation import Scores, best_weight, interpolate
@@ -252,24 +249,22 @@ def _make_report(
     args: argparse.Namespace, scorer: NeuralLmScorer, summary: _Summary, weight: float | None
 ) -> dict[str, Any]:
     """Return the perplexities and what they rest on; digests are those of files as they lie there."""
-    import torch
+    from phrasescore.provenance import described, versions
 
     return {
         "schema": REPORT_SCHEMA,
         "model": {"folder": str(args.model), "weights_sha256": scorer.model.weights_digest},
-        "backoff": args.backoff and {"path": str(args.backoff), "sha256": sha256_of(args.backoff)},
+        "backoff": args.backoff and described(args.backoff),
         "unnormalised": scorer.unnormalised,
         "text": {
-            "path": str(args.text),
-            "sha256": sha256_of_input(args.text),
+            **described(args.text),
             "sentences": summary.sentences,
             "words": summary.words,
             "outside_shortlist": summary.outside_shortlist,
             "unknown_to_backoff": summary.unknown_to_backoff,
         },
         "weight": weight,
-        "weight_text": args.weight_text
-        and {"path": str(args.weight_text), "sha256": sha256_of_input(args.weight_text)},
+        "weight_text": args.weight_text and described(args.weight_text),
         "perplexity": {
             "network": summary.network,
             "backoff": summary.backoff,
@@ -277,5 +272,5 @@ def _make_report(
         },
         "is_distribution": scorer.is_distribution,
         "computing": {"device": str(scorer.device.torch_device), "precision": scorer.device.precision},
-        "versions": {"phrasescore": __version__, "torch": torch.__version__},
+        "versions": versions(),
     }

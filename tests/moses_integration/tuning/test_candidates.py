@@ -6,18 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from experiments.goldens.extractor import read_candidates
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import Candidates, from_nbest
 from phrasescore.errors import UserError
 from tests.conftest import MINI
+from tests.moses_integration.tuning.extractor import mert_lists
 
 Row = tuple[tuple[float, ...], tuple[int, ...]]
-
-
-def moses_list(run: int) -> Candidates:
-    return read_candidates(MINI / f"mert/run{run}.features.dat.gz", MINI / f"mert/run{run}.scores.dat.gz")
 
 
 def rows_of(candidates: Candidates, sentence: int) -> list[Row]:
@@ -40,7 +36,7 @@ ONE, TWO, THREE = (1,) * 9, (2,) * 9, (3,) * 9
 def test_nbest_lists_are_scored_as_moses_scores_them() -> None:
     """Moses' 50-best list is, but for ties, part of the 100-best list that its extractor scored."""
     ours = from_nbest(read_nbest(MINI / "decode/default.nbest.gz"), read_references([MINI / "dev.fr"]))
-    moses = moses_list(1)
+    moses = mert_lists(1)
     assert ours.names == moses.names
     found = 0
     for sentence in range(100):
@@ -54,7 +50,7 @@ def test_nbest_lists_are_scored_as_moses_scores_them() -> None:
 
 
 def test_lists_accumulate_without_duplicates() -> None:
-    first, second = moses_list(1), moses_list(2)
+    first, second = mert_lists(1), mert_lists(2)
     both = first.extended(second)
     assert both.sentence_count == 100
     for sentence in (0, 41, 99):
@@ -76,7 +72,7 @@ def test_sentences_without_candidates() -> None:
 
 def test_lists_of_other_features_do_not_mix() -> None:
     with pytest.raises(UserError, match="have the features LM0_0 WordPenalty0_0 where earlier ones have"):
-        moses_list(1).extended(candidates_of([((1, 2), ONE)]))
+        mert_lists(1).extended(candidates_of([((1, 2), ONE)]))
 
 
 def entry(sentence: int, scores: bytes = b"LM0= -1 -2") -> NbestEntry:

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from experiments.goldens.extractor import read_candidates
 from moses_integration.tuning import mert
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
@@ -27,6 +26,7 @@ from moses_integration.tuning.mert import (
 )
 from phrasescore.errors import UserError
 from tests.conftest import MINI
+from tests.moses_integration.tuning.extractor import mert_lists
 
 Floats = NDArray[np.float64]
 
@@ -34,8 +34,7 @@ Floats = NDArray[np.float64]
 @functools.cache
 def moses_lists(run: int) -> Candidates:
     """All candidates up to a run, as Moses' `mert` had them in it."""
-    newest = read_candidates(MINI / f"mert/run{run}.features.dat.gz", MINI / f"mert/run{run}.scores.dat.gz")
-    return moses_lists(run - 1).extended(newest) if run > 1 else newest
+    return moses_lists(run - 1).extended(mert_lists(run)) if run > 1 else mert_lists(run)
 
 
 def weights_in(name: str) -> Floats:

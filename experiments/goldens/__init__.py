@@ -1,1 +1,0 @@
-"""How near the embedded decoder, builder and tuner come to what a real Moses wrote."""

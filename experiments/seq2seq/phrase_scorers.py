@@ -1,0 +1,54 @@
+"""Networks as scorers of phrases: what they learn from a phrase table, and how fast they score it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+from experiments.speed.scoring import blocks_of_lines
+from experiments.steps import Steps
+from experiments.timing import timed
+from experiments.training import Json
+from phrasescore.device import choose_device
+from phrasescore.model_folder import load_model
+from phrasescore.provenance import described, machine
+from phrasescore.scoring.engine import Scorer
+
+_LINES = 16_384
+"""Of the table, that are scored to see how fast."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A phrase table, and that of other sentences."""
+
+    train: Path
+    validation: Path
+    device: str
+
+    @cached_property
+    def description(self) -> Json:
+        """Where they are, with digests."""
+        return {"train": described(self.train), "validation": described(self.validation)}
+
+    @property
+    def options(self) -> list[str]:
+        """Of `phrasescore train`."""
+        return [str(self.train), "--validation", str(self.validation)]
+
+    def measure(self, steps: Steps, name: str, model: Path, trained: Json) -> Json:
+        """Measure how fast pairs of the table are scored; reading them is left out."""
+        # Times of two machines do not compare.
+        return {"scoring": steps.run(f"score.{name}", [trained, machine()["cpu"]], lambda: self._score(model))}
+
+    def _score(self, model: Path) -> Json:
+        device = choose_device(self.device, "auto")
+        scorer = Scorer(load_model(model), device)
+        blocks = blocks_of_lines(self.train, _LINES)
+        encoded = [scorer.encode([one.source for one in block], [one.target for one in block]) for block in blocks]
+        scorer.score_encoded(encoded[0])
+        with timed() as timing:
+            for pairs in encoded:
+                scorer.score_encoded(pairs)
+        return {"pairs": sum(map(len, encoded)), **asdict(timing), "device": str(device), "machine": machine()}

@@ -1,0 +1,116 @@
+"""Networks as translators of sentences: their perplexities and BLEU on the test set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from experiments.data import DataFolder
+from experiments.seq2seq.config import search_config
+from experiments.steps import Steps
+from experiments.timing import timed
+from experiments.training import Json
+from moses_integration.evaluation import score
+from phrasescore.device import Device, choose_device
+from phrasescore.files import write_lines
+from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.pairs import PhrasePairs
+from phrasescore.provenance import machine
+from phrasescore.scoring.engine import Scorer
+from phrasescore.search.translator import Translator
+from phrasescore.text import text_lines
+from phrasescore.training.evaluation import batch_losses
+
+_TUTORIAL_BATCH = 128
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Parallel text."""
+
+    data: DataFolder
+    searches: tuple[Json, ...]
+    """Options of `phrasescore translate`."""
+    device: str
+
+    @property
+    def description(self) -> Json:
+        """What data.json says."""
+        return dict(self.data.description)
+
+    @property
+    def options(self) -> list[str]:
+        """Of `phrasescore train`."""
+        words = []
+        for prefix, part in (("", "train"), ("validation-", "dev")):
+            [target] = self.data.target_files(part)
+            words += [f"--{prefix}source", str(self.data.source_file(part)), f"--{prefix}target", str(target)]
+        return words
+
+    def measure(self, steps: Steps, name: str, model: Path, trained: Json) -> Json:
+        """Measure perplexities, and translate by each search."""
+        perplexity = steps.run(f"perplexity.{name}", trained, lambda: self._perplexities(model))
+        searches = []
+        for search in self.searches:
+            label = ".".join(f"{key}-{value}" for key, value in search.items())
+            output = model.with_name(f"{name}.{label}.out")
+            work = partial(self._translate, model, search, output)
+            searches.append(steps.run(f"translate.{name}.{label}", [trained, search], work))
+        return {"perplexity": perplexity, "searches": searches}
+
+    def _perplexities(self, model: Path) -> dict[str, float]:
+        [target] = self.data.target_files("test")
+        # In 32 bit, as the tutorials are.
+        device = choose_device(self.device, "fp32")
+        return perplexities(load_model(model), self.data.source_file("test"), target, device)
+
+    def _translate(self, model: Path, search: Json, output: Path) -> Json:
+        device = choose_device(self.device, "auto")
+        translator = Translator(Scorer(load_model(model), device), search_config(search, "[[searches]]"))
+        sentences = list(text_lines(self.data.source_file("test")))
+        with timed() as timing:
+            found = translator.translate(sentences)
+        write_lines(output, (some[0].text if some else b"" for some in found))
+        result = score(output, self.data.target_files("test"), "none")
+        return {
+            "search": search,
+            "bleu": result.bleu,
+            "signature": result.signature,
+            "sentences": len(sentences),
+            # Reading the network and the text, and BLEU, are left out.
+            **asdict(timing),
+            "device": str(device),
+            "machine": machine(),
+        }
+
+
+def perplexities(model: TrainedModel, source: Path, target: Path, device: Device) -> dict[str, float]:
+    """Return perplexities per predicted symbol, words and end symbols.
+
+    `teacher_forced`: the network reads the words of the reference, as in every definition of the perplexity of a model.
+    `free_running`: it reads its own most probable words instead, and is asked for those of the reference all the same.
+    `tutorial`: the same, but the exponential of a mean over batches of their means, so that short sentences count for
+    more; what the tutorial calls test perplexity.
+    """
+    network = model.network.to(device.torch_device).eval()
+    network.multiply_in(device.product_dtype)
+    sides = (
+        model.source_vocabulary.encode(list(text_lines(source))),
+        model.target_vocabulary.encode(list(text_lines(target))),
+    )
+    pairs = PhrasePairs(*sides, np.ones(len(sides[0]), np.float32))
+    forced, free = (batch_losses(network, pairs, device, forcing, _TUTORIAL_BATCH) for forcing in (1.0, 0.0))
+    return {
+        "teacher_forced": _of_all(forced),
+        "free_running": _of_all(free),
+        "tutorial": math.exp(float(np.mean([loss / symbols for loss, symbols in free]))),
+    }
+
+
+def _of_all(losses: Sequence[tuple[float, int]]) -> float:
+    return math.exp(sum(loss for loss, _ in losses) / sum(symbols for _, symbols in losses))

@@ -1,0 +1,82 @@
+"""Decoding: long sentences, and what the neural language model in the search can answer.
+
+What a network costs in a tuned system is measured by `experiments.ablation`, for each of its rows.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import chain, cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from experiments.decoding_time import Listing
+from moses_integration.decoder.phrases import words_of
+from moses_integration.decoder.pool import Decoder
+from moses_integration.decoder.settings import read_settings
+from moses_integration.ini import MosesIni
+from phrasescore.device import choose_device
+from phrasescore.files import read_lines
+from phrasescore.lm.model_folder import TrainedLanguageModel
+from phrasescore.lm.presets import PRESETS
+from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.neural_lm import NeuralLanguageModel
+from phrasescore.vocabulary import Vocabulary
+
+_SYSTEM, _TEXT = Path("tests/data/mini/moses.tuned.ini"), Path("tests/data/mini/test.en")
+_LENGTHS = (25, 250, 1000, 4000)
+_LISTED = 100
+_QUERIES = 4096
+
+
+def measure_long_sentences() -> dict[str, Any]:
+    """Return the CPU's seconds for the best translation of sentences of some lengths, and for a list of 100.
+
+    A sentence is made of those of a text, one after another and over again; the distortion limit is Moses' usual one.
+    """
+    ini = MosesIni.read(_SYSTEM)
+    text = cycle(chain.from_iterable(map(words_of, read_lines(_TEXT))))
+    sentences = [tuple(islice(text, length)) for length in _LENGTHS]
+    decoder = Decoder(ini, read_settings(ini), sentences)
+
+    def seconds(number: int, size: int) -> float:
+        started = time.process_time()
+        decoder.run(Listing(size), number)
+        return time.process_time() - started
+
+    return {
+        f"{length} words": {"best": seconds(number, 1), "list": seconds(number, _LISTED)}
+        for number, length in enumerate(_LENGTHS)
+    }
+
+
+def measure_language_model(device_name: str, preset: str, repetitions: int) -> dict[str, Any]:
+    """Return queries a second of a neural language model, with the softmax's sum over all words and without it.
+
+    Its weights are random; each query has a context of its own, and all are asked in one call.
+    """
+    # As in the decoder, which asks it most.
+    device = choose_device(device_name, "fp32")
+    torch.manual_seed(1)
+    vocabulary = Vocabulary(b"w%d" % number for number in range(PRESETS[preset]["text"]["vocabulary"]))
+    network = NeuralLanguageModel(NeuralLmConfig(**PRESETS[preset]["model"]), len(vocabulary)).eval()
+    model = TrainedLanguageModel(Path("random"), network, vocabulary, "random")
+
+    def queries_per_second(*, unnormalised: bool) -> float:
+        scorer = NeuralLmScorer(model, device, unnormalised=unnormalised)
+        asked = np.random.default_rng(1).integers(2, scorer.shortlist, (_QUERIES, scorer.order))
+        seconds = []
+        for _ in range(repetitions + 1):
+            started = time.perf_counter()
+            scorer.log_probs(asked[:, :-1], asked[:, -1])
+            seconds.append(time.perf_counter() - started)
+        # The first one warms up.
+        return _QUERIES / float(np.median(seconds[1:]))
+
+    speed = {"exact": queries_per_second(unnormalised=False), "unnormalised": queries_per_second(unnormalised=True)}
+    times = speed["unnormalised"] / speed["exact"]
+    return {"preset": preset, "repetitions": repetitions, "queries_per_second": speed, "times_exact": times}

@@ -1,0 +1,33 @@
+"""How time is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from phrasescore.device import Device
+
+
+def used_time(device: Device) -> float:
+    """Return a time that runs while this process works: the CPU's, or the clock's where a GPU works; in seconds."""
+    return time.process_time() if device.torch_device.type == "cpu" else time.monotonic()
+
+
+@dataclass
+class Timing:
+    """How long something took."""
+
+    seconds: float = 0.0
+    """By the clock."""
+    cpu_seconds: float = 0.0
+    """Of the processor, all threads of this process."""
+
+
+@contextmanager
+def timed() -> Iterator[Timing]:
+    """Measure what is done inside the `with`; the result is filled in at its end."""
+    timing, started, cpu_started = Timing(), time.monotonic(), time.process_time()
+    yield timing
+    timing.seconds, timing.cpu_seconds = time.monotonic() - started, time.process_time() - cpu_started

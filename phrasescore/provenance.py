@@ -1,0 +1,50 @@
+"""What reports say of the files, the programs and the machine that their numbers rest on."""
+
+from __future__ import annotations
+
+import platform
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from phrasescore import __version__
+from phrasescore.files import STANDARD_STREAM, sha256_of
+from phrasescore.workers import available_cores
+
+_LIBRARIES = ("torch", "numpy", "scipy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm", "scikit-learn")
+"""Those that numbers depend on."""
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of phrasescore, Python, and the libraries that are installed."""
+    found = {"phrasescore": __version__, "python": platform.python_version()}
+    for library in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[library] = version(library)
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Return processor, cores that this process may use, system, and versions."""
+    return {"cpu": _cpu(), "cores": available_cores(), "system": platform.platform(), "versions": versions()}
+
+
+def described(path: str | Path) -> dict[str, str | None]:
+    """Return path and SHA-256 of a file, of a model folder that of its weights.
+
+    The hash is None where there is no file: some of Moses' features name what several files begin with, and standard
+    input can be read once only.
+    """
+    # That module describes networks by this one.
+    from phrasescore.model_folder import WEIGHTS, network_file
+
+    file = network_file(Path(path), WEIGHTS) if Path(path).is_dir() else Path(path)
+    is_file = file.is_file() and str(path) != STANDARD_STREAM
+    return {"path": str(path), "sha256": sha256_of(file) if is_file else None}
+
+
+def _cpu() -> str:
+    facts = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in facts if line.startswith("model name")]
+    return names[0] if names else platform.machine()
