@@ -20,7 +20,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, words_of
-from moses_integration.decoder.pool import Decoder
+from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import load_scorers
@@ -132,16 +132,16 @@ def _device() -> Device:
     return choose_device("auto", "fp32")
 
 
-def _load(ini: MosesIni, source: Sequence[bytes]) -> Decoder:
+def _load(ini: MosesIni, source: Sequence[bytes]) -> SentenceDecoder:
     sentences = [words_of(line) for line in source]
     # So that no pass has to pay for what a process does once: one word, whose few n-grams hardly fill a cache.
     sentences.append(sentences[0][:1])
-    decoder = Decoder(_with_empty_caches(ini), read_settings(ini), sentences)
+    decoder = SentenceDecoder(_with_empty_caches(ini), read_settings(ini), sentences)
     decoder.run(Listing(1), len(source))
     return decoder
 
 
-def _decode(decoder: Decoder, sentences: int, size: int, device: Device) -> tuple[Json, list[NbestEntry]]:
+def _decode(decoder: SentenceDecoder, sentences: int, size: int, device: Device) -> tuple[Json, list[NbestEntry]]:
     """Decode all sentences; return what that cost, a sentence, and their lists."""
     neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
     queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)

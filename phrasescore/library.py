@@ -11,18 +11,18 @@ from phrasescore.configuration import Section, check_values, nearest
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.model_folder import CONFIG, METRICS
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
-from phrasescore.search.config import SearchConfig
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.text import Say, silently
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.layers import left_to_size, merge_layers
 from phrasescore.training.loop import Evaluation, Watcher
 from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.training.run import Settings, prepare
+from phrasescore.training.training_config import TrainingConfig
 
 _SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
 

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import write_json
-from phrasescore.nn.config import ModelConfig, read_model_config
+from phrasescore.nn.architecture import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.size import check_size
 from phrasescore.pairs import Direction

@@ -14,10 +14,10 @@ import pytest
 import torch
 from distributed import LocalCluster
 
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.run import Settings
+from phrasescore.training.training_config import TrainingConfig
 
 # An example that takes long on a busy machine is no fault; tests have a time-out.
 hypothesis.settings.register_profile("tests", deadline=None)

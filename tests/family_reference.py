@@ -7,7 +7,7 @@ but the names of options and weights.
 
 import numpy as np
 
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from tests.reference import Vector, Weights, bias, embed, sigma
 
 State = tuple[Vector, Vector]

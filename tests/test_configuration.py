@@ -7,11 +7,11 @@ import pytest
 
 from phrasescore.configuration import Section, check_values, read_toml
 from phrasescore.errors import UserError
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.sentences import SentenceConfig
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.presets import PRESETS
+from phrasescore.training.training_config import TrainingConfig
 
 SECTIONS: dict[str, type[Section]] = {
     "model": ModelConfig,

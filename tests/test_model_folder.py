@@ -19,7 +19,7 @@ from phrasescore.lm import model_folder as lm_folder
 from phrasescore.lm.model_folder import load_language_model
 from phrasescore.model_folder import load_model
 from phrasescore.nn import size
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.training.run_folder import RunFolder

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from experiments.toml import command_options, network_settings, read_values
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
-from phrasescore.search.config import SearchConfig
+from phrasescore.search.search_config import SearchConfig
 
 
 @dataclass(frozen=True)

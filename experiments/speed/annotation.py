@@ -19,13 +19,13 @@ from experiments.timing import timed
 from phrasescore.device import choose_device
 from phrasescore.files import open_output
 from phrasescore.model_folder import save_description, save_weights
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.table.reader import TableReader
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.run import Settings, prepare
+from phrasescore.training.training_config import TrainingConfig
 from phrasescore.workers import available_cores
 
 _ONE_IN = 8

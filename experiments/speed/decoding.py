@@ -15,7 +15,7 @@ import torch
 
 from experiments.decoding_time import Listing
 from moses_integration.decoder.phrases import words_of
-from moses_integration.decoder.pool import Decoder
+from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from phrasescore.device import choose_device
@@ -23,7 +23,7 @@ from phrasescore.files import read_lines
 from phrasescore.lm.model_folder import TrainedLanguageModel
 from phrasescore.lm.presets import PRESETS
 from phrasescore.lm.scorer import NeuralLmScorer
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 
@@ -41,7 +41,7 @@ def measure_long_sentences() -> dict[str, Any]:
     ini = MosesIni.read(_SYSTEM)
     text = cycle(chain.from_iterable(map(words_of, read_lines(_TEXT))))
     sentences = [tuple(islice(text, length)) for length in _LENGTHS]
-    decoder = Decoder(ini, read_settings(ini), sentences)
+    decoder = SentenceDecoder(ini, read_settings(ini), sentences)
 
     def seconds(number: int, size: int) -> float:
         started = time.process_time()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from experiments.speed import straightforward
 from phrasescore.device import Device, Precision, choose_device
 from phrasescore.model_folder import TrainedModel
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from phrasescore.device import choose_device
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Watcher
 from phrasescore.training.run import Settings, prepare
+from phrasescore.training.training_config import TrainingConfig
 
 SETTINGS = Settings(
     ModelConfig(hidden=512, embedding=128, maxout=256, output_rank=128, biases="all", initialisation="scaled"),

@@ -54,7 +54,7 @@ class TargetCounts:
 
 
 @dataclass(frozen=True)
-class PhrasePairs:
+class CountedPairs:
     """Distinct phrase pairs: all that have one of some sources."""
 
     kept: Instances
@@ -79,7 +79,7 @@ class PhrasePairs:
         return [b"%b ||| %b" % pair for pair in zip(sources, targets, strict=True)]
 
 
-def count_phrase_pairs(instances: Instances, ranks: Ranks, target_counts: TargetCounts) -> Iterator[PhrasePairs]:
+def count_phrase_pairs(instances: Instances, ranks: Ranks, target_counts: TargetCounts) -> Iterator[CountedPairs]:
     """Yield the distinct pairs among the instances, in blocks of bounded size that never divide a source phrase.
 
     Args:
@@ -101,7 +101,7 @@ def count_phrase_pairs(instances: Instances, ranks: Ranks, target_counts: Target
 
 def _count(
     instances: Instances, source_rank_I: Integers, target_rank_I: Integers, target_counts: TargetCounts
-) -> PhrasePairs:
+) -> CountedPairs:
     """Count the pairs among instances sorted by source, target and alignment."""
     begins_source_I = _begins_run(source_rank_I)
     begins_pair_I = begins_source_I | _begins_run(target_rank_I)
@@ -114,7 +114,7 @@ def _count(
     source_start = np.flatnonzero(begins_source_I[start_K])
     source_count = np.add.reduceat(count_K, source_start)
     pair_I = np.repeat(np.arange(len(start_K)), count_K)
-    return PhrasePairs(
+    return CountedPairs(
         instances.take(run_R[_last_most_frequent(pair_R, run_count_R, alignment_R)]),
         instances.take(run_R[_last_most_frequent(pair_R, run_count_R, transpose_alignments(alignment_R))]),
         count_K,

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from moses_integration.build.lexical import WordWeights
 from moses_integration.build.pair_alignment import LONGEST_PHRASE, print_alignment
-from moses_integration.build.phrase_pairs import PhrasePairs
+from moses_integration.build.phrase_pairs import CountedPairs
 
 PHRASE_TABLE = "phrase-table.gz"
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 
-def phrase_table_lines(pairs: PhrasePairs, spellings: list[bytes], weights: WordWeights) -> Iterator[bytes]:
+def phrase_table_lines(pairs: CountedPairs, spellings: list[bytes], weights: WordWeights) -> Iterator[bytes]:
     """Yield the pairs' lines.
 
     `source ||| target ||| scores ||| alignment ||| counts ||| |||`, where the scores are the probability and the

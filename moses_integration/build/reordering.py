@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from moses_integration.build.phrase_pairs import PhrasePairs
+from moses_integration.build.phrase_pairs import CountedPairs
 
 REORDERING_TYPE = "wbe-msd-bidirectional-fe"
 REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"
 _SMOOTHING = 0.5
 
 
-def reordering_table_lines(pairs: PhrasePairs, spellings: list[bytes]) -> Iterator[bytes]:
+def reordering_table_lines(pairs: CountedPairs, spellings: list[bytes]) -> Iterator[bytes]:
     """Yield the pairs' lines, `source ||| target ||| probabilities`: previous M S D, following M S D."""
     counts_K33 = pairs.orientation_count_K9.reshape(-1, 3, 3)
     previous, following = counts_K33.sum(axis=2).tolist(), counts_K33.sum(axis=1).tolist()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_integration.decoder.options import Options
 from moses_integration.decoder.phrases import Floats, Indices
+from moses_integration.decoder.translation_options import Options
 
 
 class FutureScores:

@@ -15,9 +15,9 @@ from itertools import islice
 import numpy as np
 
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.options import Options
 from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.reordering import Jumps
+from moses_integration.decoder.translation_options import Options
 
 _LOOKED_AT = 20
 """Derivations for each entry of an n-best list: Moses' default n-best-factor."""

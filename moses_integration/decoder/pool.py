@@ -32,7 +32,7 @@ _CHUNK = 8
 """Sentences that a process takes at a time: few enough to share the work evenly."""
 
 
-class Task(Protocol[Result_co]):
+class GraphTask(Protocol[Result_co]):
     """What to make of the search graph of a sentence. It must be picklable."""
 
     @property
@@ -45,7 +45,7 @@ class Task(Protocol[Result_co]):
         ...
 
 
-class Decoder:
+class SentenceDecoder:
     """A model, and the sentences it was loaded for."""
 
     def __init__(self, ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words]) -> None:
@@ -58,7 +58,7 @@ class Decoder:
         self.model = load_model(ini, sentences, settings.search.longest_phrase)
         self.model.drop_unknown = settings.drop_unknown
 
-    def run(self, task: Task[Result], number: int) -> Result:
+    def run(self, task: GraphTask[Result], number: int) -> Result:
         """Decode one sentence and return what the task makes of it."""
         sentence = self._sentences[number]
         graph = Search(self.model, self._settings.search, sentence).run(task.needs_arcs)
@@ -93,7 +93,7 @@ class DecoderPool:
         self._ini, self._settings, self._sentences = ini, settings, sentences
         self._stack = ExitStack()
 
-    def run(self, task: Task[Result], weights: Weights) -> Iterator[Result]:
+    def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
         """Yield the task's result for each sentence, in order.
 
         Raises:
@@ -144,7 +144,7 @@ class _Decoding(Generic[Result]):
     """Decodes some sentences of a text."""
 
     text: _Text
-    task: Task[Result]
+    task: GraphTask[Result]
     weights: Weights
 
     def __call__(self, numbers: range) -> list[Result]:
@@ -154,5 +154,5 @@ class _Decoding(Generic[Result]):
 
 
 @lru_cache(maxsize=1)
-def _decoder(text: _Text) -> Decoder:
-    return Decoder(text.ini, text.settings, [words_of(line) for line in read_lines(text.path)])
+def _decoder(text: _Text) -> SentenceDecoder:
+    return SentenceDecoder(text.ini, text.settings, [words_of(line) for line in read_lines(text.path)])

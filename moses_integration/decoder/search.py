@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from moses_integration.decoder.future import FutureScores
 from moses_integration.decoder.graph import Records, SearchGraph
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.options import collect_options
 from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.reordering import Jumps
+from moses_integration.decoder.translation_options import collect_options
 from phrasescore.phrases import ranges
 
 Coverages = NDArray[np.bool_]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from phrasescore.scoring.engine import Scorer
-from phrasescore.search.config import SearchConfig
 from phrasescore.search.sampling import draw_translations
+from phrasescore.search.search_config import SearchConfig
 
 LONGEST = 50
 """Words of a sample; one that has not ended after so many is left out."""

@@ -19,8 +19,7 @@ from types import FrameType, TracebackType
 from typing import NoReturn, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.progress import Task as RichTask
+from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -173,20 +172,20 @@ class Reporter:
         if not self.quiet:
             self.console.print(as_line(text), markup=False)
 
-    def task(self, title: str, *, at_most: bool = False) -> Task:
+    def task(self, title: str, *, at_most: bool = False) -> ProgressBar:
         """Start showing the progress of a piece of work; `at_most` if it may end before its share is 1."""
-        return Task(self, title, at_most=at_most)
+        return ProgressBar(self, title, at_most=at_most)
 
 
 class _ElapsedIfAllThatIsKnown(TimeElapsedColumn):
     """Shows the time that has gone by where nothing is known of what is left."""
 
-    def render(self, task: RichTask) -> Text:
+    def render(self, task: Task) -> Text:
         """Return it."""
         return super().render(task) if task.total is None else Text()
 
 
-class Task:
+class ProgressBar:
     """One piece of work with its progress; use it in a `with`."""
 
     def __init__(self, reporter: Reporter, title: str, *, at_most: bool) -> None:
@@ -205,7 +204,7 @@ class Task:
         self._bar = Progress(*columns, console=reporter.console, transient=True, disable=not visible, expand=True)
         self._id = self._bar.add_task(title, total=None, text="")
 
-    def __enter__(self) -> Task:
+    def __enter__(self) -> ProgressBar:
         self._bar.start()
         return self
 

@@ -26,7 +26,7 @@ from phrasescore.cli.options import (
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, require_one_standard_input
 from phrasescore.pictures import check_picture
-from phrasescore.search.config import SearchConfig
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.table.reader import TableReader
 from phrasescore.text import text_lines
 from phrasescore.words import split_words

@@ -26,11 +26,10 @@ from phrasescore.cli.training import (
 from phrasescore.configuration import Section
 from phrasescore.errors import UsageError
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.text import Say
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.layers import left_to_size
 from phrasescore.training.presets import (
     DEFAULT_CONTEXT_PRESET,
@@ -40,6 +39,7 @@ from phrasescore.training.presets import (
     described,
 )
 from phrasescore.training.ranks import Ranks, joined
+from phrasescore.training.training_config import TrainingConfig
 
 if TYPE_CHECKING:
     from phrasescore.device import Device

@@ -12,8 +12,8 @@ from phrasescore.cli.console import Reporter, StopRequest, duration
 from phrasescore.cli.options import add_plugin_option, given_options, refuse_idle
 from phrasescore.configuration import Section, read_toml
 from phrasescore.errors import UsageError, UserError
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.layers import merge_layers
+from phrasescore.training.training_config import TrainingConfig
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Evaluation, Status, Trainer

@@ -24,7 +24,7 @@ from phrasescore.cli.options import (
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_other_file, require_writable
 from phrasescore.pictures import check_picture
-from phrasescore.search.config import SearchConfig
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.text import Say, chunks, lines_of, text_lines
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.words import split_words

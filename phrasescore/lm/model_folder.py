@@ -24,7 +24,7 @@ from phrasescore.model_folder import (
     read_description,
     write_description,
 )
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 

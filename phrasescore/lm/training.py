@@ -20,23 +20,23 @@ from torch import Tensor
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name
-from phrasescore.lm.config import TextConfig
 from phrasescore.lm.model_folder import KIND, save_description
 from phrasescore.lm.ngrams import Ngrams
 from phrasescore.lm.text import NumberedText, read_text
+from phrasescore.lm.text_config import TextConfig
 from phrasescore.model_folder import TRAINING_STATE
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.size import check_size
 from phrasescore.perplexity import perplexity
 from phrasescore.phrases import Phrases
 from phrasescore.text import Say, silently, text_lines, utf8_lines
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import begin, fixed_values, places, run_folder
 from phrasescore.training.task import BatchLoss, Examples
+from phrasescore.training.training_config import TrainingConfig
 from phrasescore.transfer import on_device
 from phrasescore.vocabulary import Vocabulary
 

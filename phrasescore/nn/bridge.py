@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
-from phrasescore.nn.config import Biases
-from phrasescore.nn.config import Bridge as BridgeForm
+from phrasescore.nn.architecture import Biases
+from phrasescore.nn.architecture import Bridge as BridgeForm
 from phrasescore.nn.encoder import EncodedSource, Encoder
 from phrasescore.nn.units import RecurrentUnit
 

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.attention import ATTENTIONS, Memory, attend
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.bridge import BothDirectionsBridge, make_bridge
-from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.embedding import WordEmbedding
 from phrasescore.nn.encoder import EncodedSource, Encoder
 from phrasescore.nn.prefix_tree import Rows, take_rows

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.embedding import WordEmbedding
 from phrasescore.nn.recurrence import unroll
 from phrasescore.nn.sources import Reading, SourceBatch

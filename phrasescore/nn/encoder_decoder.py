@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.decoder import Decoder, DecoderState
 from phrasescore.nn.encoder import EncodedSource, Encoder
 from phrasescore.nn.initialisation import initialise

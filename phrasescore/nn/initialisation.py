@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from phrasescore.nn.config import Initialisation
+from phrasescore.nn.architecture import Initialisation
 
 _GAUSSIAN = 0.01
 """Standard deviation of all weights but the recurrent ones (paper, section 4.1.1)."""

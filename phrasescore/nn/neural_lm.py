@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.initialisation import initialise
 from phrasescore.nn.softmax import WordSoftmax
 

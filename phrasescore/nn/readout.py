@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
-from phrasescore.nn.config import Biases
-from phrasescore.nn.config import Readout as ReadoutForm
+from phrasescore.nn.architecture import Biases
+from phrasescore.nn.architecture import Readout as ReadoutForm
 
 
 class Readout(nn.Module):

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor, nn
 
-from phrasescore.nn.config import Biases
+from phrasescore.nn.architecture import Biases
 from phrasescore.registry import Registry
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from phrasescore.device import Device
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
-from phrasescore.search.config import SearchConfig
 from phrasescore.search.hypothesis import Hypothesis, finish
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.walk import Numbers, Walk
 from phrasescore.vocabulary import END
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasescore.log_probs import require_log_probs
-from phrasescore.search.config import SearchConfig
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.walk import Looks, Walk
 
 _LEAST = float(np.finfo(np.float32).tiny)

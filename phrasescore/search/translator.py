@@ -13,9 +13,9 @@ import numpy as np
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.engine import Scorer
 from phrasescore.search.beam import beam_search
-from phrasescore.search.config import SearchConfig
 from phrasescore.search.greedy import greedy_search
 from phrasescore.search.sampling import Drawn, draw_translations
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.walk import Looks, Numbers
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import split_words

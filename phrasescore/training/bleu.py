@@ -12,8 +12,8 @@ from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
-from phrasescore.search.config import SearchConfig
 from phrasescore.search.greedy import greedy_search
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

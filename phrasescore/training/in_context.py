@@ -20,9 +20,9 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.training.batches import SHORT, batches_of_pass
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.task import BatchLoss, Examples
+from phrasescore.training.training_config import TrainingConfig
 
 _MEASURED_AT_ONCE = 1024
 

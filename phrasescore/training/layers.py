@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phrasescore.configuration import Section, check_values
-from phrasescore.training.config import BUDGET
 from phrasescore.training.presets import BY_SIZE
+from phrasescore.training.training_config import BUDGET
 
 Values = Mapping[str, Mapping[str, Any]]
 """The values of each section."""

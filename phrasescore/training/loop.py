@@ -20,11 +20,11 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import finite, full_disk_told, read_regular, write_atomically
 from phrasescore.model_folder import METRICS, save_weights
 from phrasescore.training.checkpoint import Checkpoint, Progress, Records, open_checkpoint, write_checkpoint
-from phrasescore.training.config import BUDGET, TrainingConfig
 from phrasescore.training.optimisers import make_optimiser, rate_factor
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder
 from phrasescore.training.task import Examples, Loss, Task
+from phrasescore.training.training_config import BUDGET, TrainingConfig
 
 TaskT = TypeVar("TaskT", bound=Task)
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from phrasescore.registry import Registry
-from phrasescore.training.config import TrainingConfig
+from phrasescore.training.training_config import TrainingConfig
 
 OptimiserBuilder = Callable[[list[nn.Parameter], TrainingConfig], torch.optim.Optimizer]
 """Makes an optimiser of some weights. Its state must be numbers and tensors, for it is saved to resume from."""

@@ -19,8 +19,8 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.training.batches import batches_of_pass
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.task import Examples
+from phrasescore.training.training_config import TrainingConfig
 from phrasescore.transfer import on_device
 
 _MOST_KEPT = {"cpu": 3 << 26, "cuda": 1 << 31}

@@ -17,7 +17,7 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import Occurrences, find_occurrences
 from phrasescore.files import display_name
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.size import check_size, without_numbers
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
@@ -26,7 +26,6 @@ from phrasescore.text import Say, silently
 from phrasescore.training.batches import split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.by_size import settings_by_size
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
@@ -34,6 +33,7 @@ from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder, begin, fixed_values, places, run_folder
 from phrasescore.training.sentences import SentenceTask
+from phrasescore.training.training_config import TrainingConfig
 
 AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask, ContextTask)
 ReadingProgress = Callable[[int, float | None], None]

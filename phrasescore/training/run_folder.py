@@ -17,8 +17,8 @@ from phrasescore.files import STANDARD_STREAM, lock_file, real_path
 from phrasescore.model_folder import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHTS, network_file, network_kind
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT
-from phrasescore.training.config import BUDGET
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
+from phrasescore.training.training_config import BUDGET
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Trainer

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from phrasescore.cli import main
-from phrasescore.lm.config import TextConfig
 from phrasescore.lm.presets import PRESETS
-from phrasescore.nn.config import NeuralLmConfig
-from phrasescore.training.config import BUDGET
+from phrasescore.lm.text_config import TextConfig
+from phrasescore.nn.architecture import NeuralLmConfig
+from phrasescore.training.training_config import BUDGET
 from tests.cli.running import run
 from tests.conftest import DATA, MINI
 

@@ -13,7 +13,7 @@ import torch
 
 from experiments.speed import __main__ as speed
 from experiments.speed import decoding, training
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from tests.conftest import MINI
 
 

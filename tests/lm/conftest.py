@@ -12,7 +12,7 @@ from phrasescore.device import Device, choose_device
 from phrasescore.lm.backoff import BackoffModel
 from phrasescore.lm.model_folder import TrainedLanguageModel
 from phrasescore.lm.scorer import NeuralLmScorer
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words
 from tests.conftest import MINI

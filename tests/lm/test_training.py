@@ -10,14 +10,14 @@ import pytest
 
 from phrasescore.device import Device
 from phrasescore.errors import UserError
-from phrasescore.lm.config import TextConfig
 from phrasescore.lm.model_folder import load_language_model
 from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.lm.text_config import TextConfig
 from phrasescore.lm.training import LmSettings, TextTask, prepare
 from phrasescore.model_folder import METRICS, WEIGHTS
-from phrasescore.nn.config import NeuralLmConfig
-from phrasescore.training.config import TrainingConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from moses_integration.ini import MosesIni
 from phrasescore.lm.model_folder import save_description
 from phrasescore.model_folder import save_weights
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words
 from tests.conftest import MINI

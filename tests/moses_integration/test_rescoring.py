@@ -51,7 +51,7 @@ from phrasescore.files import read_lines
 from phrasescore.lm.model_folder import load_language_model, save_description
 from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.model_folder import load_model, save_weights
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from phrasescore.vocabulary import Vocabulary

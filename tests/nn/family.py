@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from tests.conftest import TINY
 
 BASE = replace(TINY, hidden=6, embedding=5, maxout=4, output_rank=0)

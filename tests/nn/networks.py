@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
 from tests.reference import Weights

@@ -10,8 +10,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from phrasescore.nn.architecture import Biases, ModelConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import Biases, ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
 from phrasescore.training.presets import PRESETS

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.sources import SourceBatch
 from phrasescore.phrases import Phrases

@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 
 CONFIG = NeuralLmConfig(order=4, embedding=5, first_hidden=9, second_hidden=7, initialisation="scaled")

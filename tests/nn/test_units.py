@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
+from phrasescore.nn.architecture import Biases, ModelConfig
 from phrasescore.nn.attention import ATTENTIONS, register_attention
-from phrasescore.nn.config import Biases, ModelConfig
 from phrasescore.nn.encoder import Encoder
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.initialisation import initialise

@@ -18,8 +18,8 @@ from phrasescore.device import Device, Precision, choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.nn import softmax
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
 from phrasescore.scoring import engine

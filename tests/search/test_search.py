@@ -15,10 +15,10 @@ from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
 from phrasescore.search.beam import beam_search
-from phrasescore.search.config import SearchConfig
 from phrasescore.search.greedy import greedy_search
 from phrasescore.search.hypothesis import Hypothesis
 from phrasescore.search.sampling import draw_translations
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.vocabulary import END, UNKNOWN
 from tests import family_reference
 from tests.nn.family import config_of

@@ -10,12 +10,12 @@ import pytest
 from phrasescore.configuration import check_values
 from phrasescore.device import choose_device
 from phrasescore.model_folder import WEIGHTS
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.training.by_size import dropout_by_size, settings_by_size, updates_by_size
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
+from phrasescore.training.training_config import TrainingConfig
 
 CPU = choose_device("cpu", "fp32")
 SIZES = [1, 60, 5_000, 62_500, 670_000, 1_200_000, 3_600_000, 20_700_000, 10**9]

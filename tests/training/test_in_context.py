@@ -17,14 +17,14 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import find_occurrences
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
-from phrasescore.nn.config import ModelConfig
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.sentences import ParallelText, SentenceConfig
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.run import Settings, prepare_in_context
+from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import MINI
 from tests.nn.family import config_of
 

@@ -10,8 +10,8 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.phrases import Phrases
 from phrasescore.training import pair_task
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.training_config import TrainingConfig
 from tests.nn.family import FAMILY, config_of
 from tests.no_numbers import META, copies
 

@@ -19,11 +19,11 @@ from phrasescore.cli.console import run_command
 from phrasescore.device import choose_device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files.temporary import make_temporary
-from phrasescore.lm.config import TextConfig
+from phrasescore.lm.text_config import TextConfig
 from phrasescore.lm.training import LmSettings
 from phrasescore.lm.training import prepare as prepare_lm
 from phrasescore.model_folder import METRICS, TRAINING_STATE, load_model
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.pairs import DataConfig, read_table
 from phrasescore.phrases import Phrases
 from phrasescore.sentences import ParallelText, SentenceConfig

@@ -15,23 +15,23 @@ import torch
 
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from phrasescore.lm.config import TextConfig
+from phrasescore.lm.text_config import TextConfig
 from phrasescore.lm.training import LmSettings
 from phrasescore.lm.training import prepare as prepare_lm
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
+from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig, NeuralLmConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
-from phrasescore.search.config import SearchConfig
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translator
 from phrasescore.sentences import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.training import bleu
-from phrasescore.training.config import TrainingConfig
 from phrasescore.training.evaluation import sentence_loss
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.run import Settings, prepare_sentences
 from phrasescore.training.sentences import SentenceTask
+from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import TINY
 from tests.copying import write_sentences
 from tests.nn.family import config_of

@@ -27,19 +27,19 @@ from phrasescore.device import Device, choose_device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
 from phrasescore.nn import softmax
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.config import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.tensor_file import open_tensors, write_tensors
 from phrasescore.training import loop, run
-from phrasescore.training.config import Schedule, TrainingConfig
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser, rate_factor
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
 from phrasescore.training.run_folder import RunFolder
+from phrasescore.training.training_config import Schedule, TrainingConfig
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI, TINY
 from tests.no_numbers import Reads

@@ -17,11 +17,11 @@ from phrasescore.cli.training import (
 )
 from phrasescore.configuration import Section
 from phrasescore.files import require_one_standard_input
-from phrasescore.lm.config import TextConfig
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
-from phrasescore.nn.config import NeuralLmConfig
-from phrasescore.training.config import TrainingConfig
+from phrasescore.lm.text_config import TextConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.training.ranks import joined
+from phrasescore.training.training_config import TrainingConfig
 
 if TYPE_CHECKING:
     from phrasescore.lm.training import LmSettings

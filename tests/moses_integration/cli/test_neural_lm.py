@@ -14,7 +14,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
 from phrasescore.lm.model_folder import save_description
 from phrasescore.model_folder import save_weights
-from phrasescore.nn.config import NeuralLmConfig
+from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words
 from tests.conftest import MINI

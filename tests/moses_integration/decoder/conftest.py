@@ -16,7 +16,7 @@ def neural_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from phrasescore.lm.model_folder import save_description
     from phrasescore.model_folder import save_weights
-    from phrasescore.nn.config import NeuralLmConfig
+    from phrasescore.nn.architecture import NeuralLmConfig
     from phrasescore.nn.neural_lm import NeuralLanguageModel
     from phrasescore.vocabulary import Vocabulary
 

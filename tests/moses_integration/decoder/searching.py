@@ -12,7 +12,7 @@ from moses_integration.decoder import graph
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words
-from moses_integration.decoder.pool import Decoder
+from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from tests.moses_integration.decoder import reference
 from tests.moses_integration.decoder.small_system import SmallSystem
@@ -39,7 +39,7 @@ class Graph:
 def decode(system: SmallSystem, sentence: Words) -> tuple[LogLinearModel, SearchGraph]:
     with tempfile.TemporaryDirectory() as folder:
         ini = system.write(Path(folder))
-        return Decoder(ini, read_settings(ini), [sentence]).run(Graph(), 0)
+        return SentenceDecoder(ini, read_settings(ini), [sentence]).run(Graph(), 0)
 
 
 def key(derivation: graph.Derivation) -> reference.Derivation:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_integration.decoder.future import FutureScores
-from moses_integration.decoder.options import Options
+from moses_integration.decoder.translation_options import Options
 
 
 def options_of(words: int, spans: dict[tuple[int, int], list[float]]) -> Options:

@@ -14,7 +14,7 @@ import pytest
 
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.decoder.pool import Decoder
+from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.placed.names import MARK, name_of, without_names
@@ -123,7 +123,7 @@ def test_small_systems_translate_alike(language_models: list[Path], tmp_path: Pa
 
 
 def lists(ini: MosesIni, sentences: Sequence[Words]) -> list[bytes]:
-    decoder = Decoder(ini, read_settings(ini), sentences)
+    decoder = SentenceDecoder(ini, read_settings(ini), sentences)
     entries = []
     for number in range(len(sentences)):
         model, graph = decoder.run(Graph(), number)

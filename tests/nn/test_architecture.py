@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.nn.config import ModelConfig, read_model_config
+from phrasescore.nn.architecture import ModelConfig, read_model_config
 
 
 def test_networks_without_named_units_are_read() -> None:
