@@ -50,12 +50,16 @@ def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path
     from moses_integration.tuning.tune import check_dev_set
 
     source = prepare_text(ini, "source", args.source, folder / "dev.source", args.prepared, say)
+    notes: list[str] = []
     references = [
-        prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared, say)
+        prepare_text(ini, "target", path, folder / f"dev.reference{number}", args.prepared, notes.append)
         for number, path in enumerate(args.reference)
     ]
     sentences = list(text_lines(source))
     # Here, where the names of the user's files are known.
     translations = read_references(references, args.reference)
     check_dev_set(sentences, translations, (args.source, args.reference[0]))
+    # Only now, for a reference that is refused needs no notes.
+    for note in notes:
+        say(note)
     return DevSet(source, references, sentences, translations)
