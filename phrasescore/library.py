@@ -10,6 +10,7 @@ from typing import Any
 from phrasescore.configuration import Section, check_values, nearest
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
+from phrasescore.errors import naming_fields
 from phrasescore.model_folder import CONFIG, METRICS
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
@@ -27,6 +28,7 @@ from phrasescore.training.training_config import TrainingConfig
 _SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
 
 
+@naming_fields()
 def train(
     table: str | Path,
     folder: str | Path,
@@ -87,6 +89,7 @@ def train(
     return Scorer.load(folder, device=device, precision=precision)
 
 
+@naming_fields()
 def translate(sentences: Iterable[str | bytes], model: Scorer | str | Path, **options: Any) -> list[list[Translation]]:
     """Return the translations of each sentence, best first, as `phrasescore translate` finds them.
 

@@ -83,6 +83,24 @@ def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) ->
         phrasescore.train(small_table, tmp_path / "rnn", device="cpu", **{**options, "hidden": 9})
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_updates": 3, "attention_order": "before"}, "attention, or leave attention_order out"),
+        ({"held_out_limit": 0, "validation": "t"}, "held_out_limit: is the most pairs of validation, too"),
+        (
+            {"share_units": True, "encoder_unit": "rnn", "decoder_unit": "gru"},
+            "directions forward and feed_context=False",
+        ),
+    ],
+)
+def test_messages_name_what_a_program_gives(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(phrasescore.UserError) as error:
+        phrasescore.train("t", tmp_path / "m", preset="cho2014", **options)
+    assert message in str(error.value)
+    assert "--" not in str(error.value)
+
+
 def test_sentences_are_translated(scorer: phrasescore.Scorer) -> None:
     (one, other), (empty, *_) = phrasescore.translate(["the black dogs", b"a"], scorer, beam=3, n_best=2)
     assert str(one).encode() == one.text
