@@ -51,18 +51,6 @@ class OtherScores:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """BLEU of a system and of a baseline on the same sentences."""
-
-    bleu: float
-    """0 to 100."""
-    baseline_bleu: float
-    p_value: float
-    """How often a random exchange of their translations gives a difference as large."""
-    signature: str
-
-
-@dataclass(frozen=True)
 class Measured:
     """One metric of one system."""
 
@@ -98,6 +86,10 @@ def evaluate(
 ) -> tuple[list[Evaluated], dict[str, str]]:
     """Return what is measured of some systems, and the signature of each metric.
 
+    The trials of a comparison are those that sacreBLEU draws from its seed. But it counts only the trials with a larger
+    difference; here those with an equal one count too, as in the paper, so two files that differ in one sentence have
+    p = 1 and not p = 0.0001.
+
     Args:
         systems: translations of one text, a file each.
         references: of that text, a file each.
@@ -105,7 +97,7 @@ def evaluate(
         tokenise: sacreBLEU's tokenisation, for BLEU.
         lowercase: without regard to capitals, which TER never has.
         resamples: of the bootstrap; sacreBLEU takes its seed from the environment, SACREBLEU_SEED.
-        trials: random exchanges of the comparison; see `compare`.
+        trials: random exchanges of the comparison.
         seed: of the exchanges.
         say: told of translations that are not UTF-8, and of texts that do not look alike, or not as `tokenise` says.
 
@@ -124,10 +116,14 @@ def evaluate(
         p_value = _p_value(counted[0], counted[number], trials, seed) if baseline is not None and number else None
         measured = {name: Measured(one.score, float(one._ci)) for name, one in found.items()}
         evaluated.append(Evaluated(display_name(path), measured, p_value))
-    return evaluated, {name: str(metric.get_signature()) for name, metric in metrics.items()}
+    signatures = {name: metric.get_signature() for name, metric in metrics.items()}
+    if baseline is not None:
+        signatures["BLEU"].update("ar", trials)
+        signatures["BLEU"].update("seed", str(seed))
+    return evaluated, {name: str(signature) for name, signature in signatures.items()}
 
 
-def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
+def _metrics(tokenise: str = "13a", lowercase: bool = False) -> dict[str, Any]:
     bleu = _sacrebleu()
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
@@ -156,7 +152,8 @@ def score(
             number of lines, or sacreBLEU is not installed.
     """
     (system,), texts = _read_parallel((translations,), references, say)
-    return _score(system, texts, tokenise, lowercase)
+    metric = _metrics(tokenise, lowercase)["BLEU"]
+    return Score(metric.corpus_score(system, texts).score, str(metric.get_signature()))
 
 
 def other_scores(translations: Path, references: Sequence[Path]) -> OtherScores:
@@ -166,44 +163,10 @@ def other_scores(translations: Path, references: Sequence[Path]) -> OtherScores:
         UserError: see `score`.
     """
     (system,), texts = _read_parallel((translations,), references)
-    _sacrebleu()
-    from sacrebleu.metrics.chrf import CHRF
-    from sacrebleu.metrics.ter import TER
-
-    chrf, ter = CHRF(), TER()
+    metrics = _metrics()
+    chrf, ter = metrics["chrF"], metrics["TER"]
     found = (chrf.corpus_score(system, texts).score, ter.corpus_score(system, texts).score)
     return OtherScores(*found, {"chrf": str(chrf.get_signature()), "ter": str(ter.get_signature())})
-
-
-def compare(
-    translations: Path,
-    baseline: Path,
-    references: Sequence[Path],
-    tokenise: str = "13a",
-    trials: int = 10_000,
-    seed: int = 1,
-    lowercase: bool = False,
-    say: Say = silently,
-) -> Comparison:
-    """Return BLEU of two files and the p-value of their difference.
-
-    The trials are those that sacreBLEU draws from this seed. But it counts only the trials with a larger difference;
-    here those with an equal one count too, as in the paper, so two files that differ in one sentence have p = 1 and
-    not p = 0.0001.
-
-    Raises:
-        UserError: see `score`.
-    """
-    (base, system), texts = _read_parallel((baseline, translations), references, say)
-    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=True)
-    baseline_bleu = metric.corpus_score(base, texts).score
-    base_S10, system_S10 = (_statistics(lines, texts, tokenise, lowercase) for lines in (base, system))
-    p_value = _p_value(base_S10, system_S10, trials, seed)
-    signature = metric.get_signature()
-    signature.update("seed", str(seed))
-    signature.update("ar", trials)
-    bleu = _score(system, texts, tokenise, lowercase).bleu
-    return Comparison(bleu, baseline_bleu, p_value, str(signature))
 
 
 def p_value_over_runs(
@@ -241,11 +204,6 @@ def p_value_over_runs(
 
     system_S10, base_S10 = summed(texts[: len(runs)]), summed(texts[len(runs) :])
     return _p_value(base_S10, system_S10, trials, seed)
-
-
-def _score(system: Sequence[str], references: Sequence[Sequence[str]], tokenise: str, lowercase: bool) -> Score:
-    metric = _sacrebleu()(lowercase=lowercase, tokenize=tokenise, force=True)
-    return Score(metric.corpus_score(system, references).score, str(metric.get_signature()))
 
 
 def _sacrebleu() -> type[BLEU]:

@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from moses_integration import evaluation
-from moses_integration.evaluation import compare, other_scores, p_value_over_runs, score
+from moses_integration.evaluation import evaluate, other_scores, p_value_over_runs, score
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import succeed
@@ -34,6 +34,23 @@ def write_changed(path: Path, share: int, text: Path = REFERENCE) -> Path:
     changed = (" ".join(line.split()[::-1]) if row % share == 0 else line for row, line in enumerate(lines))
     path.write_text("\n".join(changed) + "\n")
     return path
+
+
+class Comparison(NamedTuple):
+    """BLEU of a system and of a baseline."""
+
+    bleu: float
+    baseline_bleu: float
+    p_value: float
+    signature: str
+
+
+def compare(system: Path, base: Path, tokenise: str = "13a", reference: Path = REFERENCE, **options: Any) -> Comparison:
+    """Evaluate one system beside a baseline, without intervals."""
+    (before, after), signatures = evaluate([system], [reference], base, tokenise, resamples=1, **options)
+    assert after.p_value is not None
+    bleu, baseline_bleu = (one.metrics["BLEU"].score for one in (after, before))
+    return Comparison(bleu, baseline_bleu, after.p_value, signatures["BLEU"])
 
 
 def test_chrf_and_ter_are_those_of_sacrebleu(tmp_path: Path) -> None:
@@ -64,10 +81,10 @@ def test_capitals_count_unless_they_are_not_to(tmp_path: Path) -> None:
     assert ours.signature == theirs["signature"]
     assert "|case:lc|" in ours.signature
     assert score(system, [REFERENCE]).bleu < 50
-    result = compare(system, base, [REFERENCE], trials=100, lowercase=True)
+    result = compare(system, base, trials=100, lowercase=True)
     assert result.bleu == pytest.approx(100)
     assert result.p_value == pytest.approx(1 / 101)
-    assert compare(system, base, [REFERENCE], trials=100).bleu < 50
+    assert compare(system, base, trials=100).bleu < 50
 
 
 def write_without_words(path: Path, seed: int) -> Path:
@@ -82,7 +99,7 @@ def write_without_words(path: Path, seed: int) -> Path:
 
 def test_the_p_value_is_that_of_sacrebleu_where_no_trial_ties(tmp_path: Path) -> None:
     system, base = (write_without_words(tmp_path / str(seed), seed) for seed in (1, 2))
-    ours = compare(system, base, [REFERENCE], "none", trials=500, seed=3)
+    ours = compare(system, base, "none", trials=500, seed=3)
     theirs = sacrebleu(
         REFERENCE, "-i", base, system, "--tokenize", "none", "--paired-ar", "--paired-ar-n", "500", seed=3
     )
@@ -109,13 +126,13 @@ def test_a_run_that_is_copied_is_no_evidence(tmp_path: Path) -> None:
     systems, bases = ([write_without_words(tmp_path / str(seed), seed) for seed in seeds] for seeds in ((1, 3), (2, 4)))
     alone = p_value_over_runs(systems[:1], bases[:1], [REFERENCE], "none", trials=500)
     assert alone == p_value_over_runs(systems[:1] * 3, bases[:1] * 3, [REFERENCE], "none", trials=500)
-    assert alone == compare(systems[0], bases[0], [REFERENCE], "none", trials=500).p_value
+    assert alone == compare(systems[0], bases[0], "none", trials=500).p_value
     assert alone != p_value_over_runs(systems, bases, [REFERENCE], "none", trials=500)
 
 
 def test_equal_translations_do_not_differ() -> None:
     system = MINI / "decode/default.out"
-    result = compare(system, system, [REFERENCE], trials=100)
+    result = compare(system, system, trials=100)
     assert result.p_value == 1
     assert result.bleu == result.baseline_bleu
 
@@ -123,13 +140,13 @@ def test_equal_translations_do_not_differ() -> None:
 def test_one_sentence_is_no_evidence(tmp_path: Path) -> None:
     """Exchanged or not, the difference is as large in every trial."""
     system = write_changed(tmp_path / "system", 1000)
-    result = compare(system, REFERENCE, [REFERENCE], "none", trials=100)
+    result = compare(system, REFERENCE, "none", trials=100)
     assert result.bleu < result.baseline_bleu
     assert result.p_value == 1
 
 
 def test_a_clearly_better_system_is_significant(tmp_path: Path) -> None:
-    result = compare(write_changed(tmp_path / "system", 10), write_changed(tmp_path / "base", 2), [REFERENCE], "none")
+    result = compare(write_changed(tmp_path / "system", 10), write_changed(tmp_path / "base", 2), "none")
     assert result.bleu > result.baseline_bleu + 10
     assert result.p_value < 0.001
 
@@ -137,7 +154,7 @@ def test_a_clearly_better_system_is_significant(tmp_path: Path) -> None:
 def test_the_seed_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", "77")
     system, base = write_changed(tmp_path / "system", 9), write_changed(tmp_path / "base", 7)
-    values = [compare(system, base, [REFERENCE], "none", trials=50, seed=seed).p_value for seed in (1, 1, 2)]
+    values = [compare(system, base, "none", trials=50, seed=seed).p_value for seed in (1, 1, 2)]
     assert values[0] == values[1] != values[2]
     assert os.environ["SACREBLEU_SEED"] == "77"
 
@@ -145,7 +162,7 @@ def test_the_seed_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_tokenised_text_is_expected_without_tokenisation(caplog: pytest.LogCaptureFixture) -> None:
     system = MINI / "decode/default.out"
     score(system, [REFERENCE], "none")
-    compare(system, system, [REFERENCE], "none", trials=2)
+    compare(system, system, "none", trials=2)
     assert caplog.text == ""
 
 
@@ -155,7 +172,7 @@ def test_translations_from_standard_input_are_compared_too(tmp_path: Path) -> No
     piped = succeed("evaluate", "-", *arguments, stdin=system.read_bytes()).stdout
     _, found = json.loads(piped)["systems"]
     assert found["metrics"]["BLEU"]["score"] == score(system, [REFERENCE]).bleu
-    assert found["p_value"] == compare(system, base, [REFERENCE], trials=20).p_value
+    assert found["p_value"] == compare(system, base, trials=20).p_value
     named = succeed("evaluate", system, *arguments).stdout
     assert named == piped.replace(b'"standard input"', json.dumps(str(system)).encode())
 
@@ -166,7 +183,7 @@ def test_files_of_different_length(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"short: has 2 lines but .*dev\.fr has 100; give files of the same sentences"):
         score(short, [REFERENCE])
     with pytest.raises(UserError, match="short: has 2 lines"):
-        compare(REFERENCE, short, [REFERENCE])
+        compare(REFERENCE, short)
     with pytest.raises(UserError, match=r"dev\.fr: has 100 lines but .*short has 2"):
         score(REFERENCE, [REFERENCE, short])
     (tmp_path / "empty").write_text("")
@@ -179,5 +196,5 @@ def test_files_of_different_length(tmp_path: Path) -> None:
 def test_empty_lines_and_bytes_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "system").write_bytes(b"\n\xff le chat noir mange .\n")
     (tmp_path / "reference").write_bytes(b"un chien .\nle chat noir mange .\n")
-    result = compare(tmp_path / "system", tmp_path / "reference", [tmp_path / "reference"], trials=20)
+    result = compare(tmp_path / "system", tmp_path / "reference", reference=tmp_path / "reference", trials=20)
     assert 0 < result.bleu < result.baseline_bleu
