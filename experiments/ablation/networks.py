@@ -56,6 +56,8 @@ class Networks:
         """What training said of each network that was asked for."""
         self.annotated: dict[str, Json] = {}
         """The report of `phrasescore annotate` on each table that was asked for."""
+        self.functions: dict[str, Json] = {}
+        """What training said of each function of phrase pairs that was asked for."""
         self.commands: dict[str, str] = {}
         """What made each network and function, in the folder."""
 
@@ -190,6 +192,7 @@ class Networks:
         self.commands[PAIR_FUNCTION] = f"phrasescore-smt {shlex.join(self._inside(command))}"
         rests_on = [self._system, found["weights"], self._inside(command)]
         known: Json = self._steps.run(f"train.{PAIR_FUNCTION}", rests_on, work)
+        self.functions[PAIR_FUNCTION] = known
         return known
 
     def _apart(self, name: str) -> tuple[str, ...]:

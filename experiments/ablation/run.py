@@ -97,6 +97,7 @@ class Ablation:
             "data": dict(data.description),
             "build": {**system, "tables": system["tables"] or self._count_phrase_pairs(system)},
             "networks": self._networks.described(),
+            "functions": self._networks.functions,
             "commands": self._networks.commands,
             "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},

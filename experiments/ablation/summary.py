@@ -52,6 +52,10 @@ def summary(report: Json) -> Json:
         "signatures": report["signatures"],
         "rows": {name: _row(name, row) for name, row in report["rows"].items()},
         "networks": {name: _network(network) for name, network in report["networks"].items()},
+        "functions": {
+            name: {"weights_sha256": function["weights_sha256"], **function["config"]["training"]}
+            for name, function in report["functions"].items()
+        },
         "provenance": {
             "version": report["version"],
             "machine": report["machine"],

@@ -90,7 +90,7 @@ FORMS: dict[str, dict[str, dict[str, Any]]] = {
         "+ dropout": {**LADDER, "reverse_source": True},
         "+ attention": {**LADDER, **GLOBAL, "reverse_source": True},
         "+ input feeding": {**LADDER, **GLOBAL, "reverse_source": True, "input_feeding": True},
-        "note 003": {**LADDER, **GLOBAL, "directions": "halves", "input_feeding": True},
+        "simple-nmt": {**LADDER, **GLOBAL, "directions": "halves", "input_feeding": True},
     },
     "lecture": {
         "simplest": SIMPLEST,
