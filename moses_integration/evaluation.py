@@ -84,7 +84,7 @@ def evaluate(
     seed: int = 1,
     say: Say = silently,
 ) -> tuple[list[Evaluated], dict[str, str]]:
-    """Return what is measured of some systems, and the signature of each metric.
+    """Return what is measured of some systems, and the signature of each metric and, with a baseline, of p.
 
     The trials of a comparison are those that sacreBLEU draws from its seed. But it counts only the trials with a larger
     difference; here those with an equal one count too, as in the paper, so two files that differ in one sentence have
@@ -116,11 +116,10 @@ def evaluate(
         p_value = _p_value(counted[0], counted[number], trials, seed) if baseline is not None and number else None
         measured = {name: Measured(one.score, float(one._ci)) for name, one in found.items()}
         evaluated.append(Evaluated(display_name(path), measured, p_value))
-    signatures = {name: metric.get_signature() for name, metric in metrics.items()}
+    signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
     if baseline is not None:
-        signatures["BLEU"].update("ar", trials)
-        signatures["BLEU"].update("seed", str(seed))
-    return evaluated, {name: str(signature) for name, signature in signatures.items()}
+        signatures["p"] = f"ar:{trials}|seed:{seed}"
+    return evaluated, signatures
 
 
 def _metrics(tokenise: str = "13a", lowercase: bool = False) -> dict[str, Any]:
