@@ -31,8 +31,9 @@ _BATCHES_A_BLOCK = {"cpu": 1, "cuda": 4}
 
 def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[list[Entry]]:
     """Return blocks of neighbouring lines from evenly spaced places of a table."""
+    block_lines = min(block_lines, lines)
     chunks = [chunk.entries for chunk in TableReader(table, chunk_lines=block_lines)]
-    wanted = max(1, lines // block_lines)
+    wanted = lines // block_lines
     return [chunks[i * len(chunks) // wanted] for i in range(min(wanted, len(chunks)))]
 
 
@@ -63,7 +64,7 @@ def measure(
     Args:
         table: whose lines are scored.
         device_name: as `choose_device` takes it.
-        lines: how many, at least a block.
+        lines: how many.
         repetitions: of each way.
         batch_pairs: the most pairs of a batch of the engine, None for its own choice.
     """

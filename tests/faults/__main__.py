@@ -12,9 +12,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.forked import Forker
 from tests.faults.oracle import Case, Oracle
 from tests.faults.world import World
+from tests.forked import shared_forker
 
 
 def main() -> int:
@@ -27,15 +27,14 @@ def main() -> int:
     kinds: Counter[str] = Counter()
     ends: Counter[str] = Counter()
     started = time.monotonic()
-    with Forker() as forker:
-        oracle = Oracle(World(root, forker))
-        for seed in range(args.seed, args.seed + args.count):
-            verdict = oracle.judge(Case.of(seed))
-            ends[f"exit code {verdict.finished.code}"] += 1
-            kinds.update(fault.split(":")[0] for fault in verdict.faults)
-            if verdict.faults or args.count == 1:
-                print(verdict, flush=True)
-                print()
+    oracle = Oracle(World(root, shared_forker()))
+    for seed in range(args.seed, args.seed + args.count):
+        verdict = oracle.judge(Case.of(seed))
+        ends[f"exit code {verdict.finished.code}"] += 1
+        kinds.update(fault.split(":")[0] for fault in verdict.faults)
+        if verdict.faults or args.count == 1:
+            print(verdict, flush=True)
+            print()
     print(f"{args.count} cases in {time.monotonic() - started:.0f} s: {dict(ends)}; faults: {dict(kinds)}")
     print(f"files: {root}/world")
     return 1 if kinds else 0

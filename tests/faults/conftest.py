@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.faults.forked import Forker
 from tests.faults.world import World
+from tests.forked import shared_forker
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """A world of valid files, made once."""
-    with Forker() as forker:
-        yield World(tmp_path_factory.mktemp("faults"), forker)
+    return World(tmp_path_factory.mktemp("faults"), shared_forker())

@@ -17,8 +17,8 @@ from typing import Protocol
 
 from tests.faults import mutations, readers
 from tests.faults.commands import COMMANDS, DECODING, FOUND, NETWORKS, SETTINGS, TABLES, TEXTS, Command
-from tests.faults.forked import Finished
 from tests.faults.world import World
+from tests.forked import Finished
 
 _OLD = b"what was there before\n"
 _LONGEST_SENTENCE = 1000

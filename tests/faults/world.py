@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 
 from tests.conftest import MINI
-from tests.faults.forked import SECONDS, Finished, Forker
+from tests.forked import SECONDS, Finished, Forker
+from tests.moses_integration.cli.running import environment
 
 TABLE, ANNOTATED = "system/phrase-table.gz", "system/phrase-table.rnn.gz"
 REORDERING = "system/reordering-table.wbe-msd-bidirectional-fe.gz"
@@ -83,9 +84,8 @@ class World:
         """Make the world in an empty folder."""
         self.folder = root / "world"
         """Where each copy lies."""
-        self._pristine, self._streams = root / "pristine", root / "streams"
-        self._forker = forker
-        self._streams.mkdir()
+        self._pristine = root / "pristine"
+        self._forker, self._environment = forker, environment({"COLUMNS": "200"})
         self.folder.mkdir()
         for name in ("train.en", "train.fr", "train.align"):
             self._copy_lines(name, 40)
@@ -118,4 +118,4 @@ class World:
     def run(self, command: tuple[str, ...], seconds: float = SECONDS) -> Finished:
         """Run a program with its arguments in the copy, for so long at most."""
         program, *arguments = command
-        return self._forker.run(program, *arguments, folder=self.folder, streams=self._streams, seconds=seconds)
+        return self._forker.run(program, *arguments, folder=self.folder, environment=self._environment, seconds=seconds)

@@ -5,7 +5,6 @@ import gzip
 import itertools
 import json
 import math
-import os
 import random
 import shutil
 import signal
@@ -41,6 +40,7 @@ from phrasescore.training.run import Settings, prepare
 from phrasescore.training.run_folder import RunFolder
 from phrasescore.training.training_config import Schedule, TrainingConfig
 from phrasescore.vocabulary import Vocabulary
+from tests.cli import running
 from tests.conftest import MINI, TINY
 from tests.no_numbers import Reads
 
@@ -160,12 +160,13 @@ def test_the_recurrent_network_is_trained_with_16_bit_products(
 
 def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     """Kill -9 in the middle; the run goes on from its last checkpoint."""
-    options = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 16 --epochs 20 --evaluate-every 25"
-    command = [sys.executable, "-m", "phrasescore", "train", str(small_table), "--device", "cpu", *options.split()]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, "-o", str(tmp_path / "whole"), "-q"], check=True, env=environment)
+    options = "--hidden 8 --embedding 5 --output-rank 3 --batch-size 16 --epochs 6 --evaluate-every 25"
+    command = ["train", str(small_table), "--device", "cpu", *options.split(), "-q", "-o"]
+    assert running.run(*command, tmp_path / "whole").returncode == 0
     for attempt in range(2):
-        process = subprocess.Popen([*command, "-o", str(tmp_path / "killed"), "-q"], env=environment)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "phrasescore", *command, tmp_path / "killed"], env=running.ENVIRONMENT
+        )
         state = tmp_path / "killed" / "training-state" / "checkpoint.safetensors"
         before = state.stat().st_mtime_ns if state.exists() else 0
         while process.poll() is None and (state.stat().st_mtime_ns if state.exists() else 0) == before:
@@ -173,7 +174,7 @@ def test_a_killed_run_resumes_to_the_same_weights(small_table: Path, tmp_path: P
         time.sleep(attempt / 20)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-    subprocess.run([*command, "-o", str(tmp_path / "killed"), "-q"], check=True, env=environment)
+    assert running.run(*command, tmp_path / "killed").returncode == 0
     assert (tmp_path / "killed" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
     assert not list((tmp_path / "killed").rglob("*.ids"))

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.forked import run_forked
+
 # What Moses' experiment manager takes for a crash when it stands on standard error (scripts/ems/experiment.perl).
 CRASH_WORDS = (
     b"error",
@@ -47,9 +49,7 @@ def run(
     *arguments: str | Path, stdin: bytes = b"", more: Mapping[str, str] = MappingProxyType({})
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command in a process of its own; `more` goes into its environment."""
-    return subprocess.run(
-        command(*arguments), input=stdin, capture_output=True, env=environment(more), timeout=100, check=False
-    )
+    return run_forked("phrasescore-smt", *arguments, stdin=stdin, environment=environment(more))
 
 
 def succeed(

@@ -1,12 +1,13 @@
 """Commands in forked children of one process that has imported what they need: an input costs milliseconds.
 
 The process is not the one that runs the tests, which has threads and captured streams. It is single-threaded, and is
-asked over a socket, a line of JSON for each command. A child gets its own standard streams, a bound on its memory and
-an alarm that nothing catches: the alarm ends what hangs, and, set early, is a kill at any moment.
+asked over a socket, a line of JSON for each command. A child gets its own environment, standard streams, a bound on its
+memory and an alarm that nothing catches: the alarm ends what hangs, and, set early, is a kill at any moment.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import os
@@ -16,20 +17,21 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import NoReturn
-
-from tests.moses_integration.cli.running import environment
 
 MEMORY = 3 << 30
 """Bytes of memory of its own that a child may have."""
 LARGEST_FILE = 1 << 28
 SECONDS = 20.0
 """What takes longer hangs: a command of an undamaged world takes less than a second."""
+_SECONDS_OF_A_TEST = 100.0
 _PROGRAMS = {
     "phrasescore": "phrasescore.cli",
     "phrasescore-smt": "moses_integration.cli",
@@ -58,50 +60,70 @@ class Finished:
 
 
 class Forker:
-    """Runs commands one after the other. A context manager."""
+    """Runs commands one after the other."""
 
     def __init__(self) -> None:
         here, there = socket.socketpair()
-        # Warnings are printed, and so found.
-        command = [sys.executable, "-W", "default", "-m", __name__, str(there.fileno())]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()], env=environment({"COLUMNS": "200"})
-        )
+        command = [sys.executable, "-W", "error", "-m", __name__, str(there.fileno())]
+        # Threads, which PyTorch and NumPy would begin at once, do not outlive a fork.
+        alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[there.fileno()], env=alone)
         there.close()
         self._socket = here
         self._answers = here.makefile("rb")
 
-    def __enter__(self) -> Forker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let the process end."""
         self._answers.close()
         self._socket.close()
         self._process.wait()
 
-    def run(self, program: str, *arguments: str, folder: Path, streams: Path, seconds: float = SECONDS) -> Finished:
-        """Run a command in `folder` until it ends, or the alarm ends it; its output goes to files in `streams`."""
-        request = {
-            "program": program,
-            "arguments": arguments,
-            "folder": str(folder),
-            "streams": str(streams),
-            "seconds": seconds,
-        }
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
-        answer = json.loads(self._answers.readline())
-        out, err = ((streams / name).read_bytes() for name in ("stdout", "stderr"))
+    def run(
+        self,
+        program: str,
+        *arguments: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        stdin: bytes = b"",
+        seconds: float = SECONDS,
+    ) -> Finished:
+        """Run a command in `folder` until it ends, or the alarm ends it."""
+        with tempfile.TemporaryDirectory() as streams:
+            Path(streams, "stdin").write_bytes(stdin)
+            request = _Request(program, arguments, str(folder), dict(environment), streams, seconds)
+            self._socket.sendall(json.dumps(asdict(request)).encode() + b"\n")
+            answer = json.loads(self._answers.readline())
+            out, err = (Path(streams, name).read_bytes() for name in ("stdout", "stderr"))
         return Finished(out=out, err=err, **answer)
+
+
+def run_forked(
+    program: str, *arguments: str | Path, environment: Mapping[str, str], stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command here, as `subprocess.run` would."""
+    words = tuple(map(str, arguments))
+    done = shared_forker().run(
+        program, *words, folder=Path.cwd(), environment=environment, stdin=stdin, seconds=_SECONDS_OF_A_TEST
+    )
+    return subprocess.CompletedProcess([program, *words], done.code, done.out, done.err)
+
+
+@cache
+def shared_forker() -> Forker:
+    """The one for all tests of this process, which ends with it."""
+    forker = Forker()
+    atexit.register(forker.close)
+    return forker
 
 
 @dataclass(frozen=True)
 class _Request:
     program: str
-    arguments: list[str]
+    arguments: Sequence[str]
     folder: str
+    environment: dict[str, str]
     streams: str
+    """The folder of stdin, stdout and stderr."""
     seconds: float
 
 
@@ -137,8 +159,12 @@ def _be_child(request: _Request) -> NoReturn:
     code = 1
     try:
         os.chdir(request.folder)
-        for number, name in ((1, "stdout"), (2, "stderr")):
-            os.dup2(os.open(Path(request.streams, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        os.environ.clear()
+        os.environ.update(request.environment)
+        # Python remembers TMPDIR.
+        tempfile.tempdir = None
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            os.dup2(os.open(Path(request.streams, name), os.O_RDWR | os.O_CREAT), number)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
         signal.setitimer(signal.ITIMER_REAL, request.seconds)
