@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
             trainer, data = _prepare(args, settings, device, on_lines, reporter.say, ranks)
         _introduce(reporter, data, settings)
         if followed := _followed(settings.by_size, trainer):
-            reporter.say(f"as suits the number of pairs: {followed}")
+            reporter.say(f"as suits how much there is to learn from: {followed}")
         return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=_next_command(args))
 
 
@@ -270,7 +270,7 @@ def _prepare(
 
 
 def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
-    """Return in words what follows the number of pairs, of what matters most."""
+    """Return in words what follows how much there is to learn from, of what matters most."""
     values = {"dropout": trainer.task.network.config.dropout, "max_updates": trainer.config.max_updates}
     return ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items() if name in by_size)
 

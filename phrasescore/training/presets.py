@@ -42,14 +42,13 @@ _SMALL: dict[str, Any] = {
     "initialisation": "scaled",
 }
 DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, DEFAULT_CONTEXT_PRESET = "small", "attention", "context"
+_LENGTH = frozenset({"max_updates", "warmup_updates", "evaluate_every"})
 BY_SIZE: dict[str, dict[str, frozenset[str]]] = {
     "base": {"model": frozenset({"dropout"})},
-    "small": {
-        "model": frozenset({"dropout"}),
-        "training": frozenset({"max_updates", "warmup_updates", "evaluate_every"}),
-    },
+    "small": {"model": frozenset({"dropout"}), "training": _LENGTH},
+    "context": {"training": _LENGTH},
 }
-"""The options of presets that follow the number of pairs; see `by_size`."""
+"""The options of presets that follow how much there is to learn from; see `by_size`."""
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # Cho et al. 2014, section 4.1.1 and the authors' settings; the model section's defaults are the paper's.
     "cho2014": {
@@ -97,8 +96,6 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "learning_rate": 2e-3,
             "long_pairs": 0.3,
             "pairs_a_sentence": 4,
-            "max_updates": 16_000,
-            "evaluate_every": 1_000,
             "patience": 0,
         },
     },
@@ -121,10 +118,10 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def described() -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the presets as a help text shows them, with words for what follows the number of pairs."""
+    """Return the presets as a help text shows them, with words for what follows how much there is to learn from."""
     return {
         name: {
-            section: {**values, **dict.fromkeys(BY_SIZE.get(name, {}).get(section, ()), "by the number of pairs")}
+            section: {**values, **dict.fromkeys(BY_SIZE.get(name, {}).get(section, ()), "by the size")}
             for section, values in preset.items()
         }
         for name, preset in PRESETS.items()

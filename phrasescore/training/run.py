@@ -55,7 +55,7 @@ class Settings:
 
     def fitted(self, examples: int) -> Settings:
         """Return the settings for so many distinct pairs, or sentences."""
-        found = settings_by_size(examples, self.training.batch_size)
+        found = settings_by_size(examples, self.training.batch_size, self.model.in_context)
         model, training = (
             {name: value for name, value in found[section].items() if name in self.by_size}
             for section in ("model", "training")

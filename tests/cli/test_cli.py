@@ -305,7 +305,7 @@ def test_a_given_budget_replaces_that_of_the_preset(small_table: Path, tmp_path:
 def test_what_nobody_says_follows_the_table_and_is_said(small_table: Path, tmp_path: Path) -> None:
     done = run("train", small_table, "-o", tmp_path / "rnn", *TINY_OPTIONS.split())
     said, description = done.stderr.decode(), json.loads((tmp_path / "rnn/config.json").read_text())
-    assert "\nas suits the number of pairs: --dropout 0.6, --max-updates 94\n" in said
+    assert "\nas suits how much there is to learn from: --dropout 0.6, --max-updates 94\n" in said
     assert re.search(r"\ntraining takes about \d+ seconds, if the loss falls for so long\nupdate 20,", said)
     training = description["training"]
     assert (description["model"]["dropout"], training["max_updates"], training["warmup_updates"]) == (0.6, 94, 9)
@@ -645,7 +645,7 @@ def test_help_needs_no_torch(command: str) -> None:
         (
             "train",
             "--max-updates N",
-            "none with cho2014, base, plain, attention; by the number of pairs with small; 16000 with context",
+            "none with cho2014, base, plain, attention; by the size with small, context",
         ),
         ("train", "--feed-word, --no-feed-word", "true"),
         ("train", "--seed N", "1"),

@@ -68,6 +68,12 @@ def test_what_is_given_does_not_follow_the_table(options: str, by_size: set[str]
     assert settings("table", *options.split()).by_size == by_size
 
 
+def test_in_context_the_updates_follow_the_text() -> None:
+    text = ("--source", "a", "--target", "b", "--alignment", "c")
+    assert settings(*text).by_size == {"max_updates", "warmup_updates", "evaluate_every"}
+    assert settings(*text, "--max-minutes", "4").by_size == set()
+
+
 def test_a_pass_takes_all_sentences() -> None:
     text = ("--source", "a", "--target", "b")
     assert settings(*text, "--preset", "small").training.long_pairs == 1

@@ -37,9 +37,15 @@ def test_a_small_table_has_more_dropout_and_more_passes_and_fewer_updates() -> N
     assert updates_by_size(4_000_000, 400) == 4_100
 
 
-@pytest.mark.parametrize("pairs", SIZES)
-def test_what_follows_is_what_an_option_may_be(pairs: int) -> None:
-    found = settings_by_size(pairs, 384)
+def test_updates_in_context_are_those_that_were_good() -> None:
+    assert updates_by_size(29_000, 32, in_context=True) == pytest.approx(16_000, rel=0.01)
+    assert updates_by_size(1_000, 32, in_context=True) == 938
+
+
+@pytest.mark.parametrize("in_context", [False, True])
+@pytest.mark.parametrize("examples", SIZES)
+def test_what_follows_is_what_an_option_may_be(examples: int, in_context: bool) -> None:
+    found = settings_by_size(examples, 384, in_context)
     check_values(ModelConfig, found["model"], "here")
     training = TrainingConfig(**check_values(TrainingConfig, found["training"], "here"))
     assert training.max_updates is not None
