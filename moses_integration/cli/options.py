@@ -173,7 +173,7 @@ def placing(
     """
     from moses_integration.placed.toolkit import PlacingToolkit
 
-    columns = context_column(args, ini)
+    columns = context_column(args, ini, reporter)
     if columns is None:
         return ini, toolkit
     if args.in_context:
@@ -188,7 +188,7 @@ def placing(
     return ini, PlacingToolkit(toolkit, columns, reporter.say)
 
 
-def context_column(args: argparse.Namespace, ini: MosesIni) -> ContextColumn | None:
+def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumn | None:
     """Return the column of the networks that --in-context, or else a comment of the ini, names.
 
     Raises:
@@ -201,7 +201,7 @@ def context_column(args: argparse.Namespace, ini: MosesIni) -> ContextColumn | N
     from phrasescore.scoring.engine import Scorer
 
     scorer = Scorer.load(*folders, device=args.device, precision=args.precision)
-    return ContextColumn(scorer, args.processes, args.scheduler)
+    return ContextColumn(scorer, args.processes, args.scheduler, reporter.say)
 
 
 @contextmanager

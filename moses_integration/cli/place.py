@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
-    columns, weights = context_column(args, ini), None
+    columns, weights = context_column(args, ini, reporter), None
     if columns is not None and ini.remarks(IN_CONTEXT):
         weights, ini = ini.weights_of_features(), narrow(ini, columns.width)
     if args.weights:

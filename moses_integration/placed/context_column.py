@@ -5,18 +5,25 @@ Shapes: S places of some sentences, O their options.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.placed.places import Place
+from phrasescore import __version__
 from phrasescore.device import one_thread
 from phrasescore.errors import UserError
-from phrasescore.plugins import plugins_blamed
+from phrasescore.files.resumable import resumable_output
+from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.engine import Scorer
+from phrasescore.text import Say, silently
 from phrasescore.workers import Shared, share_work
 
 _KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
@@ -61,6 +68,8 @@ class ContextColumn:
     scorer: Scorer
     processes: int | None = None
     scheduler: str | None = None
+    say: Say = silently
+    """Told where scoring goes on after a run that was stopped."""
     width: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
@@ -76,13 +85,41 @@ class ContextColumn:
                     "nothing; give a network that `phrasescore train --alignment` trained"
                 )
 
-    def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
-        """Return ln p of the options of all places, [O, 1]; the places come sentence by sentence."""
+    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+        """See `PlaceColumns`: ln p of each option, [O, 1].
+
+        Raises:
+            UserError: the scratch file cannot be written.
+            WorkersLostError: a process was killed; the scores until then are in the scratch file.
+        """
         task, some = _Scoring(self.scorer.shared()), list(_cut(sentences, places))
-        processes = min(self.scorer.device.processes(self.processes), len(some) or 1)
-        with share_work(_KILLED, processes, self.scheduler) as workers:
-            found = [np.zeros(0), *workers.in_order(task, some)]
-        return np.concatenate(found)[:, None]
+        with resumable_output(scratch, self._identity(some)) as known:
+            if known.note:
+                self.say(known.note)
+            left = some[len(known.pieces) :]
+            processes = min(self.scorer.device.processes(self.processes), len(left) or 1)
+            with share_work(_KILLED, processes, self.scheduler) as workers:
+                for log_prob_O in workers.in_order(task, left):
+                    known.append(log_prob_O.astype(np.float64).tobytes(), {"options": len(log_prob_O)})
+        return np.fromfile(scratch, np.float64)[:, None]
+
+    def _identity(self, some: Sequence[_Sentences]) -> dict[str, Any]:
+        """Return all that decides what the scores are."""
+        text, options = hashlib.sha256(), hashlib.sha256()
+        for block in some:
+            text.update(b"\n".join(map(b" ".join, block.sentences)) + b"\n")
+            for place in block.places:
+                targets = b"\n".join(map(b" ".join, place.phrase.targets))
+                options.update(b"%d %d %d\n%b\n\n" % (place.sentence, place.start, place.end, targets))
+        return {
+            "text": text.hexdigest(),
+            "options of the phrase table": options.hexdigest(),
+            "networks": [model.weights_digest for model in self.scorer.models],
+            "plugins": list(loaded_plugins().values()),
+            "device": self.scorer.device.torch_device.type,
+            "precision": self.scorer.device.precision,
+            "versions": [__version__, torch.__version__],
+        }
 
 
 def _cut(sentences: Sequence[Words], places: Sequence[Place]) -> Iterator[_Sentences]:

@@ -6,6 +6,7 @@ Shapes: O options of all places, one place after another, K columns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from moses_integration.decoder.model import LogLinearModel
@@ -53,10 +54,11 @@ class PlaceColumns(Protocol):
         """How many."""
         ...
 
-    def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
         """Return what Moses is to see [O, K], natural logs where it stands for probabilities.
 
-        The places come sentence by sentence, and those of a sentence by length, then by start.
+        The places come sentence by sentence, and those of a sentence by length, then by start. What is known already
+        may be kept in the file `scratch`, for a run that goes on after a kill; it is removed when all is written.
         """
         ...
 

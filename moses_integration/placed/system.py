@@ -23,6 +23,8 @@ from phrasescore.text import text_lines
 
 INI, TEXT = "moses.ini", "text"
 """Names of the files in the folder; those of the tables are in the ini."""
+_SCRATCH = "scores"
+"""Of the columns, until all is written."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ def place_text(
 ) -> PlacedSystem:
     """Write the system of a text, which any toolkit translates as it would the text with the system given.
 
+    A run that was killed while it made the columns is gone on with by one of the same text and into the same folder.
+
     Args:
         ini: the system.
         text: prepared sentences.
@@ -74,7 +78,7 @@ def place_text(
     if table_limit is not None:
         model.table_limit = table_limit
     places = list(find_places(model, sentences, longest))
-    values_OK = _values(columns, sentences, places)
+    values_OK = _values(columns, sentences, places, folder / _SCRATCH)
     named = named_text(sentences, places)
     copied = copies(model, sentences, places, named)
     # An earlier one would not fit the new tables.
@@ -85,6 +89,7 @@ def place_text(
             _write(tables[feature.label], reordering_lines(feature.table, places, named, copied))
     write_lines(folder / TEXT, (b" ".join(sentence) for sentence in named))
     placed.write(folder / INI)
+    (folder / _SCRATCH).unlink(missing_ok=True)
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
 
 
@@ -125,12 +130,12 @@ def _load(ini: MosesIni, sentences: Sequence[Words], longest: int, weights: Weig
     return model
 
 
-def _values(columns: PlaceColumns | None, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+def _values(columns: PlaceColumns | None, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
     """Return the new columns [O, K] of the options of all places."""
     options = sum(len(place.phrase.lines) for place in places)
     if columns is None:
         return np.zeros((options, 0))
-    values_OK = columns.values(sentences, places)
+    values_OK = columns.values(sentences, places, scratch)
     if values_OK.shape != (options, columns.width) or np.isnan(values_OK).any():
         raise ValueError("columns are not as many as were promised, or not numbers")
     return values_OK

@@ -12,10 +12,10 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed import IN_CONTEXT, context_column
 from moses_integration.placed.names import MARK
 from phrasescore.cli import main as phrasescore
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
 from tests.conftest import MINI
 
 INI = str(MINI / "moses.ini")
@@ -100,6 +100,56 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
         assert math.log(float(scores.split()[4])) == pytest.approx(float(expected[0]), abs=1e-3)
         checked += 1
     assert checked > 100
+
+
+class KilledError(BaseException):
+    """Stands for a kill, which no handler sees."""
+
+
+def test_a_run_that_was_killed_is_gone_on_with(
+    network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(context_column, "_SENTENCES_AT_ONCE", 2)
+    text = tmp_path / "text"
+    text.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:9]))
+
+    def place(folder: str, *more: str) -> bytes:
+        command = ["place", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), *more]
+        options = ["--in-context", str(network), "--processes", "1", "--device", "cpu", "--precision", "fp32"]
+        assert main([*command, *options]) == 0
+        assert not list((tmp_path / folder).glob("*scores*"))
+        return gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes())
+
+    whole, score = place("whole"), Scorer.score_encoded
+    scored: list[EncodedPairs] = []
+
+    def killed_at(last: int | None) -> None:
+        def score_and_count(self: Scorer, pairs: EncodedPairs) -> Scores:
+            if len(scored) == last:
+                raise KilledError
+            scored.append(pairs)
+            return score(self, pairs)
+
+        monkeypatch.setattr(Scorer, "score_encoded", score_and_count)
+
+    killed_at(3)
+    with pytest.raises(KilledError):
+        place("parts")
+    capsys.readouterr()
+    killed_at(None)
+    assert place("parts") == whole
+    assert len(scored) == 5
+    assert "scores: goes on after the first 3 pieces, of a run that was stopped" in capsys.readouterr().err
+    # Of another text nothing is taken.
+    killed_at(7)
+    with pytest.raises(KilledError):
+        place("parts")
+    text.write_bytes(text.read_bytes().splitlines()[0] + b"\n")
+    killed_at(None)
+    place("parts")
+    assert "scores: starts over, for a run that was stopped had other options of the phrase table, text" in (
+        capsys.readouterr().err
+    )
 
 
 def test_what_cannot_be_is_refused(

@@ -45,7 +45,7 @@ class Recorded:
 
     width = 2
 
-    def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
         self.places = places
         options = [(-place.sentence, -k / 8) for place in places for k in range(len(place.phrase.targets))]
         return np.array(options, np.float64).reshape(-1, 2)
@@ -262,7 +262,7 @@ def test_columns_change_the_translation(tmp_path: Path) -> None:
     class Second:
         width = 1
 
-        def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+        def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
             # Above 0, too, and beyond what Moses can read.
             return np.array([[0], [-1000], [0], [1000]], np.float64)
 
@@ -288,7 +288,7 @@ def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
         def __init__(self, values: Floats) -> None:
             self._values = values
 
-        def values(self, sentences: Sequence[Words], places: Sequence[Place]) -> Floats:
+        def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
             return self._values
 
     (tmp_path / "placed").mkdir()
