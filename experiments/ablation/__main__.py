@@ -10,7 +10,7 @@ from experiments.ablation.config import read_config
 from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.data.multi30k import add_origin_option
-from experiments.data.wheels import default_cache
+from experiments.data.wheels import DEFAULT_CACHE
 from experiments.report.page import write_page
 from experiments.steps import say
 from phrasescore.cli.console import run_command
@@ -33,7 +33,9 @@ def parse_arguments() -> argparse.Namespace:
         help="""change the configuration, as in --set 'toolkit = "moses"' --set 'build.aligner = "hmm"'""",
     )
     add_origin_option(parser)
-    parser.add_argument("--cache", type=Path, default=default_cache(), help="where downloads are kept")
+    parser.add_argument(
+        "--cache", type=Path, default=DEFAULT_CACHE, help="where downloads are kept (default: %(default)s)"
+    )
     parser.add_argument("--processes", type=positive, help="processes to share the work among (default: all cores)")
     return parser.parse_args()
 

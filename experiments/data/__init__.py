@@ -1,4 +1,4 @@
-"""Parallel text to experiment on. `python -m experiments.data --help`.
+"""Parallel text to experiment on.
 
 `prepare` writes one of the data sets in `DATA_SETS` into a folder and says which files hold what.
 """

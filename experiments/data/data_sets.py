@@ -7,7 +7,8 @@ from pathlib import Path
 
 from experiments.data import bible, gettext, multi30k
 from experiments.data.folder import RECIPE, DataFolder, find_corpus, write_corpus
-from experiments.data.wheels import default_cache
+from experiments.data.sentences import SEED
+from experiments.data.wheels import DEFAULT_CACHE
 from phrasescore.errors import UserError
 
 DATA_SETS = ("multi30k", "gettext", "bible")
@@ -21,8 +22,7 @@ def prepare(
     *,
     origin: Path | None = None,
     versions: Sequence[str] = (),
-    seed: int = 1,
-    cache: Path | None = None,
+    cache: Path = DEFAULT_CACHE,
 ) -> DataFolder:
     """Write a data set into a folder, or find that it is there already with the same settings.
 
@@ -33,8 +33,7 @@ def prepare(
         target: language code.
         origin: the folder that Multi30k's files are in; the other data sets are downloaded.
         versions: names of the Bible versions to cross; all of the two languages if there are none.
-        seed: draws dev and test; Multi30k comes with its own.
-        cache: where downloads are kept; see `default_cache`.
+        cache: where downloads are kept.
 
     Raises:
         UserError: something is wrong with the arguments, a download, or what the folder holds.
@@ -51,15 +50,15 @@ def prepare(
         "source": source,
         "target": target,
         "versions": list(versions),
-        "seed": None if name == "multi30k" else seed,
+        # Multi30k comes with its own dev and test.
+        "seed": None if name == "multi30k" else SEED,
     }
     if found := find_corpus(folder, settings):
         return found
-    cache = cache or default_cache()
     if name == "multi30k":
         corpus = multi30k.corpus(source, target, origin)
     elif name == "gettext":
-        corpus = gettext.corpus(source, target, seed, cache)
+        corpus = gettext.corpus(source, target, cache)
     else:
-        corpus = bible.corpus(source, target, versions, seed, cache)
+        corpus = bible.corpus(source, target, versions, cache)
     return write_corpus(folder, corpus, settings)

@@ -19,7 +19,7 @@ from typing import Any
 import polib
 
 from experiments.data.folder import Corpus, Part
-from experiments.data.sentences import Pair, drop_held_out, keep_good, same, tidy
+from experiments.data.sentences import SEED, Pair, drop_held_out, keep_good, same, tidy
 from experiments.data.wheels import Wheel, fetch
 from phrasescore.errors import UserError
 
@@ -90,7 +90,7 @@ _GLUED = re.compile(rf"\w{PLACEHOLDER}|{PLACEHOLDER}\w")
 _IDENTIFIER = re.compile(r"\S*\w[_/.:=]\w\S*|\S+_|-\S+")
 
 
-def corpus(source: str, target: str, seed: int, cache: Path) -> Corpus:
+def corpus(source: str, target: str, cache: Path) -> Corpus:
     """Download, read, clean and split the messages.
 
     Dev and test are drawn at random. No message counts twice: none of the training pairs has the source or the target
@@ -114,7 +114,7 @@ def corpus(source: str, target: str, seed: int, cache: Path) -> Corpus:
         raise UserError(f"gettext: no catalogue has the language {language}; give a code such as fr, de or pt_BR")
     good = keep_good(clean(messages, dropped), dropped)
     origin: dict[str, Any] = {"what": "gettext catalogues in wheels on PyPI", "wheels": contributions}
-    parts = _split(good, source, seed, dropped)
+    parts = _split(good, source, dropped)
     return Corpus(parts, origin, tokenised=False, lower_cased=False, dropped=dropped)
 
 
@@ -224,7 +224,7 @@ def _fault(raw: Pair, pair: Pair) -> str | None:
     return None
 
 
-def _split(pairs: Sequence[Pair], source: str, seed: int, dropped: Counter[str]) -> dict[str, Part]:
+def _split(pairs: Sequence[Pair], source: str, dropped: Counter[str]) -> dict[str, Part]:
     """Draw dev and test among the longer messages; of those with a common message or translation, only the first."""
     longer, seen = [], set[str]()
     for pair in pairs:
@@ -233,7 +233,7 @@ def _split(pairs: Sequence[Pair], source: str, seed: int, dropped: Counter[str])
             seen |= keys
             longer.append(pair)
     size = min(HELD_OUT, len(pairs) // 20, len(longer) // 2)
-    drawn = random.Random(seed).sample(longer, 2 * size)
+    drawn = random.Random(SEED).sample(longer, 2 * size)
     test, dev = drawn[:size], drawn[size:]
     held_out = set(drawn)
     train = drop_held_out([pair for pair in pairs if pair not in held_out], drawn, dropped)

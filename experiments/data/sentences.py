@@ -9,6 +9,8 @@ from collections.abc import Iterable
 Pair = tuple[str, str]
 """A sentence and its translation."""
 
+SEED = 1
+"""Draws dev and test where a data set does not come with its own."""
 MAX_WORDS = 80
 """As `clean-corpus-n.perl` is usually told: longer sentences are hard to align."""
 _MAX_RATIO, _SLACK = 2.5, 10

@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of
 
-CACHE_VARIABLE = "PHRASESCORE_CACHE"
+DEFAULT_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "phrasescore"
+"""Where downloads are kept."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +28,6 @@ class Wheel:
     def file_name(self) -> str:
         """The name in the cache."""
         return f"{self.name}-{self.version}.whl"
-
-
-def default_cache() -> Path:
-    """Return $PHRASESCORE_CACHE, or the folder that the platform keeps caches in."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Caches/phrasescore"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "phrasescore"
 
 
 def fetch(wheel: Wheel, cache: Path) -> Path:

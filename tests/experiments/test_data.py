@@ -17,7 +17,6 @@ import polib
 import pytest
 
 from experiments.data import DataFolder, bible, gettext, prepare, sentences, wheels
-from experiments.data.__main__ import main
 from experiments.data.folder import Corpus, Part, write_corpus
 from experiments.data.wheels import Wheel
 from phrasescore.errors import UserError
@@ -171,18 +170,19 @@ def test_a_folder_with_other_settings_is_refused(captions: Path, tmp_path: Path)
         prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions)
 
 
-def test_the_command_line(captions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["multi30k", str(tmp_path / "out"), "--from", str(captions), "--source", "en", "--target"]
-    assert main([*command, "de"]) == 0
-    assert "dev         2 sentences, 10 -> 10 words" in capsys.readouterr().out
-    command[1] = str(tmp_path / "other")
-    for arguments, fault in (
-        (["es"], "multi30k: has no language es"),
-        (["en"], "en-en cannot be made"),
-        (["de", "--versions", "kjv"], "has no versions to choose"),
-    ):
-        assert main([*command, *arguments]) == 1
-        assert fault in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("target", "versions", "fault"),
+    [
+        ("es", (), "multi30k: has no language es"),
+        ("en", (), "en-en cannot be made"),
+        ("de", ["kjv"], "has no versions to choose"),
+    ],
+)
+def test_what_a_data_set_has_not_is_refused(
+    captions: Path, tmp_path: Path, target: str, versions: list[str], fault: str
+) -> None:
+    with pytest.raises(UserError, match=fault):
+        prepare("multi30k", tmp_path / "out", "en", target, origin=captions, versions=versions)
 
 
 # --- gettext --------------------------------------------------------------------------------------------------------
@@ -317,14 +317,6 @@ def test_no_message_is_shared_between_the_parts(software: Path, tmp_path: Path, 
     assert labels == ["Une étiquette first", "Une étiquette second"]
     assert data.description["origin"]["wheels"][0]["messages"] == 101
     assert data.description["dropped"]["shared with dev or test"] == 20
-
-
-def test_the_seed_draws_the_parts(software: Path, tmp_path: Path) -> None:
-    drawn = [
-        read(prepare("gettext", tmp_path / str(i), "en", "fr", cache=software, seed=seed), "dev")
-        for i, seed in enumerate((1, 1, 2))
-    ]
-    assert drawn[0] == drawn[1] != drawn[2]
 
 
 @pytest.mark.parametrize(
@@ -501,10 +493,3 @@ def test_a_wheel_is_downloaded_once_and_checked(index: Path, cache: Path) -> Non
 def test_a_failed_download_says_where_to_put_the_file(index: Path, cache: Path) -> None:
     with pytest.raises(UserError, match=r"pip cannot download it \(.*\).*tiny-text-1\.0\.whl"):
         wheels.fetch(Wheel("tiny-text", "1.0", "0" * 64), cache)
-
-
-def test_the_cache_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PHRASESCORE_CACHE", str(tmp_path))
-    assert wheels.default_cache() == tmp_path
-    monkeypatch.delenv("PHRASESCORE_CACHE")
-    assert wheels.default_cache().name == "phrasescore"
