@@ -6,11 +6,13 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import matplotlib
 
 matplotlib.use("svg")
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 INK = "#77808a"
@@ -27,6 +29,15 @@ _STYLE = {
 
 
 @contextmanager
+def blank(width: float, height: float, layout: Literal["constrained"] | None = None) -> Iterator[Figure]:
+    """Yield a figure without axes, so large in inches, to be drawn and saved inside the `with`."""
+    with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+        figure = Figure(figsize=(width, height), layout=layout)
+        FigureCanvasSVG(figure)
+        yield figure
+
+
+@contextmanager
 def drawing(width: float, height: float, margins: tuple[float, float, float, float]) -> Iterator[tuple[Figure, Axes]]:
     """Yield a figure with one pair of axes: a grid without a frame.
 
@@ -36,8 +47,7 @@ def drawing(width: float, height: float, margins: tuple[float, float, float, flo
         margins: left, right, bottom and top, in inches.
     """
     left, right, bottom, top = margins
-    with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
-        figure = Figure(figsize=(width, height))
+    with blank(width, height) as figure:
         place = (left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height)
         axes = figure.add_axes(place)
         axes.grid(color=INK, alpha=0.25, linewidth=0.8)

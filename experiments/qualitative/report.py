@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 def markdown(report: Json) -> str:
     """Return the report for people to read."""
-    pictures = {name: f"![]({name}.png)" for name in ("noise", "words", "phrases") if f"{name}.png" in report["files"]}
+    pictures = {name: f"![]({name}.svg)" for name in ("noise", "words", "phrases") if f"{name}.svg" in report["files"]}
     parts = [
         "# What the network has learnt",
         _about(report["provenance"]),
@@ -19,7 +19,7 @@ def markdown(report: Json) -> str:
         *(_preferences(name, sources) for name, sources in report["preferences"].items()),
         "## Table score against network score",
         _agreement(report["agreement"]),
-        "![](scatter.png)",
+        "![](scatter.svg)",
         "## In numbers",
         _probes(**report["probes"]),
         pictures.pop("noise", ""),

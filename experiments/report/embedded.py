@@ -14,7 +14,6 @@ from phrasescore.files import read_bytes
 
 _DEEPER = 2
 """How much deeper a report's headings stand on the page."""
-_TYPES = {".png": ("image/png", b"\x89PNG"), ".svg": ("image/svg+xml", b"")}
 
 
 def embedded(folder: Path) -> Markup:
@@ -40,10 +39,7 @@ def embedded(folder: Path) -> Markup:
 
 
 def _picture(path: Path) -> str:
-    """Return a picture as an address: the drawing beside it where that takes less room."""
-    files = {one: read_bytes(one) for one in (path, path.with_suffix(".svg")) if one == path or one.exists()}
-    smallest = min(files, key=lambda one: len(files[one]))
-    kind, beginning = _TYPES.get(smallest.suffix, ("", b"\0"))
-    if not files[smallest].startswith(beginning):
-        raise UserError(f"{path}: is not a PNG; make the report again")
-    return f"data:{kind};base64,{base64.b64encode(files[smallest]).decode()}"
+    """Return a drawing as an address."""
+    if path.suffix != ".svg":
+        raise UserError(f"{path}: is no SVG; make the report again")
+    return f"data:image/svg+xml;base64,{base64.b64encode(read_bytes(path)).decode()}"
