@@ -9,50 +9,29 @@ other work too; where a GPU computes the networks they are the clock's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.timing import used_time
-from moses_integration.decoder.graph import SearchGraph
-from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
-from moses_integration.decoder.output import nbest_entry
-from moses_integration.decoder.phrases import Words, words_of
+from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.list_scorers import load_scorers
-from moses_integration.nbest import NbestEntry
+from moses_integration.nbest import parse_entry
 from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import place_text
 from moses_integration.placed.toolkit import narrow
 from moses_integration.rescoring import add_scores, best_of, rerank
 from moses_integration.scorer_kinds import ScorerChoice
+from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import Device, choose_device, one_thread
 from phrasescore.files import write_lines
 from phrasescore.text import text_lines
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Listing:
-    """The task of listing a sentence's best translations, or the best one only."""
-
-    size: int
-
-    @property
-    def needs_arcs(self) -> bool:
-        """Whether there are lists."""
-        return self.size > 1
-
-    def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> list[NbestEntry]:
-        """Return the translations."""
-        best = graph.best()
-        listed = graph.n_best(self.size, distinct=True) if self.needs_arcs else [best] if best else []
-        return [nbest_entry(model, number, one, segmentation=True, alignment=True) for one in listed]
 
 
 def time_decoding(ini: MosesIni, source: Sequence[bytes]) -> Json:
@@ -70,9 +49,7 @@ def time_decoding(ini: MosesIni, source: Sequence[bytes]) -> Json:
         UserError: the model cannot be loaded.
     """
     with one_thread():
-        decoder, device = _load(ini, source), _device()
-        costs = {name: _decode(decoder, len(source), 1, device)[0] for name in ("cold", "warm")}
-    return {"device": str(device), **costs}
+        return _decode_twice(ini, source)[0]
 
 
 def time_rescoring(
@@ -95,14 +72,12 @@ def time_rescoring(
         UserError: a model cannot be loaded.
     """
     with one_thread():
-        decoder, device = _load(ini, source), _device()
+        costs, lines = _decode_twice(ini, source, size)
+        device, entries = _device(), [parse_entry(line.rstrip(b"\n")) for line in lines]
         scorers = load_scorers(choices, device, ini.language_model())
-        found = {name: _decode(decoder, len(source), size, device) for name in ("cold", "warm")}
         started = used_time(device)
-        best_of(rerank(add_scores(found["cold"][1], source, scorers), weights), len(source))
-        rescoring = (used_time(device) - started) / len(source)
-    costs = {name: {**cost, "seconds": cost["seconds"] + rescoring} for name, (cost, _) in found.items()}
-    return {"device": str(device), **costs, "rescoring": rescoring}
+        best_of(rerank(add_scores(entries, source, scorers), weights), len(source))
+        return _with_part(costs, "rescoring", (used_time(device) - started) / len(source))
 
 
 def time_in_context(ini: MosesIni, source: Sequence[bytes], column: PlaceColumns) -> Json:
@@ -121,10 +96,8 @@ def time_in_context(ini: MosesIni, source: Sequence[bytes], column: PlaceColumns
         narrowed = narrow(ini, column.width)
         placed = place_text(narrowed, text, Path(folder), column, ini.weights_of_features(), ini.name)
         placing = (used_time(device) - started) / len(source)
-        found = time_decoding(MosesIni.read(placed.ini), list(text_lines(placed.text)))
-    for name in ("cold", "warm"):
-        found[name]["seconds"] += placing
-    return {**found, "placing": placing}
+        costs = time_decoding(MosesIni.read(placed.ini), list(text_lines(placed.text)))
+    return _with_part(costs, "placing", placing)
 
 
 def _device() -> Device:
@@ -132,29 +105,34 @@ def _device() -> Device:
     return choose_device("auto", "fp32")
 
 
-def _load(ini: MosesIni, source: Sequence[bytes]) -> SentenceDecoder:
-    sentences = [words_of(line) for line in source]
+def _decode_twice(ini: MosesIni, source: Sequence[bytes], size: int = 0) -> tuple[Json, list[bytes]]:
+    """Return what `time_decoding` does, and the lines of n-best lists of a size."""
+    device, sentences = _device(), [words_of(line) for line in source]
     # So that no pass has to pay for what a process does once: one word, whose few n-grams hardly fill a cache.
     sentences.append(sentences[0][:1])
     decoder = SentenceDecoder(_with_empty_caches(ini), read_settings(ini), sentences)
-    decoder.run(Listing(1), len(source))
-    return decoder
-
-
-def _decode(decoder: SentenceDecoder, sentences: int, size: int, device: Device) -> tuple[Json, list[NbestEntry]]:
-    """Decode all sentences; return what that cost, a sentence, and their lists."""
+    decoder.run(Translating(0), len(source))
     neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
-    queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)
-    task, started = Listing(size), used_time(device)
-    entries = [entry for number in range(sentences) for entry in decoder.run(task, number)]
-    seconds = used_time(device) - started
-    queries, served = sum(one.queries for one in neural) - queries, sum(one.served for one in neural) - served
-    cost = {
-        "seconds": seconds / sentences,
-        "queries": queries / sentences,
-        "served": served / queries if queries else None,
-    }
-    return cost, entries
+    costs: Json = {"device": str(device)}
+    for name in ("cold", "warm"):
+        for feature in neural:
+            feature.queries = feature.served = 0
+        started = used_time(device)
+        lists = [decoder.run(Translating(size), number)[1] for number in range(len(source))]
+        seconds = used_time(device) - started
+        queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)
+        costs[name] = {
+            "seconds": seconds / len(source),
+            "queries": queries / len(source),
+            "served": served / queries if queries else None,
+        }
+    return costs, [line for lines in lists for line in lines]
+
+
+def _with_part(costs: Json, name: str, seconds: float) -> Json:
+    """Return costs with the seconds that something more takes for a sentence."""
+    whole = {one: {**costs[one], "seconds": costs[one]["seconds"] + seconds} for one in ("cold", "warm")}
+    return {**costs, **whole, name: seconds}
 
 
 def _with_empty_caches(ini: MosesIni) -> MosesIni:

@@ -26,7 +26,7 @@ from phrasescore.text import Say, Show, text_lines, unseen
 
 
 @dataclass(frozen=True)
-class _Translating:
+class Translating:
     """The task of translating a sentence and listing its best translations."""
 
     nbest: int
@@ -138,7 +138,7 @@ def _translate(
     with ExitStack() as stack:
         best = stack.enter_context(open_output(output))
         lists = stack.enter_context(open_output(nbest.path)) if nbest else None
-        results = pool.run(_Translating(nbest.size if nbest else 0), weights)
+        results = pool.run(Translating(nbest.size if nbest else 0), weights)
         for done, (translation, lines) in enumerate(results, 1):
             best.write(translation + b"\n")
             if lists:
