@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import make_parser, train
 from phrasescore.cli.lm import train as lm_train
 from phrasescore.documents import parse_toml, read_toml
 from phrasescore.errors import UserError
-from phrasescore.lm.training import LmSettings
 from phrasescore.plugins import load_plugins
 from phrasescore.training.run import Settings
+
+T = TypeVar("T")
 
 
 def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
@@ -33,24 +34,6 @@ def read_values(path: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
                 raise UserError(f"--set {change}: {key} is no section; give its whole value")
             values[key] = {**before, **value} if isinstance(value, dict) else value
     return values
-
-
-def are_distinct(values: Any, kind: type) -> bool:
-    """Return whether these are one value or several of a type, all different."""
-    # By its type, for a truth value is a whole number too.
-    is_list = isinstance(values, list) and all(type(value) is kind for value in values)
-    return is_list and 0 < len(values) == len(set(values))
-
-
-def read_seeds(values: Any, place: str) -> tuple[int, ...]:
-    """Return the seeds of tuning.
-
-    Raises:
-        UserError: they are none; `place` says where they come from.
-    """
-    if not are_distinct(values, int) or min(values) < 0:
-        raise UserError(f"{place}: seeds is {values!r}; give different whole numbers, as in [1, 2, 3]")
-    return tuple(values)
 
 
 def command_options(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -79,55 +62,39 @@ def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsF
     """
     sides = {"table": [], "sentences": ["source", "target"], "aligned": ["source", "target", "alignment"]}[learns_from]
     text = [word for side in sides for word in (f"--{side}", "TEXT", f"--validation-{side}", "TEXT")]
-    text = text or ["TABLE", "--validation", "TABLE"]
-    with _said_of(place):
-        args = _parsed("train", [*text, *options])
+
+    def settings_of(args: argparse.Namespace) -> Settings:
         if sides and args.table is not None:
             raise UserError(f"{args.table} belongs to no option; leave it out")
+        load_plugins(args.plugins or [])
         return train.settings_of(args)
 
+    return _understood(
+        "phrasescore train", [*(text or ["TABLE", "--validation", "TABLE"]), *options], settings_of, place
+    )
 
-def language_model_settings(options: Sequence[str], place: str) -> LmSettings:
-    """Return what `phrasescore lm train` makes of its options; see `network_settings`.
 
-    Raises:
-        UserError: the command refuses them.
-    """
-    with _said_of(place):
-        return lm_train.settings_of(_parsed("lm train", ["TEXT", "--validation", "TEXT", *options]))
+def check_language_model(options: Sequence[str], place: str) -> None:
+    """Check options of `phrasescore lm train`; see `network_settings`."""
+    _understood("phrasescore lm train", ["TEXT", "--validation", "TEXT", *options], lm_train.settings_of, place)
 
 
 def check_expected_bleu(options: Sequence[str], place: str) -> None:
-    """Check options of `phrasescore-smt expected-bleu`; see `network_settings`.
-
-    Raises:
-        UserError: the command refuses them.
-    """
-    with _said_of(place):
-        _read("expected-bleu", ["INI", *options], make_toolkit_parser(), "phrasescore-smt")
+    """Check options of `phrasescore-smt expected-bleu`; see `network_settings`."""
+    _understood("phrasescore-smt expected-bleu", ["INI", *options], lambda args: args, place)
 
 
-def _parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
-    args = _read(command, words, make_parser(), "phrasescore")
-    load_plugins(args.plugins or [])
-    return args
-
-
-def _read(command: str, words: Sequence[str], parser: argparse.ArgumentParser, program: str) -> argparse.Namespace:
-    said = io.StringIO()
+def _understood(command: str, words: Sequence[str], understand: Callable[[argparse.Namespace], T], place: str) -> T:
+    """Return what a command makes of its words; say in an error at which place they stand."""
+    program, *names = command.split()
+    parser, said = (make_parser if program == "phrasescore" else make_toolkit_parser)(), io.StringIO()
     try:
         with redirect_stderr(said):
-            return parser.parse_args([*command.split(), *words, "-o", "MODEL"])
+            args = parser.parse_args([*names, *words, "-o", "MODEL"])
+        return understand(args)
     except SystemExit:
-        wrong = said.getvalue().rpartition(f"{program} {command}: ")[2].strip()
-        advice = "" if ";" in wrong else f"; `{program} {command} --help` has the options"
-        raise UserError(f"{wrong}{advice}") from None
-
-
-@contextmanager
-def _said_of(place: str) -> Iterator[None]:
-    """Say in an error where the options come from."""
-    try:
-        yield
+        wrong = said.getvalue().rpartition(f"{command}: ")[2].strip()
+        advice = "" if ";" in wrong else f"; `{command} --help` has the options"
+        raise UserError(f"{place}: {wrong}{advice}") from None
     except UserError as error:
         raise UserError(f"{place}: {error}") from None

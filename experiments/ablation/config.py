@@ -9,15 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.ablation.rows import WHOLE, Row
-from experiments.toml import (
-    are_distinct,
-    check_expected_bleu,
-    command_options,
-    language_model_settings,
-    network_settings,
-    read_seeds,
-    read_values,
-)
+from experiments.toml import check_expected_bleu, check_language_model, command_options, network_settings, read_values
 from moses_integration.build.alignment import METHODS
 from moses_integration.build.language_model import ORDERS
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
@@ -95,7 +87,7 @@ class Config:
 _SECTIONS = {"data": DataSection, "build": BuildSection, "tuning": TuningSection, "scoring": ScoringSection}
 _COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
     "network": network_settings,
-    "language_model": language_model_settings,
+    "language_model": check_language_model,
     "sentence_network": partial(network_settings, learns_from="sentences"),
     "context_network": partial(network_settings, learns_from="aligned"),
     "expected_bleu": check_expected_bleu,
@@ -125,7 +117,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     if "--direction" in values["network"]:
         raise UserError(f"{path}: [network]: direction is what +RNN and +REVERSE say; leave it out")
     if "seeds" in values:
-        values["seeds"] = read_seeds(values["seeds"], str(path))
+        values["seeds"] = tuple(values["seeds"])
     if "rows" in values:
         values["rows"] = _rows(values["rows"], path)
     return Config(**values)
@@ -141,13 +133,22 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
     if values.get("toolkit", "auto") not in choices(ToolkitName):
         raise UserError(f"{path}: toolkit is {values['toolkit']!r}; choose one of {', '.join(choices(ToolkitName))}")
-    if not are_distinct(values.get("rows", ["baseline"]), str):
+    if not _are_distinct(values.get("seeds", [1]), int) or min(values.get("seeds", [1])) < 0:
+        raise UserError(f"{path}: seeds is {values['seeds']!r}; give different whole numbers, as in [1, 2, 3]")
+    if not _are_distinct(values.get("rows", ["baseline"]), str):
         raise UserError(f'{path}: rows is {values["rows"]!r}; give different names, as in ["baseline", "+RNN"]')
     for name, value in values.get("decoder", {}).items():
         if type(value) is not int:
             raise UserError(f"{path}: [decoder]: {name} is {value!r}; give a whole number")
         if name in ("feature", "weight"):
             raise UserError(f"{path}: [decoder]: {name} is what the rows differ by; leave it out")
+
+
+def _are_distinct(values: Any, kind: type) -> bool:
+    """Return whether these are one value or several of a type, all different."""
+    # By its type, for a truth value is a whole number too.
+    is_list = isinstance(values, list) and all(type(value) is kind for value in values)
+    return is_list and 0 < len(values) == len(set(values))
 
 
 def _rows(names: Sequence[str], path: Path) -> tuple[Row, ...]:
