@@ -63,15 +63,8 @@ VERSIONS = (
         "darby", "fr", "5", "John Nelson Darby", 1885, f"{_OLD} (1882); the file may have the small corrections of 1991"
     ),
     Version("elberfelder", "de", "e", "Elberfelder, unrevised", 1932, "anonymous work of 1871, last touched in 1932"),
-    Version("reina-valera", "es", "v", "Reina-Valera", 1909, "revised for Bible societies more than 100 years ago"),
-    Version("diodati", "it", "d", "Giovanni Diodati", 1649, f"{_OLD} (1649)"),
-    Version("synodal", "ru", "r", "Synodal Translation", 1876, _OLD),
-    Version("van-dyck", "ar", "y", "Smith and Van Dyck", 1865, f"{_OLD} (1857 and 1895)"),
-    Version("old-persian-version", "fa", "p", "Old Persian Version", 1895, f"{_OLD} (Robert Bruce, 1915)"),
-    Version("ang-dating-biblia", "tl", "f", "Ang Dating Biblia", 1905, "published by a Bible society in 1905"),
-    Version("cadman", "vi", "7", "Kinh Thánh, William Cadman", 1934, "its translator died in 1948"),
 )
-"""The other versions in the wheel are left out because somebody holds, or may hold, rights in them."""
+"""Those of three languages. Others in the wheel are left out: somebody holds, or may hold, rights in them."""
 
 _PSALMS = 19
 # `(3:2)`, `(3-2)`: the number that a verse has in other editions.
@@ -81,11 +74,8 @@ _REFERENCE = re.compile(r"\[[^\]]*\d[^\]]*\]")
 _ADDED = re.compile(r"-?\[|\]|[#*]")
 # The World English Bible has the heading of the next psalm at the end of the last verse.
 _HEADING = re.compile(r"\s*(?:BOOK [IV]+\s*)?Psalm \d+\b.*$")
-# Diodati and Reina-Valera print the first word of a paragraph in capitals.
-_DROP_CAPITAL = re.compile(r"^(¡?)((?:\w )?\w{2,})\b")
-_DROP_CAPITALS = ("diodati", "reina-valera")
-# The Basic English Bible leaves out what its translators could not make out; a verse of the Synodal one was added.
-_DEFECTS = {"bbe": ("***", "..."), "synodal": ("=>",)}
+# The Basic English Bible leaves out what its translators could not make out.
+_DEFECTS = {"bbe": ("***", "...")}
 
 
 def corpus(source: str, target: str, names: Sequence[str], cache: Path) -> Corpus:
@@ -188,20 +178,12 @@ def _carries_heading(verse: Verse) -> bool:
 
 def clean_verse(text: str, version: Version) -> str:
     """Return a verse without numbers, references, brackets and headings."""
-    if version.name == "reina-valera":
-        # The file has lost the sign: a soft hyphen stands for it.
-        text = text.replace("\u00ad", "¡")
     if version.name == "web":
         text = _HEADING.sub("", text.replace("`", "'"))
     if version.language == "fr":
         # Segond's file has no ligature.
         text = text.replace("œ", "oe").replace("Œ", "Oe")
-    text = tidy(_ADDED.sub("", _REFERENCE.sub("", _NUMBER.sub("", text))))
-    if version.name in _DROP_CAPITALS:
-        text = _DROP_CAPITAL.sub(
-            lambda found: found[1] + (found[2].capitalize() if found[2].isupper() else found[2]), text
-        )
-    return text
+    return tidy(_ADDED.sub("", _REFERENCE.sub("", _NUMBER.sub("", text))))
 
 
 def draw_chapters(verses: Iterable[Verse]) -> dict[str, set[Chapter]]:

@@ -441,8 +441,6 @@ def test_unknown_versions_are_refused(
         ("segond", "(3:1) Un chant. (3:2) Le cœur [des gens] parle.", "Un chant. Le coeur des gens parle."),
         ("darby", "1 Et les #dieux\u00a0; [És. 7:14] ", "Et les dieux ;"),
         ("web", "The first -[fruits], the king`s. BOOK I Psalm 2 A Psalm by him.", "The first fruits, the king's."),
-        ("reina-valera", "\t Y DESPUÉS dijo: \u00adOh!", "Y después dijo: ¡Oh!"),
-        ("diodati", "NEL giorno", "Nel giorno"),
         ("kjv", "LORD, hear", "LORD, hear"),
     ],
 )
