@@ -21,7 +21,7 @@ from phrasescore.provenance import machine
 
 _TABLE = Path("tests/data/mini/phrase-table.gz")
 PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
-    "scoring": lambda args: scoring.measure(args.table, args.device, args.lines, args.repetitions, args.batch_pairs),
+    "scoring": lambda args: scoring.measure(args.table, args.device, args.lines, args.repetitions),
     "end-to-end": lambda args: annotation.measure(args.table, args.device, args.annotated_lines, args.repetitions),
     "training": lambda args: training.measure(args.table, args.device, args.updates),
     "pipeline": lambda args: {f"{n} processes": annotation.measure_pipeline(args.table, n) for n in (1, 2)},
@@ -42,7 +42,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N]")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to measure")
     parser.add_argument("--lines", type=positive, default=16_384, help="lines to score")
-    parser.add_argument("--batch-pairs", type=positive, help="the most pairs that are scored at once")
     parser.add_argument("--annotated-lines", type=positive, default=131_072, help="to annotate from file to file")
     parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer")
     parser.add_argument("--updates", type=positive, default=80, help="of training")

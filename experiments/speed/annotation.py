@@ -9,9 +9,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import psutil
 
 from experiments.speed import scoring
@@ -35,23 +36,16 @@ _SECONDS_BETWEEN = 0.2
 _MB = 1 << 20
 
 
-class Speed(NamedTuple):
-    """Lines a second."""
-
-    by_clock: float
-    by_cpu: float
-    """Of the processor's seconds, which work beside it disturbs less."""
-
-
 def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
     """Return lines a second of `annotate` by one process and by one for each core, and of the straightforward scorer.
 
     The network is of the paper's sizes, in 16 bit; start-up and all is measured. The straightforward scorer has all
-    cores, and its pairs are in memory already. Each repetition runs all of them, one after another.
+    cores, and its pairs are in memory already. Each repetition runs all of them, one after another. Other work disturbs
+    the processor's seconds less than those of the clock.
     """
     blocks, model = scoring.blocks_of_lines(table, lines), scoring.paper_model(table)
     lines = sum(map(len, blocks))
-    runs: dict[str, list[Speed]] = {}
+    runs: list[tuple[str, int, float, float]] = []
     with TemporaryDirectory() as name:
         some, network = Path(name) / "lines.gz", Path(name) / "network"
         with open_output(some) as stream:
@@ -64,23 +58,23 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
             with timed() as timing:
                 scoring.straightforward_scores(model, blocks[::_ONE_IN], choose_device(device_name, "fp32"))
             scored = sum(map(len, blocks[::_ONE_IN]))
-            speed = Speed(scored / timing.seconds, scored / timing.cpu_seconds)
-            runs.setdefault("straightforward", []).append(speed)
+            runs.append(("straightforward", scored, timing.seconds, timing.cpu_seconds))
             for processes in sorted({1, available_cores()}):
                 options = ("--device", device_name, "--precision", "bf16", "--processes", str(processes))
                 started, cpu_started = time.perf_counter(), _cpu_seconds_of_children()
                 _start(some, network, *options).wait()
                 seconds, cpu_seconds = time.perf_counter() - started, _cpu_seconds_of_children() - cpu_started
-                runs.setdefault(f"processes_{processes}", []).append(Speed(lines / seconds, lines / cpu_seconds))
-    speeds = {way: Speed(*map(float, np.median(found, axis=0))) for way, found in runs.items()}
-    slow = speeds["straightforward"]
+                runs.append((f"processes_{processes}", lines, seconds, cpu_seconds))
+    found = pd.DataFrame(runs, columns=["way", "lines", "clock", "cpu"])
+    speed = found[["clock", "cpu"]].rdiv(found["lines"], axis=0).groupby(found["way"], sort=False).median()
+    times = speed / speed.loc["straightforward"]
     return {
         "lines": lines,
         "repetitions": repetitions,
-        "lines_per_second": {way: speed.by_clock for way, speed in speeds.items()},
-        "lines_per_cpu_second": {way: speed.by_cpu for way, speed in speeds.items()},
-        "times_straightforward": {way: speed.by_clock / slow.by_clock for way, speed in speeds.items()},
-        "times_straightforward_by_cpu": {way: speed.by_cpu / slow.by_cpu for way, speed in speeds.items()},
+        "lines_per_second": speed["clock"].to_dict(),
+        "lines_per_cpu_second": speed["cpu"].to_dict(),
+        "times_straightforward": times["clock"].to_dict(),
+        "times_straightforward_by_cpu": times["cpu"].to_dict(),
     }
 
 

@@ -54,9 +54,7 @@ def paper_model(table: Path) -> TrainedModel:
     return TrainedModel(Path("random"), network, source, target, "target-given-source", "random")
 
 
-def measure(
-    table: Path, device_name: str, lines: int, repetitions: int, batch_pairs: int | None = None
-) -> dict[str, Any]:
+def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
     """Return pairs a second of each way, and of the engine how many times that of the straightforward way it is.
 
     Besides, how much its scores differ from the straightforward ones.
@@ -66,12 +64,12 @@ def measure(
         device_name: as `choose_device` takes it.
         lines: how many.
         repetitions: of each way.
-        batch_pairs: the most pairs of a batch of the engine, None for its own choice.
     """
     model = paper_model(table)
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
-    batch_pairs = batch_pairs or Scorer(model, devices["fp32"]).batch_pairs
+    # The same for both precisions, so that both score the same lines.
+    batch_pairs = Scorer(model, devices["fp32"]).batch_pairs
     blocks = blocks_of_lines(table, lines, batch_pairs * _BATCHES_A_BLOCK[devices["fp32"].torch_device.type])
     pairs = sum(map(len, blocks))
     ways: dict[str, Callable[[], NDArray[np.float64]]] = {
