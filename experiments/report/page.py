@@ -59,11 +59,6 @@ class AblationPart:
         return cls(folder, report, kept, sentences)
 
     @cached_property
-    def title(self) -> str:
-        """The corpus."""
-        return str(self.kept["title"])
-
-    @cached_property
     def table(self) -> Table:
         """The rows."""
         return rows_of(self.kept)
@@ -100,7 +95,7 @@ class AblationPart:
     @property
     def rows(self) -> Selection:
         """The table of rows."""
-        return Selection({self.title: self.table}, [column.format(self.first) for column in _ROWS])
+        return self._selected([column.format(self.first) for column in _ROWS])
 
     @property
     def extended(self) -> list[list[str]]:
@@ -121,27 +116,19 @@ class AblationPart:
     @property
     def costs(self) -> Selection:
         """What translating costs."""
-        return Selection({self.title: self.table}, _COSTS)
+        return self._selected(_COSTS)
 
     @property
     def networks(self) -> list[list[str]]:
         """A line for each thing that is known of the networks, a column for each network: they stay narrow."""
         table = networks_of(self.kept)
-        selection = Selection({self.title: table}, list(table.columns))
-        return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
+        return _turned(Selection({table.title: table}, list(table.columns)))
 
     @property
     def weights(self) -> list[list[str]]:
         """A line for each weight, a column for each row."""
         names = [column for column in self.table.columns if column.startswith("weight of ")]
-        selection = Selection({self.title: self.table}, names)
-        head, *lines = zip(selection.head(), *selection.body(), strict=True)
-        return [list(head), *([line[0].removeprefix("weight of "), *line[1:]] for line in lines)]
-
-    @property
-    def commands(self) -> dict[str, str]:
-        """The commands that made the networks, in the folder."""
-        return dict(self.report.get("commands", {}))
+        return [[name.removeprefix("weight of "), *cells] for name, *cells in _turned(self._selected(names))]
 
     @property
     def bleu_charts(self) -> list[Markup]:
@@ -173,6 +160,9 @@ class AblationPart:
             line_chart(name, ("decoding", "dev BLEU"), list(_tuning(seeds, lowest))) for name, seeds in rows.items()
         ]
 
+    def _selected(self, columns: Sequence[str]) -> Selection:
+        return Selection({self.table.title: self.table}, columns)
+
     @cached_property
     def translations(self) -> Translations | None:
         """What the rows made of the test text, if it is there and wanted, and there is something to compare."""
@@ -187,6 +177,11 @@ class AblationPart:
         told |= {name: self.report[name] for name in ("build", "tables") if name in self.report}
         told |= {f"network {name}": network for name, network in self.kept["networks"].items()}
         return {name: json.dumps(value, indent=1, ensure_ascii=False) for name, value in told.items()}
+
+
+def _turned(selection: Selection) -> list[list[str]]:
+    """Return a table with its rows as columns."""
+    return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
 
 
 def write_page(
