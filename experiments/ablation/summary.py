@@ -84,17 +84,6 @@ def over_seeds(seeds: Sequence[Json]) -> dict[str, Json]:
     return found
 
 
-def bleu(row: Json, part: str) -> str:
-    """Return the BLEU of a row of a report on `dev` or `test`, with the spread over seeds where there are several."""
-    found, several = row[f"{part}_bleu"], len(row["seeds"]) > 1
-    return f"{found['mean']:.2f}" + (f" ± {found['standard_deviation']:.2f}" if several else "")
-
-
-def difference(compared: Json) -> str:
-    """Return a difference of test BLEU and its p-value."""
-    return f"{compared['difference']:+.2f} (p = {compared['p_value']:.4f})"
-
-
 def shown(kept: Json) -> str:
     """Return the rows of what is kept, as a table to read."""
     table = rows_of(kept)
