@@ -39,10 +39,3 @@ def split(text: str, parts: Sequence[str]) -> None:
     rest, size = read_lines(Path(text)), -(-lines // len(parts))
     for part in parts:
         write_lines(Path(part), islice(rest, size))
-
-
-def write_share(text: str, output: str, lines: int, number: int, of: int) -> None:
-    """Write one of `of` equal shares of the first lines of a text, the first share being number 0."""
-    taken = list(islice(read_lines(Path(text)), lines))
-    start, end = (len(taken) * edge // of for edge in (number, number + 1))
-    write_lines(Path(output), taken[start:end])

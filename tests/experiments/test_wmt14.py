@@ -17,7 +17,7 @@ import yaml
 from experiments.wmt14.bleu import compare_rows
 from experiments.wmt14.selection import Domain, best, sample, select
 from experiments.wmt14.system import build_language_model, build_tables, filter_system, likeliest
-from experiments.wmt14.text import prepare_pairs, split, write_share
+from experiments.wmt14.text import prepare_pairs, split
 from moses_integration.build.system import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni
@@ -151,14 +151,11 @@ def test_nothing_to_choose_by_and_nothing_chosen(tmp_path: Path) -> None:
 # Other steps
 
 
-def test_texts_are_cut_into_parts_and_shares(tmp_path: Path) -> None:
+def test_texts_are_cut_into_parts(tmp_path: Path) -> None:
     text = str(write(tmp_path / "text", list("abcdefg")))
     parts = [str(tmp_path / f"part{i}") for i in range(3)]
     split(text, parts)
     assert ["".join(read(Path(part))) for part in parts] == ["abc", "def", "g"]
-    for number, part in enumerate(parts):
-        write_share(text, part, 5, number, 3)
-    assert "".join(line for part in parts for line in read(Path(part))) == "abcde"
 
 
 def test_pairs_are_prepared_and_cleaned(tmp_path: Path) -> None:
