@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -153,14 +154,9 @@ class Probes:
 
     def _draw(self, random: np.random.Generator, wanted: Callable[[bytes, bytes], bool]) -> list[tuple[bytes, bytes]]:
         """Return random pairs of the table that are wanted."""
-        found = []
-        for pair in random.permutation(len(self._table.outputs)).tolist():
-            source, target = self._table.inputs[self._input_of_pair_P[pair]], self._table.outputs[pair]
-            if wanted(source, target):
-                found.append((source, target))
-                if len(found) == self._settings.pairs:
-                    break
-        return found
+        drawn = random.permutation(len(self._table.outputs)).tolist()
+        pairs = ((self._table.inputs[self._input_of_pair_P[pair]], self._table.outputs[pair]) for pair in drawn)
+        return list(islice((pair for pair in pairs if wanted(*pair)), self._settings.pairs))
 
     def _score(
         self, sources: Sequence[bytes], targets: Sequence[bytes], *, per_word: bool = False
