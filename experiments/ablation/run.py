@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import time_decoding, time_in_context, time_rescoring
-from experiments.steps import Steps
-from moses_integration.build.system import PHRASE_TABLE, BuildSettings, build_system
-from moses_integration.build.system_text import SystemText, TextSettings
+from experiments.steps import Steps, run_toolkit
+from moses_integration.build.system import PHRASE_TABLE
+from moses_integration.build.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import other_scores, p_value_over_runs, score
 from moses_integration.ini import MosesIni, Weights
@@ -84,7 +85,7 @@ class Ablation:
 
     def run(self) -> Json:
         """Do what is not done yet and return the report; report.json and summary.json are written."""
-        data, config = self._data(), self._config
+        data, config = self._data, self._config
         built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
         self._networks = Networks(self._folder, config, system, self._steps, self._first_of_baseline, self._processes)
@@ -111,6 +112,7 @@ class Ablation:
 
     # The system
 
+    @cached_property
     def _data(self) -> DataFolder:
         section = self._config.data
         folder = self._folder / "data"
@@ -124,32 +126,18 @@ class Ablation:
         )
 
     def _build(self, data: DataFolder) -> Json:
-        section, is_tokenised = self._config.data, bool(data.description["tokenised"])
-        text = TextSettings(
-            section.source,
-            section.target,
-            tokenise=not is_tokenised,
-            casing="keep" if is_tokenised else section.casing,
-            # Tokenised text comes with Moses' escapes.
-            escape=not is_tokenised,
-        )
-        settings = BuildSettings(
-            text,
-            alignment_method=self._config.build.aligner,
-            order=self._config.build.order,
-            longest_phrase=self._config.build.longest_phrase,
-        )
+        config, (dev, *_) = self._config.build, data.target_files("dev")
         [target] = data.target_files("train")
-        build_system(
-            data.source_file("train"),
-            target,
-            self._system,
-            settings,
-            self._toolkit.build_tables,
-            validation=(data.source_file("dev"), data.target_files("dev")[0]),
-            say=self._say,
-        )
-        system_text = SystemText(self._system, text)
+        command = ["build", "--source", data.source_file("train"), "--target", target, "-o", self._system]
+        command += ["--validation", data.source_file("dev"), dev, "--toolkit", self._toolkit.name]
+        command += ["--aligner", config.aligner, "--order", config.order, "--longest-phrase", config.longest_phrase]
+        # Tokenised text comes with Moses' escapes.
+        is_tokenised = data.description["tokenised"]
+        command += ["--tokenised", "--escaped"] if is_tokenised else ["--casing", self._config.data.casing]
+        command += [] if self._processes is None else ["--processes", self._processes]
+        run_toolkit(list(map(str, command)))
+        system_text = SystemText.of(MosesIni.read(self._system / "moses.ini"))
+        assert system_text is not None, "the system was built here"
         # References of an earlier data set could be more.
         shutil.rmtree(self._folder / "prepared", ignore_errors=True)
         (self._folder / "prepared").mkdir()
@@ -302,7 +290,7 @@ class Ablation:
         assert text is not None, "the system was built here"
         plain = self._output(row, tuning.seed)
         write_lines(plain, text.detokenise(read_lines(tokens)))
-        result = score(plain, self._test_references(), self._tokenise)
+        result = score(plain, self._data.target_files("test"), self._tokenise)
         return {
             "seed": tuning.seed,
             "dev_bleu": tuning.bleu,
@@ -326,10 +314,7 @@ class Ablation:
     @property
     def _tokenise(self) -> str:
         """How sacreBLEU splits words: not at all if the data set's text is tokenised."""
-        return "none" if self._data().description["tokenised"] else "13a"
-
-    def _test_references(self) -> list[Path]:
-        return self._data().target_files("test")
+        return "none" if self._data.description["tokenised"] else "13a"
 
     def _translating(self, row: Row, seed: Json) -> Json | None:
         """Return what translating costs with the weights of the first seed.
@@ -379,7 +364,7 @@ class Ablation:
         found: Json = self._steps.run(
             f"{row.name}.seed{seed['seed']}.scores",
             sha256_of(output),
-            lambda: asdict(other_scores(output, self._test_references())),
+            lambda: asdict(other_scores(output, self._data.target_files("test"))),
         )
         return found
 
@@ -393,7 +378,7 @@ class Ablation:
 
     def _p_value(self, row: Row, other: Row) -> float:
         runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))
-        return p_value_over_runs(runs, others, self._test_references(), self._tokenise)
+        return p_value_over_runs(runs, others, self._data.target_files("test"), self._tokenise)
 
 
 def _relative(report: Any, folder: str) -> Any:
