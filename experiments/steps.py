@@ -1,7 +1,7 @@
 """Steps that are done once: an experiment that was stopped goes on where it was.
 
 A step's result is a JSON value in a file of its name, beside a hash of everything the step depends on. It is done again
-if that has changed.
+if that has changed. While it is being done, the file has the hash alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moses_integration.cli import main as phrasescore_smt
 from phrasescore.cli import main as phrasescore
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import to_json, write_atomically, write_json
+from phrasescore.files import write_json
 
 
 class Steps:
@@ -30,31 +30,36 @@ class Steps:
         self._folder, self._say = folder, say
         folder.mkdir(parents=True, exist_ok=True)
 
-    def run(self, name: str, depends_on: Any, work: Callable[[], Any]) -> Any:
+    def run(self, name: str, depends_on: Any, work: Callable[[], Any], folder: Path | None = None) -> Any:
         """Return the result of a step, done now or before.
 
         Args:
             name: of the step and its file.
             depends_on: settings and results of earlier steps, as JSON can hold them.
             work: what to do; returns what JSON can hold.
+            folder: that the step goes on in where it was stopped; deleted if it was begun with other settings.
         """
         if self.is_done(name, depends_on):
             self._say(f"{name}: done before")
             return self._read(name)["result"]
         self._say(f"{name} ...")
+        key = _key(depends_on)
+        if folder is not None and self._path(name).exists() and self._read(name)["key"] != key:
+            shutil.rmtree(folder, ignore_errors=True)
         # What it makes takes the place of what it made before: until it has ended, no result stands for either.
-        self._path(name).unlink(missing_ok=True)
+        write_json(self._path(name), {"key": key})
         started = time.monotonic()
         result = work()
         seconds = round(time.monotonic() - started, 1)
         self._say(f"{name}: {seconds:.0f} s")
-        write_json(self._path(name), {"key": _key(depends_on), "seconds": seconds, "result": result})
+        write_json(self._path(name), {"key": key, "seconds": seconds, "result": result})
         # What is returned is what a later run would read.
         return self._read(name)["result"]
 
     def is_done(self, name: str, depends_on: Any) -> bool:
         """Return whether `run` would do nothing."""
-        return self._path(name).exists() and bool(self._read(name)["key"] == _key(depends_on))
+        found = self._read(name) if self._path(name).exists() else {}
+        return "result" in found and bool(found["key"] == _key(depends_on))
 
     def seconds(self, name: str) -> float:
         """Return how long a step took when it was done."""
@@ -74,22 +79,6 @@ def _key(depends_on: Any) -> str:
 def say(text: str) -> None:
     """Print what is being done to standard error."""
     print(text, file=sys.stderr, flush=True)
-
-
-def clear_if_changed(folder: Path, depends_on: Any) -> None:
-    """Delete the folder of a step that was begun with other settings, so that the step starts over instead of going on.
-
-    What it is begun with now is noted in a file beside it.
-
-    Args:
-        folder: what the step works in.
-        depends_on: settings and results of earlier steps, as JSON can hold them.
-    """
-    note, settings = folder.with_name(f"{folder.name}.settings.json"), to_json(depends_on)
-    if note.exists() and note.read_bytes() != settings and folder.exists():
-        shutil.rmtree(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(note, settings)
 
 
 def run_phrasescore(arguments: Sequence[str]) -> None:

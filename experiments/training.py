@@ -8,7 +8,7 @@ from typing import Any
 
 from safetensors.numpy import load_file
 
-from experiments.steps import clear_if_changed, run_phrasescore
+from experiments.steps import Steps, run_phrasescore
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import CONFIG, METRICS, WEIGHTS
@@ -17,10 +17,11 @@ from phrasescore.provenance import machine
 Json = dict[str, Any]
 
 
-def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
-    """Train a network, going on where an earlier call with the same settings was stopped.
+def train(steps: Steps, folder: Path, command: Sequence[str], depends_on: Any) -> Json:
+    """Train a network by a step named after its folder.
 
     Args:
+        steps: of the experiment.
         folder: the model folder.
         command: the words before `-o FOLDER`, beginning with `train` or `lm train`; checked before, for a folder is
             deleted for options that have changed.
@@ -33,7 +34,12 @@ def train(folder: Path, command: Sequence[str], depends_on: Any) -> Json:
     Raises:
         UserError: the training fails.
     """
-    clear_if_changed(folder, depends_on)
+    known: Json = steps.run(f"train.{folder.name}", depends_on, lambda: _train(folder, command), folder)
+    return known
+
+
+def _train(folder: Path, command: Sequence[str]) -> Json:
+    folder.parent.mkdir(parents=True, exist_ok=True)
     run_phrasescore([*command, "-o", str(folder)])
     evaluations = read_json_lines(folder / METRICS, "train again")
     return {

@@ -77,11 +77,11 @@ class Networks:
             weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
             ini.add_columns(ini.phrase_table().label, table, len(column.scores), weight)
         if "CTX" in row.parts:
-            rests_on["networks"][CONTEXT] = self._context_network()
+            rests_on["networks"][CONTEXT] = self._train(CONTEXT)
             ini.widen(ini.phrase_table().label, 1)
             ini.set_remarks(IN_CONTEXT, [str((self._folder / CONTEXT).resolve())])
         if "CSLM" in row.parts:
-            rests_on["networks"][CSLM] = self.language_model()
+            rests_on["networks"][CSLM] = self._train(CSLM)
             arguments: dict[str, str | Path] = {
                 "path": self._folder / CSLM,
                 "backoff": ini.language_model(),
@@ -99,23 +99,18 @@ class Networks:
     def scorers(self, row: Row) -> list[ScorerChoice]:
         """Return what scores the n-best lists of a row; it is trained if it is not yet."""
         lm = "lm-unnormalised" if self._config.scoring.unnormalised else "lm"
-        kinds = {"CSLM": (lm, CSLM, self.language_model), "S2S": ("sentences", S2S, self._sentence_network)}
+        kinds = {"CSLM": (lm, CSLM), "S2S": ("sentences", S2S)}
         choices = []
         for label in row.listed:
-            kind, name, train = kinds[label]
-            train()
+            kind, name = kinds[label]
+            self._train(name)
             choices.append(ScorerChoice(label, kind, self._folder / name))
         return choices
 
     def context_column(self, processes: int | None = None) -> ContextColumn:
         """Return the column that the network of sentences makes of a text; it is trained if it is not yet."""
-        self._context_network()
+        self._train(CONTEXT)
         return ContextColumn(Scorer.load(self._folder / CONTEXT, precision="fp32"), processes)
-
-    def language_model(self) -> Json:
-        """Train the neural language model, if it is not yet, and return what is known of it."""
-        command = ["lm", "train", self._text("train", "target"), "--validation", self._text("dev", "target")]
-        return self._trained(CSLM, [*command, *self._config.language_model])
 
     def described(self) -> dict[str, Json]:
         """Return what is known of each network that was asked for: its training, and perplexities of a language model.
@@ -146,20 +141,6 @@ class Networks:
         found: Json = self._steps.run(f"{name}.{CSLM}", [self._system, self.trained[CSLM], self._inside(command)], work)
         return found
 
-    def _sentence_network(self) -> Json:
-        command = ["train"]
-        for side in ("source", "target"):
-            command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
-        return self._trained(S2S, [*command, *self._config.sentence_network])
-
-    def _context_network(self) -> Json:
-        command, corpus = ["train"], self._folder / "system" / "corpus"
-        data = self._config.data
-        for prefix, part in (("", "train"), ("validation-", "validation")):
-            for name, end in (("source", data.source), ("target", data.target), ("alignment", "align")):
-                command += [f"--{prefix}{name}", str(corpus / f"{part}.{end}")]
-        return self._trained(CONTEXT, [*command, *self._config.context_network])
-
     def _text(self, part: str, side: str) -> str:
         """Return the prepared text of a part of the data set."""
         if part == "train":
@@ -168,11 +149,35 @@ class Networks:
         return str(self._folder / "prepared" / f"{part}.{'source' if side == 'source' else 'reference0'}")
 
     def _train(self, name: str) -> Json:
+        """Train a network or a function of phrase pairs, if it is not yet, and return what is known of it."""
         if name == PAIR_FUNCTION:
             return self._pair_function()
-        system = self._folder / "system"
-        command = ["train", str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
-        return self._trained(name, [*command, *self._config.network, *self._apart(name)])
+        command = self._command(name)
+        self.commands[name] = f"phrasescore {shlex.join(self._inside(command))} -o {name}"
+        rests_on = [self._system, self._inside(command)]
+        if name not in self.trained:
+            self.trained[name] = train(self._steps, self._folder / name, command, rests_on)
+        return self.trained[name]
+
+    def _command(self, name: str) -> list[str]:
+        """Return the command that trains a network, without where to."""
+        config, system = self._config, self._folder / "system"
+        if name == CSLM:
+            texts = [self._text("train", "target"), "--validation", self._text("dev", "target")]
+            return ["lm", "train", *texts, *config.language_model]
+        command = ["train"]
+        if name == S2S:
+            for side in ("source", "target"):
+                command += [f"--{side}", self._text("train", side), f"--validation-{side}", self._text("dev", side)]
+            return [*command, *config.sentence_network]
+        if name == CONTEXT:
+            sides = {"source": config.data.source, "target": config.data.target, "alignment": "align"}
+            for prefix, part in (("", "train"), ("validation-", "validation")):
+                for side, end in sides.items():
+                    command += [f"--{prefix}{side}", str(system / "corpus" / f"{part}.{end}")]
+            return [*command, *config.context_network]
+        command += [str(system / PHRASE_TABLE), "--validation", str(system / VALIDATION / PHRASE_TABLE)]
+        return [*command, *config.network, *self._apart(name)]
 
     def _pair_function(self) -> Json:
         """Train the function of phrase pairs with the baseline's weights, if it is not yet; return what is known."""
@@ -202,15 +207,6 @@ class Networks:
         first = network_settings(self._config.network, "[network]").training.seed
         number = ENSEMBLE.index(name)
         return ("--seed", str(first + number)) if number else ()
-
-    def _trained(self, name: str, command: Sequence[str]) -> Json:
-        self.commands[name] = f"phrasescore {shlex.join(self._inside(command))} -o {name}"
-        rests_on = [self._system, self._inside(command)]
-        if name not in self.trained:
-            self.trained[name] = self._steps.run(
-                f"train.{name}", rests_on, lambda: train(self._folder / name, command, rests_on)
-            )
-        return self.trained[name]
 
     def _inside(self, words: Sequence[str]) -> list[str]:
         """Return words of a command with paths from the folder, so that what was done holds wherever it lies."""

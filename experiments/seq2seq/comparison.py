@@ -66,8 +66,7 @@ def compare(
 def _train_and_measure(material: Material, options: Sequence[str], folder: Path, steps: Steps, system: System) -> Json:
     model = folder / "systems" / system.name
     depends_on = [material.description, system.command]
-    command = ["train", *options, *system.command]
-    trained = steps.run(f"train.{system.name}", depends_on, lambda: train(model, command, depends_on))
+    trained = train(steps, model, ["train", *options, *system.command], depends_on)
     return {**trained, **material.measure(steps, system.name, model, trained)}
 
 

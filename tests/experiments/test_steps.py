@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.steps import Steps, clear_if_changed, run_phrasescore
+from experiments.steps import Steps, run_phrasescore
 from phrasescore.errors import UserError
 
 
@@ -49,12 +49,14 @@ def test_a_step_that_was_stopped_is_done_with_no_settings(tmp_path: Path) -> Non
 
 def test_a_folder_is_kept_for_the_same_settings_only(tmp_path: Path) -> None:
     """Also where the step never came to its end."""
-    folder = tmp_path / "systems" / "GRU"
-    clear_if_changed(folder, {"hidden": 3})
-    folder.mkdir()
-    clear_if_changed(folder, {"hidden": 3})
-    assert folder.exists()
-    clear_if_changed(folder, {"hidden": 4})
-    assert not folder.exists()
-    clear_if_changed(folder, {"hidden": 4})
-    assert [path.name for path in folder.parent.iterdir()] == ["GRU.settings.json"]
+    steps, folder = Steps(tmp_path / "steps", lambda text: None), tmp_path / "GRU"
+
+    def stop() -> None:
+        assert not folder.exists()
+        folder.mkdir()
+        raise KeyboardInterrupt
+
+    for hidden in (3, 4):
+        with pytest.raises(KeyboardInterrupt):
+            steps.run("train", {"hidden": hidden}, stop, folder)
+    assert steps.run("train", {"hidden": 4}, folder.exists, folder)
