@@ -41,7 +41,7 @@ class CommandParser(argparse.ArgumentParser):
         self._refuse_unknown_options(args)
         known, others = super().parse_known_args(args, namespace)
         if others:
-            self.error(f"`{others[0]}` is one argument too many")
+            self.error(f"`{others[0]}` is one argument too many; `{self.prog} --help` says what is given by options")
         return known, others
 
     def _refuse_unknown_options(self, arguments: Sequence[str]) -> None:

@@ -28,7 +28,11 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is no option; did you mean `--hidden`?"
         ("train t -o f --hiden=3", TRAIN, DID_YOU_MEAN_HIDDEN),
         ("train t -o f --max-m 3", TRAIN, " train: --max-m: is no option; did you mean `--max-minutes`?"),
         ("train t -o f --preset smal", TRAIN, " train: --preset: `smal` is no choice; did you mean `small`?"),
-        ("train t -o f g", TRAIN, " train: `g` is one argument too many"),
+        (
+            "train t -o f g",
+            TRAIN,
+            " train: `g` is one argument too many; `phrasescore train --help` says what is given by options",
+        ),
         ("train t", TRAIN, " train: the following arguments are required: -o/--output"),
         (
             "score -x",
