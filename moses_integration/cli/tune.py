@@ -133,7 +133,8 @@ def run(args: argparse.Namespace) -> int:
                     write_json(args.report, report | _result(tunings, time.monotonic() - started))
     say_spread(tunings, reporter)
     reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
-    reporter.say(f"next: phrasescore-smt decode {quote(str(args.output))} < TEXT > TRANSLATIONS")
+    prepared = " --prepared" if args.prepared else ""
+    reporter.say(f"next: phrasescore-smt decode {quote(str(args.output))}{prepared} < TEXT > TRANSLATIONS")
     return 0
 
 
