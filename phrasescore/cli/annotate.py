@@ -138,7 +138,7 @@ def _shard(text: str) -> Shard:
     """Parse `3/16`."""
     number, _, of = text.partition("/")
     if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= LARGEST):
-        raise argparse.ArgumentTypeError(f"{text} is not a part and a number of parts, as 3/16")
+        raise argparse.ArgumentTypeError(f"{text} is not a part and a number of parts, as 3/16; parts count from 1")
     return Shard(int(number), int(of))
 
 

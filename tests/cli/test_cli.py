@@ -244,7 +244,10 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
         (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "--per-word"], "--columns: names all columns; leave"),
         (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "score"], "--columns: names a column twice; leave"),
         (["annotate", "TABLE", "-m", MODEL, "--shard", "3/2"], "3/2 is not a part and a number of parts, as 3/16"),
-        (["annotate", "TABLE", "-m", MODEL, "--shard", "0/2"], "0/2 is not a part and a number of parts, as 3/16"),
+        (
+            ["annotate", "TABLE", "-m", MODEL, "--shard", "0/2"],
+            "0/2 is not a part and a number of parts, as 3/16; parts count from 1",
+        ),
         (["annotate", "TABLE", "-m", MODEL, "--shard", "x/2"], "x/2 is not a part and a number of parts, as 3/16"),
         (["annotate", "-", "-m", MODEL, "--shard", "1/2"], "--shard: reads the table twice; give a file"),
         (["annotate", "TABLE", "-m", MODEL, "--dry-run", "--report", "r"], "--report: changes nothing with --dry-run"),
