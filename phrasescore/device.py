@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -93,6 +93,9 @@ def choose_device(name: str, precision: Precision) -> Device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = torch.cuda.device_count()
         raise UserError(f"--device: there is no {name} here ({found} GPUs found); use --device cpu or auto")
+    # A program may give any text.
+    if precision not in get_args(Precision):
+        raise UserError(f"--precision: `{precision}` is none; give {', '.join(get_args(Precision))}")
     fast = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else _cpu_has_bf16()
     use_bf16 = fast if precision == "auto" else precision == "bf16"
     return Device(device, torch.bfloat16 if use_bf16 else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from phrasescore.configuration import Section, check_values, nearest
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
-from phrasescore.errors import naming_fields
+from phrasescore.errors import UserError, naming_fields
 from phrasescore.model_folder import CONFIG, METRICS
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
@@ -64,7 +65,7 @@ def train(
         UserError: a value is wrong, the table is faulty, or the folder holds something else or another run.
     """
     if preset not in PRESETS:
-        raise ValueError(f"preset: {preset!r} is none; choose one of {', '.join(PRESETS)}")
+        raise UserError(f"train(): preset is {preset!r}; give one of {', '.join(PRESETS)}")
     values = merge_layers(
         _SECTIONS, [("preset", _without_sentences(PRESETS[preset])), ("train()", _by_section(options))]
     )
@@ -126,7 +127,8 @@ def check(table: str | Path, *, num_features: int | None = None, limit: int | No
     Raises:
         UserError: the file cannot be read at all, or its compressed data is damaged.
     """
-    return check_table(table, columns=num_features, limit=limit)
+    # A number would be taken for an open file.
+    return check_table(os.fspath(table), columns=num_features, limit=limit)
 
 
 def read_report(path: str | Path) -> dict[str, Any]:

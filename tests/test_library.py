@@ -116,6 +116,26 @@ def test_a_report_is_read(tmp_path: Path) -> None:
         phrasescore.read_report(tmp_path / "missing")
 
 
+def test_annotating_without_a_folder_or_processes_is_refused(
+    scorer: phrasescore.Scorer, small_table: Path, tmp_path: Path
+) -> None:
+    table, folder = small_table, tmp_path / "missing"
+    with pytest.raises(phrasescore.UserError, match=f"out: cannot be written, for {folder} is no folder; check"):
+        phrasescore.annotate(table, scorer, folder / "out")
+    with pytest.raises(phrasescore.UserError, match=r"^processes: is 0; give at least 1$"):
+        phrasescore.annotate(table, scorer, tmp_path / "out", processes=0)
+    assert list(tmp_path.iterdir()) == [table]
+
+
+def test_wrong_values_are_refused() -> None:
+    half: Any = "fp16"
+    with pytest.raises(phrasescore.UserError, match="precision: `fp16` is none; give auto, fp32, bf16"):
+        phrasescore.Scorer.load(MODEL, precision=half)
+    number: Any = 0
+    with pytest.raises(TypeError, match="not int"):
+        phrasescore.check(number)
+
+
 def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.Scorer, tmp_path: Path) -> None:
     model: Any = tmp_path / "model"
     unlike: Any = [3]
@@ -133,7 +153,7 @@ def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.Scorer, tmp_path:
         assert str(error.value).startswith(message)
     with pytest.raises(phrasescore.UserError, match=r"^train\(\): hidden is 'x'; give a whole number$"):
         phrasescore.train("t", tmp_path / "m", hidden="x")
-    with pytest.raises(ValueError, match="preset: 'smal' is none; choose one of cho2014"):
+    with pytest.raises(phrasescore.UserError, match=r"^train\(\): preset is 'smal'; give one of cho2014"):
         phrasescore.train("t", tmp_path / "m", preset="smal")
     assert list(tmp_path.iterdir()) == []
 
