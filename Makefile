@@ -1,4 +1,4 @@
-# make demo    environment, then the whole way from text to BLEU on a small corpus: build, train, annotate, tune, decode
+# make demo    environment, then the whole way from text to BLEU on a small corpus: build, train, tune, translate, evaluate
 # make test    environment, then all tests but the slow ones and those that need Moses or a GPU
 # make release-check   wheel and sdist, built, installed and tried in bare environments
 # make docs    the pages and the reference of the library as a site, build/site/index.html; a broken link fails

@@ -46,7 +46,7 @@ def test_configurations_are_valid(path: Path) -> None:
     if path.stem == "multi30k-en-fr-s2s":
         # See test_seq2seq.py.
         return
-    expected = {"+RNN", "+CTX"} if is_demo else {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"}
+    expected = {"+CTX"} if is_demo else {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"}
     assert expected <= {row.name for row in config.rows}
     for option, words in ("network", _options("train")), ("language_model", _options("lm", "train")):
         assert {word for word in getattr(config, option) if word.startswith("--")} <= words
