@@ -58,6 +58,16 @@ class CommandParser(argparse.ArgumentParser):
             advice = f"did you mean `{near}`?" if near else f"`{self.prog} --help` lists those that there are"
             self.error(f"{name}: is no option; {advice}")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            if not isinstance(error.__context__, ValueError):
+                raise
+            # Help texts have N for whole numbers.
+            wanted = "a whole number" if action.metavar == "N" else "a number"
+            raise argparse.ArgumentError(action, f"`{arg_string}` is not {wanted}; give one") from None
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             names = [str(choice) for choice in action.choices]

@@ -33,6 +33,8 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is no option; did you mean `--hidden`?"
             TRAIN,
             " train: `g` is one argument too many; `phrasescore train --help` says what is given by options",
         ),
+        ("train t -o f --hidden 64,64", TRAIN, " train: --hidden: `64,64` is not a whole number; give one"),
+        ("train t -o f --dropout half", TRAIN, " train: --dropout: `half` is not a number; give one"),
         ("train t", TRAIN, " train: the following arguments are required: -o/--output"),
         (
             "score -x",

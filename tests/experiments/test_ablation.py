@@ -106,7 +106,7 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
             "[network]\ndroput = 0.3",
             "[network]: --droput: is no option; did you mean `--dropout`?",
         ),
-        ("[sentence_network]\nhidden = 'x'", "[sentence_network]: --hidden: invalid int value: 'x'"),
+        ("[sentence_network]\nhidden = 'x'", "[sentence_network]: --hidden: `x` is not a whole number; give one"),
         ("[language_model]\nfeed_word = 3", "--feed-word: is no option; `phrasescore lm train --help` lists"),
         ("[expected_bleu]\nnbest = 0", "[expected_bleu]: --nbest"),
         ("[context_network]\nbleu_sentences = 3", "[context_network]: --bleu-sentences: is for training on whole"),
