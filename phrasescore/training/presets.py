@@ -121,7 +121,7 @@ def described() -> dict[str, dict[str, dict[str, Any]]]:
     """Return the presets as a help text shows them, with words for what follows how much there is to learn from."""
     return {
         name: {
-            section: {**values, **dict.fromkeys(BY_SIZE.get(name, {}).get(section, ()), "by the size")}
+            section: {**values, **dict.fromkeys(BY_SIZE.get(name, {}).get(section, ()), "by the size of the data")}
             for section, values in preset.items()
         }
         for name, preset in PRESETS.items()

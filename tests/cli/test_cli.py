@@ -648,7 +648,7 @@ def test_help_needs_no_torch(command: str) -> None:
         (
             "train",
             "--max-updates N",
-            "none with cho2014, base, plain, attention; by the size with small, context",
+            "none with cho2014, base, plain, attention; by the size of the data with small, context",
         ),
         ("train", "--feed-word, --no-feed-word", "true"),
         ("train", "--seed N", "1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -106,50 +107,78 @@ class KilledError(BaseException):
     """Stands for a kill, which no handler sees."""
 
 
-def test_a_run_that_was_killed_is_gone_on_with(
-    network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def scoring(monkeypatch: pytest.MonkeyPatch) -> Scoring:
+    """Scores two sentences at a time."""
     monkeypatch.setattr(context_column, "_SENTENCES_AT_ONCE", 2)
+    found = Scoring(Scorer.score_encoded)
+    monkeypatch.setattr(Scorer, "score_encoded", lambda self, pairs: found.score(self, pairs))
+    return found
+
+
+class Scoring:
+    """Counts the blocks that are scored, and is killed when so many are."""
+
+    def __init__(self, inner: Callable[[Scorer, EncodedPairs], Scores]) -> None:
+        self._inner = inner
+        self.blocks, self.last = 0, -1
+
+    def score(self, scorer: Scorer, pairs: EncodedPairs) -> Scores:
+        if self.blocks == self.last:
+            raise KilledError
+        self.blocks += 1
+        return self._inner(scorer, pairs)
+
+
+def test_a_run_that_was_killed_is_gone_on_with(
+    network: Path, tmp_path: Path, scoring: Scoring, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = tmp_path / "text"
     text.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:9]))
 
-    def place(folder: str, *more: str) -> bytes:
-        command = ["place", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), *more]
+    def place(folder: str) -> bytes:
+        command = ["place", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder)]
         options = ["--in-context", str(network), "--processes", "1", "--device", "cpu", "--precision", "fp32"]
         assert main([*command, *options]) == 0
         assert not list((tmp_path / folder).glob("*scores*"))
         return gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes())
 
-    whole, score = place("whole"), Scorer.score_encoded
-    scored: list[EncodedPairs] = []
-
-    def killed_at(last: int | None) -> None:
-        def score_and_count(self: Scorer, pairs: EncodedPairs) -> Scores:
-            if len(scored) == last:
-                raise KilledError
-            scored.append(pairs)
-            return score(self, pairs)
-
-        monkeypatch.setattr(Scorer, "score_encoded", score_and_count)
-
-    killed_at(3)
+    whole = place("whole")
+    assert scoring.blocks == 5
+    scoring.last = 5 + 3
     with pytest.raises(KilledError):
         place("parts")
-    capsys.readouterr()
-    killed_at(None)
+    scoring.last = -1
     assert place("parts") == whole
-    assert len(scored) == 5
+    assert scoring.blocks == 5 + 5
     assert "scores: goes on after the first 3 pieces, of a run that was stopped" in capsys.readouterr().err
     # Of another text nothing is taken.
-    killed_at(7)
+    scoring.last = 10 + 2
     with pytest.raises(KilledError):
         place("parts")
     text.write_bytes(text.read_bytes().splitlines()[0] + b"\n")
-    killed_at(None)
+    scoring.last = -1
     place("parts")
     assert "scores: starts over, for a run that was stopped had other options of the phrase table, text" in (
         capsys.readouterr().err
     )
+
+
+def test_tuning_and_decoding_go_on_in_their_folders(
+    network: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, scoring: Scoring
+) -> None:
+    source, reference = map(str, small_dev)
+    tune = ["tune", INI, "--source", source, "--reference", reference, "-o", str(tmp_path / "again.ini"), *QUICK]
+    decode = ["decode", str(tuned), "--source", source, "-o", str(tmp_path / "out")]
+    for number, command in enumerate(([*tune, "--in-context", str(network)], decode)):
+        command = [*command, *EMBEDDED, "--work", str(tmp_path / f"work{number}")]
+        scoring.blocks, scoring.last = 0, 4
+        with pytest.raises(KilledError):
+            main(command)
+        scoring.last = -1
+        assert main(command) == 0
+        # Of twelve sentences.
+        assert scoring.blocks == 6
 
 
 def test_what_cannot_be_is_refused(
