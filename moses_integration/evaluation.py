@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Statistics = NDArray[np.int64]
 
+BY_CHANCE = 2.0
+"""What BLEU hardly exceeds where the lines of translations and references do not belong together."""
+
 _TRIALS_AT_ONCE = 128
 """A matrix of all trials and sentences would take gigabytes. A multiple of 32: the generator draws 32 bits at a time
 and forgets what is left of them at the end of a call, so that blocks draw what one call for all would."""
@@ -99,7 +102,8 @@ def evaluate(
         resamples: of the bootstrap; sacreBLEU takes its seed from the environment, SACREBLEU_SEED.
         trials: random exchanges of the comparison.
         seed: of the exchanges.
-        say: told of translations that are not UTF-8, and of texts that do not look alike, or not as `tokenise` says.
+        say: told of translations that are not UTF-8, of texts that do not look alike, or not as `tokenise` says, and of
+            BLEU that means nothing.
 
     Raises:
         UserError: see `score`.
@@ -116,6 +120,11 @@ def evaluate(
         p_value = _p_value(counted[0], counted[number], trials, seed) if baseline is not None and number else None
         measured = {name: Measured(one.score, float(one._ci)) for name, one in found.items()}
         evaluated.append(Evaluated(display_name(path), measured, p_value))
+        if measured["BLEU"].score < BY_CHANCE:
+            say(
+                f"{display_name(path)}: has a BLEU no higher than chance makes it; check that its lines and those of "
+                f"{references[0]} belong together"
+            )
     signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
     if baseline is not None:
         signatures["p"] = f"ar:{trials}|seed:{seed}"

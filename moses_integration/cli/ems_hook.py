@@ -44,8 +44,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE.py",
         help="Python file of yours that the network needs; may be given several times",
     )
-    parser.add_argument("input", metavar="IN", help="phrase table, without .gz")
-    parser.add_argument("output", metavar="OUT", help="phrase table to write, without .gz")
+    parser.add_argument("input", metavar="IN", help="phrase table; EMS leaves .gz out")
+    parser.add_argument("output", metavar="OUT", help="phrase table to write; EMS leaves .gz out")
     parser.set_defaults(run=run)
 
 
@@ -81,7 +81,7 @@ def _annotate(args: argparse.Namespace) -> int:
     """Train the network if that is wanted and not done, and put its scores into the table; return the exit code."""
     from phrasescore.model_folder import TRAINING_STATE, WEIGHTS
 
-    table = f"{args.input}.gz"
+    table, output = (f"{name.removesuffix('.gz')}.gz" for name in (args.input, args.output))
     # Loaded by the commands, so that what fails in one of them ends below, where EMS is told.
     plugins = [word for path in args.plugin_files for word in ("--plugin", str(path))]
     # A run that was stopped has weights, too. The same command resumes it, and leaves a run that is done as it is.
@@ -90,5 +90,5 @@ def _annotate(args: argparse.Namespace) -> int:
         code = phrasescore(["train", table, "-o", str(args.model), "--quiet", *plugins, *args.train])
         if code:
             return code
-    output = ["-o", f"{args.output}.gz", "--replace-last", PHRASE_COUNT, "--quiet"]
-    return phrasescore(["annotate", table, "-m", str(args.model), *output, *plugins])
+    options = ["--replace-last", PHRASE_COUNT, "--quiet", *plugins]
+    return phrasescore(["annotate", table, "-m", str(args.model), "-o", output, *options])

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from moses_integration.toolkits.toolkit import Toolkit
     from moses_integration.tuning.tune import Tuning
 
-_BY_CHANCE = 2.0
-"""What BLEU hardly exceeds where the lines of translations and references do not belong together."""
 _WORK_MARK = ".phrasescore-work"
 """A file in the folder of --work: what else is there is ours."""
 
@@ -104,6 +102,7 @@ def finite(text: str) -> float:
 
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:
     """Return mean and standard deviation of the dev BLEU of some seeds; say them, and where BLEU means nothing."""
+    from moses_integration.evaluation import BY_CHANCE
     from moses_integration.tuning.tune import spread
 
     mean, deviation = spread([tuning.bleu for tuning in tunings])
@@ -115,7 +114,7 @@ def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, fl
             "smoothed BLEU at most, mean little; check that the dev text and its reference belong together and are "
             "prepared alike"
         )
-    elif mean < _BY_CHANCE:
+    elif mean < BY_CHANCE:
         reporter.say(
             "dev BLEU is no higher than chance makes it; check that the dev text and its reference belong together and "
             "are prepared alike"

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         candidates, [weight_of[name] for name in candidates.names], [name in asked for name in candidates.names]
     )
     print(
-        f"expected BLEU of {found.sentences:,} lists: {found.without:.2f} without {', '.join(asked)}, "
+        f"expected BLEU of {found.sentences:,} lists: {found.without:.2f} without {', '.join(asked)} (of weight 0), "
         f"{found.with_all:.2f} with: {found.gain:+.2f}, standard error {found.standard_error:.2f}"
     )
     if args.report:

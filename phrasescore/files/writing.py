@@ -222,7 +222,7 @@ def require_other_file(output: str | Path, *inputs: str | Path | None) -> None:
         return
     for path in inputs:
         if path is not None and str(path) != STANDARD_STREAM and real_path(path) == real_path(output):
-            raise UsageError(f"{output}: is an input, which would be lost; give another file by -o")
+            raise UsageError(f"{output}: is an input, which would be lost; give another output")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -26,6 +26,7 @@ from phrasescore.files import (
     display_name,
     is_device_or_pipe,
     open_output,
+    require_other_file,
     require_writable,
     sha256_of_input,
 )
@@ -212,8 +213,7 @@ def annotate(
     Args:
         table: its file, `-` for standard input.
         model: what scores, or a model folder.
-        output: where to write, compressed by its suffix, `-` for standard output; None scores without writing. If it is
-            the table itself, the table is replaced.
+        output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
         columns: which columns to append, those of `COLUMNS` or their names; None for the usual one of the model.
         replace_last: the last score of every line, which makes room for the new ones.
         only_sources: keep only lines with these source phrases, words with one blank between them.
@@ -230,12 +230,13 @@ def annotate(
     Raises:
         TypeError: there is no such column.
         UserError: the table is empty, faulty or cannot be read, the model is damaged or does not give a column,
-            `processes` is less than 1, or the output cannot be written; then there is no output, and an old one is as
-            it was.
+            `processes` is less than 1, or the output cannot be written or is the table; then there is no output, and an
+            old one is as it was.
     """
     started = time.monotonic()
     if output is not None:
         require_writable(output)
+        require_other_file(output, table)
     if processes is not None and processes < 1:
         raise UserError(f"processes: is {processes}; give at least 1")
     wanted = None if columns is None else _named(columns)

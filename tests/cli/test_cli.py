@@ -465,7 +465,7 @@ def test_an_input_is_not_replaced(small_table: Path) -> None:
     place = small_table.with_name("link.gz")
     place.symlink_to(small_table)
     arguments = ["annotate", str(small_table), "-m", MODEL, "-q"]
-    lost = f"{place}: is an input, which would be lost; give another file by -o"
+    lost = f"{place}: is an input, which would be lost; give another output"
     assert lost in error_of(run(*arguments, "-o", place), 2)
     assert lost in error_of(run("translate", small_table, "-m", MODEL, "-o", place), 2)
     assert small_table.read_bytes() == content

@@ -290,11 +290,11 @@ def test_a_truncated_table_leaves_no_output(mini_table: Path, tmp_path: Path) ->
     assert only_these_files(tmp_path, mini_table.name)
 
 
-def test_a_table_may_replace_itself(small_table: Path) -> None:
-    before = len(lines_of(small_table))
-    annotate(small_table, SCORER, small_table)
-    assert len(lines_of(small_table)) == before
-    assert check_table(small_table).columns[4].largest <= 1
+def test_a_table_does_not_replace_itself(small_table: Path) -> None:
+    before = lines_of(small_table)
+    with pytest.raises(UserError, match="is an input, which would be lost"):
+        annotate(small_table, SCORER, small_table)
+    assert lines_of(small_table) == before
 
 
 def test_a_folder_without_rights_is_one_sentence(small_table: Path) -> None:

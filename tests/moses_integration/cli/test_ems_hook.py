@@ -50,6 +50,11 @@ def test_the_hook_replaces_the_constant(tmp_path: Path, counted: Path, capfd: py
     assert capfd.readouterr().err == ""
 
 
+def test_the_hook_takes_whole_names_of_files_too(tmp_path: Path, counted: Path) -> None:
+    assert main(["ems-hook", "-m", MODEL, f"{counted}.gz", str(tmp_path / "out.gz")]) == 0
+    assert len(lines_of(tmp_path / "out.gz")) == 50
+
+
 def test_the_hook_trains_a_network_that_is_not_there(tmp_path: Path, counted: Path) -> None:
     options = "--max-updates 2 --hidden 8 --embedding 4 --output-rank 4"
     arguments = ["ems-hook", "-m", str(tmp_path / "rnn"), "--train", options, str(counted), str(tmp_path / "out")]
