@@ -141,7 +141,7 @@ class Results:
         path = self.folder / f"{name}.json"
         result = _read(path)
         if result["kind"] == "table" and not part:
-            return _table(result)
+            return table_of(result)
         views = {"": rows_of, "networks": networks_of}
         if result["kind"] != "ablation" or part not in views:
             raise UserError(f"{path}: has no part {part}; name {name} alone")
@@ -173,7 +173,8 @@ def _read(path: Path) -> Json:
     return result
 
 
-def _table(result: Json) -> Table:
+def table_of(result: Json) -> Table:
+    """Return a file that is one table."""
     heading, *names = result["columns"]
     columns = {name: result["columns"][name] for name in names}
     rows = {str(first): dict(zip(names, cells, strict=True)) for first, *cells in result["rows"]}

@@ -11,7 +11,7 @@ from experiments.data.multi30k import add_origin_option
 from experiments.seq2seq.comparison import Material, compare
 from experiments.seq2seq.config import Config, read_config
 from experiments.seq2seq.phrase_scorers import Tables
-from experiments.seq2seq.report import table
+from experiments.seq2seq.report import markdown
 from experiments.seq2seq.translators import Sentences
 from experiments.steps import say
 from phrasescore.cli.console import run_command
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--tables: is needed for scorers of phrases; give a phrase table and one of other sentences")
     for path, config in zip(paths, configs, strict=True):
         folder = args.output / (f"{path.stem}-gpu" if args.gpu else path.stem)
-        print(table(compare(config, _material(args, config, folder), folder, args.device, say, args.processes)))
+        print(markdown(compare(config, _material(args, config, folder), folder, args.device, say, args.processes)))
     return 0
 
 

@@ -25,6 +25,10 @@ class Material(Protocol):
         """Where it is from, with digests."""
 
     @property
+    def sha256(self) -> dict[str, str]:
+        """The digests alone."""
+
+    @property
     def options(self) -> list[str]:
         """Of `phrasescore train`."""
 
@@ -40,7 +44,7 @@ def compare(
     say: Callable[[str], None],
     processes: int = 1,
 ) -> Json:
-    """Do what is not done yet and return the report; report.json and report.md are written after each system.
+    """Do what is not done yet and return the report, which is written after each system, as `write_report` does it.
 
     Args:
         config: what to compare.
@@ -53,7 +57,13 @@ def compare(
     Raises:
         UserError: a system fails, or its process is killed.
     """
-    report: Json = {"config": asdict(config), "data": material.description, "processes": processes, "systems": {}}
+    report: Json = {
+        "config": asdict(config),
+        "data": material.description,
+        "sha256": material.sha256,
+        "processes": processes,
+        "systems": {},
+    }
     # What several trainings show of their progress would run together.
     options = ["--device", device, *material.options, *(["--quiet"] if processes > 1 else [])]
     work = partial(_train_and_measure, material, options, folder, Steps(folder / "steps", say))

@@ -33,6 +33,11 @@ class Tables:
         return {"train": described(self.train), "validation": described(self.validation)}
 
     @property
+    def sha256(self) -> dict[str, str]:
+        """Of the tables."""
+        return {name: table["sha256"] for name, table in self.description.items()}
+
+    @property
     def options(self) -> list[str]:
         """Of `phrasescore train`."""
         return [str(self.train), "--validation", str(self.validation)]

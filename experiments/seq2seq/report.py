@@ -1,116 +1,121 @@
-"""The report of a comparison: report.json, and a table in Markdown."""
+"""What a comparison writes: report.json has everything, summary.json is a table to keep, report.md one to read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from experiments.markdown import as_markdown
+from experiments.pages.results import Selection, table_of
+from phrasescore import __version__
 from phrasescore.files import write_atomically, write_json
 
 Json = dict[str, Any]
+Cells: TypeAlias = "dict[str, tuple[str, float | str | None]]"
+"""By column: a format, as the tables of `docs/results` have it, and a figure."""
+
+_PERPLEXITIES = {"perplexity": "teacher_forced", "free-running": "free_running", "the tutorial's way": "tutorial"}
+_NOTE = (
+    "Perplexities are of the test set, per word and end symbol; seconds are those of a sentence, reading left out; "
+    "changes of BLEU are of the last search. Losses are nats per pair, and per word and end symbol of validation pairs."
+)
 
 
 def write_report(report: Json, folder: Path) -> None:
     """Write a report, which may lack systems that are yet to be measured."""
     write_json(folder / "report.json", report)
-    write_atomically(folder / "report.md", table(report).encode())
+    write_json(folder / "summary.json", summary(report))
+    write_atomically(folder / "report.md", markdown(report).encode())
 
 
-def table(report: Json) -> str:
-    """Return the systems as a Markdown table, with what others published beside what was measured here."""
-    task = report["config"]["task"]
-    is_of_sentences = task["learns_from"] == "sentences"
-    entries = [system for system in report["config"]["systems"] if system["name"] in report["systems"]]
-    rows = [_row(report, entry, _of_sentences if is_of_sentences else _of_phrases) for entry in entries]
-    # Without the columns that have nothing in them.
-    head = [name for name in rows[0] if any(row[name] for row in rows)]
-    note = (
-        "Perplexities are those of the test set, per word and end symbol. In brackets CPU seconds, and seconds by the "
-        "clock, that a sentence takes, reading left out. Changes of BLEU are those of the last search."
-        if is_of_sentences
-        else "Losses are nats per pair, and per word and end symbol of validation pairs."
-    )
-    languages = f", Multi30k {task['source']}-{task['target']}" if is_of_sentences else ""
-    body = as_markdown(head, ([row[name] for name in head] for row in rows))
-    return f"**{task['title']}**{languages}.\n\n{body}\n{note} {_machines(report)}\n"
+def summary(report: Json) -> Json:
+    """Return the systems as a file of `docs/results`, with what others published beside what was measured here."""
+    config = report["config"]
+    rows = [_row(report, system) for system in config["systems"] if system["name"] in report["systems"]]
+    networks = {
+        name: {**{key: found[key] for key in ("weights_sha256", "machine")}, "device": _device(found)}
+        for name, found in report["systems"].items()
+    }
+    return {
+        "kind": "table",
+        "title": config["task"]["title"],
+        "columns": {name: form for name, (form, _) in rows[0].items()},
+        "rows": [[figure for _, figure in row.values()] for row in rows],
+        "provenance": {
+            "version": __version__,
+            "config": config,
+            "sha256": report["sha256"],
+            "processes": report["processes"],
+            "networks": networks,
+        },
+    }
 
 
-def _row(report: Json, entry: Json, measured: Callable[[Json, Json, Json], dict[str, str]]) -> dict[str, str]:
-    found = report["systems"][entry["name"]]
+def markdown(report: Json) -> str:
+    """Return the table for people to read, without the columns that have nothing in them."""
+    table = table_of(summary(report))
+    shown = Selection({table.title: table}, list(table.columns))
+    return f"**{table.title}**\n\n{as_markdown(shown.head(), shown.body())}\n{_NOTE}\n"
+
+
+def _row(report: Json, system: Json) -> Cells:
+    found = report["systems"][system["name"]]
     last = found["evaluations"][-1]
     return {
-        "system": entry["name"],
-        "extends": entry["base"] or "",
-        "parameters": f"{found['parameters']:,}",
-        "training": f"{last['seconds'] / 60:.1f} min, {last['update']:,} updates, {last['epoch']:.2f} passes",
-        **measured(report, entry, found),
+        "system": ("", system["name"]),
+        "extends": ("", system["base"]),
+        "parameters": (",d", found["parameters"]),
+        "minutes": (".1f", last["seconds"] / 60),
+        "updates": (",d", last["update"]),
+        "passes": (".2f", last["epoch"]),
+        **(_of_sentences(report, system) if "perplexity" in found else _of_phrases(found)),
     }
 
 
-def _of_phrases(report: Json, entry: Json, found: Json) -> dict[str, str]:
+def _device(found: Json) -> str:
+    device: str = found["config"]["training"]["device"]
+    return device
+
+
+def _of_phrases(found: Json) -> Cells:
     best, scoring = found["best"], found["scoring"]
     return {
-        "held-out": f"{best['held_out']['per_pair']:.2f}",
-        "validation": f"{best['validation']['per_pair']:.2f}",
-        "per word": f"{best['validation']['per_word']:.2f}",
-        "scoring, pairs/CPU second": f"{scoring['pairs'] / scoring['cpu_seconds']:,.0f}",
-        "pairs/second": f"{scoring['pairs'] / scoring['seconds']:,.0f}",
+        "held-out": (".2f", best["held_out"]["per_pair"]),
+        "validation": (".2f", best["validation"]["per_pair"]),
+        "per word": (".2f", best["validation"]["per_word"]),
+        "scoring, pairs/CPU second": (",.0f", scoring["pairs"] / scoring["cpu_seconds"]),
+        "pairs/second": (",.0f", scoring["pairs"] / scoring["seconds"]),
     }
 
 
-def _of_sentences(report: Json, entry: Json, found: Json) -> dict[str, str]:
-    names = {"perplexity": "teacher_forced", "free-running": "free_running", "the tutorial's way": "tutorial"}
-    return {
-        "published": ", ".join(f"{key} {value:,}" for key, value in entry["published"].items()),
-        **{name: f"{found['perplexity'][key]:.2f}" for name, key in names.items()},
-        **{f"BLEU, {_name(one['search'])}": f"{one['bleu']:.2f} ({_seconds(one)})" for one in found["searches"]},
-        **_changes(report, entry),
-    }
+def _of_sentences(report: Json, system: Json) -> Cells:
+    found = report["systems"][system["name"]]
+    published = dict.fromkeys(key for one in report["config"]["systems"] for key in one["published"])
+    cells: Cells = {f"{key}, published": (",", system["published"].get(key)) for key in published}
+    cells |= {name: (".2f", found["perplexity"][key]) for name, key in _PERPLEXITIES.items()}
+    for one in found["searches"]:
+        name = ", ".join(f"{key.replace('-', ' ')} {value}" for key, value in one["search"].items())
+        cells[f"BLEU, {name}"] = (".2f", one["bleu"])
+        cells[f"CPU seconds, {name}"] = (".4f", one["cpu_seconds"] / one["sentences"])
+        cells[f"seconds, {name}"] = (".4f", one["seconds"] / one["sentences"])
+    return cells | _changes(report, system)
 
 
-def _changes(report: Json, entry: Json) -> dict[str, str]:
-    """Return the changes against the system that this one extends, those published, and whether they agree."""
-    changes, published, agree = {"perplexity": "", "bleu": ""}, [], []
-    for base in [one for one in report["config"]["systems"] if one["name"] == entry["base"]]:
-        for key in changes:
-            now, then = (_measure(report["systems"][one["name"]], key) for one in (entry, base))
-            if now is not None and then is not None:
-                changes[key] = f"{now - then:+.2f}"
-            if key in entry["published"] and key in base["published"]:
-                change = entry["published"][key] - base["published"][key]
-                published.append(f"{key} {change:+.1f}")
-                if changes[key]:
-                    agree.append(f"{key} {'yes' if float(changes[key]) * change > 0 else 'no'}")
-    return {
-        "change of perplexity": changes["perplexity"],
-        "of BLEU": changes["bleu"],
-        "change published": ", ".join(published),
-        "same direction": ", ".join(agree),
-    }
+def _changes(report: Json, system: Json) -> Cells:
+    """Return the changes against the system that this one extends, and beside them those that were published."""
+    both = [one for one in report["config"]["systems"] if one["name"] in (system["base"], system["name"])]
+    measured = [_measured(report["systems"].get(one["name"])) for one in both]
+    cells: Cells = {}
+    for key in ("perplexity", "BLEU"):
+        for name, figures in (("", measured), (", published", [one["published"] for one in both])):
+            # A system comes behind the one that it extends.
+            found = [one[key] for one in figures if key in one]
+            cells[f"change of {key}{name}"] = ("+.2f", found[1] - found[0] if len(found) == 2 else None)
+    return cells
 
 
-def _measure(found: Json, key: str) -> float | None:
-    if key == "perplexity":
-        return float(found["perplexity"]["teacher_forced"])
-    return float(found["searches"][-1]["bleu"]) if found["searches"] else None
-
-
-def _seconds(search: Json) -> str:
-    return f"{search['cpu_seconds'] / search['sentences']:.4f}, {search['seconds'] / search['sentences']:.4f}"
-
-
-def _machines(report: Json) -> str:
-    """Return where the networks were trained, in a sentence."""
-    places = dict.fromkeys(
-        f"{one['config']['training']['device']}, {one['machine']['cores']} cores of {one['machine']['cpu']}, "
-        f"torch {one['config']['versions']['torch']}"
-        for one in report["systems"].values()
-    )
-    beside = f", {report['processes']} systems at once" if report["processes"] > 1 else ""
-    return f"Trained on {'; '.join(places)}{beside}."
-
-
-def _name(search: Json) -> str:
-    return ", ".join(f"{key.replace('-', ' ')} {value}" for key, value in search.items())
+def _measured(found: Json | None) -> dict[str, float]:
+    if found is None:
+        return {}
+    last = [("BLEU", one["bleu"]) for one in found["searches"][-1:]]
+    return {"perplexity": found["perplexity"]["teacher_forced"], **dict(last)}

@@ -44,6 +44,11 @@ class Sentences:
         return dict(self.data.description)
 
     @property
+    def sha256(self) -> dict[str, str]:
+        """Of the texts."""
+        return dict(self.data.description["sha256"])
+
+    @property
     def options(self) -> list[str]:
         """Of `phrasescore train`."""
         words = []

@@ -14,11 +14,12 @@ import torch
 
 from experiments.ablation.config import read_config as read_ablation_config
 from experiments.data import prepare
+from experiments.pages.results import Results
 from experiments.seq2seq.__main__ import run
 from experiments.seq2seq.comparison import compare, each
 from experiments.seq2seq.config import Config, System, read_config, search_config
 from experiments.seq2seq.phrase_scorers import Tables
-from experiments.seq2seq.report import table
+from experiments.seq2seq.report import markdown, summary
 from experiments.seq2seq.translators import Sentences, perplexities
 from phrasescore.cli import make_parser
 from phrasescore.cli.train import settings_of
@@ -168,12 +169,12 @@ SMALL = """
     hidden = 10
     [[systems]]
     name = "base"
-    published = { perplexity = 10.6, bleu = 11.3 }
+    published = { perplexity = 10.6, BLEU = 11.3 }
     [[systems]]
     name = "more"
     extends = "base"
     options = { attention = "general", readout = "attentional" }
-    published = { perplexity = 9.9, bleu = 12.6 }
+    published = { perplexity = 9.9, BLEU = 12.6 }
     [[searches]]
     beam = 1
     [[searches]]
@@ -395,12 +396,12 @@ def test_systems_beside_each_other_come_to_the_same(tmp_path: Path, multi30k_of_
     """Two at once leave what one after the other finds done, and trains the same networks."""
     config, folder = small(tmp_path), tmp_path / "out"
     report = compared(config, folder, multi30k_of_mini, processes=2)
-    assert ", 2 systems at once." in (folder / "report.md").read_text()
+    assert report["processes"] == 2
     said: list[str] = []
     again = compared(config, folder, multi30k_of_mini, said)
     assert all(line.endswith("done before") for line in said)
     assert again["systems"] == report["systems"]
-    assert "at once" not in table(again)
+    assert again["processes"] == 1
     alone = compared(config, tmp_path / "alone", multi30k_of_mini)
     for name, system in alone["systems"].items():
         found = report["systems"][name]["best"]["validation"]["teacher_forced_per_word"]
@@ -425,14 +426,28 @@ def test_the_table_says_whether_a_step_helps_as_it_did_elsewhere(tmp_path: Path,
     for system, perplexity, bleu in (("base", 30.0, 20.0), ("more", 25.0, 19.0)):
         report["systems"][system]["perplexity"]["teacher_forced"] = perplexity
         report["systems"][system]["searches"][-1]["bleu"] = bleu
-    text = table(report)
-    assert re.search(r"\| base \|  \| .* passes \| perplexity 10\.6, bleu 11\.3 \| ", text)
-    assert "BLEU, beam 3, length penalty wu" in text
-    assert "| -5.00 | -1.00 | perplexity -0.7, bleu +1.3 | perplexity yes, bleu no |" in text
+    base, more = (dict(zip(summary(report)["columns"], row, strict=True)) for row in summary(report)["rows"])
+    assert (base["extends"], base["perplexity, published"], base["BLEU, published"]) == (None, 10.6, 11.3)
+    assert base["change of perplexity"] is base["change of BLEU, published"] is None
+    assert more["BLEU, beam 3, length penalty wu"] == 19.0
+    changes = [more[f"change of {key}"] for key in ("perplexity", "BLEU", "perplexity, published", "BLEU, published")]
+    assert changes == pytest.approx([-5.0, -1.0, -0.7, 1.3])
+    assert "| -5.00 | -0.70 | -1.00 | +1.30 |" in markdown(report)
     del report["systems"]["more"]
-    alone = table(report)
+    alone = markdown(report)
     assert "| more |" not in alone
-    assert "same direction" not in alone
+    assert "change of" not in alone.split("\n\n")[1]
+
+
+def test_a_summary_is_a_file_of_results(tmp_path: Path, multi30k_of_mini: Path) -> None:
+    report = compared(small(tmp_path), tmp_path / "out", multi30k_of_mini)
+    kept = Results(tmp_path / "out").table("summary")
+    assert list(kept.rows) == ["base", "more"]
+    assert kept.text("base", "BLEU, beam 1") == f"{report['systems']['base']['searches'][0]['bleu']:.2f}"
+    provenance = json.loads((tmp_path / "out" / "summary.json").read_bytes())["provenance"]
+    assert set(map(len, provenance["sha256"].values())) == {64}
+    assert str(tmp_path) not in json.dumps(provenance)
+    assert provenance["networks"]["more"]["weights_sha256"] == report["systems"]["more"]["weights_sha256"]
 
 
 def test_the_report_grows_with_each_system(
@@ -470,7 +485,7 @@ def test_scorers_of_phrases_from_tables_to_a_table(tmp_path: Path, capsys: pytes
     args.tables = [MINI / "phrase-table.gz", MINI / "phrase-table.5.gz"]
     assert run(args) == 0
     printed = capsys.readouterr().out
-    assert re.search(r"\| GRU \| Cho et al\. \| [\d,]+ \| 0\.\d min, 4 updates, 0\.\d\d passes \| ", printed)
+    assert re.search(r"\| GRU \| Cho et al\. \| [\d,]+ \| 0\.\d \| 4 \| 0\.\d\d \| ", printed)
     assert (args.output / "a" / "report.md").read_text() == printed.removesuffix("\n")
     report = json.loads((args.output / "a" / "report.json").read_bytes())
     assert len(report["data"]["validation"]["sha256"]) == 64
