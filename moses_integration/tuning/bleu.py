@@ -78,7 +78,8 @@ def bleu(statistics: Statistics) -> NDArray[np.float64]:
 def smoothed_bleu(statistics: Statistics) -> NDArray[np.float64]:
     """Return BLEU with 1 added to every c_n and t_n, [..., 9] -> [...]. It tells apart what has no 4-gram right.
 
-    Lin and Och (COLING 2004) add 1 for n > 1; for n = 1 too, as Moses' mert/BleuScorer.cpp does, it is never 0.
+    Lin and Och (COLING 2004) add 1 for n > 1; for n = 1 too, as Moses' mert/BleuScorer.cpp does, it is 0 only where
+    there is no word and the reference has some.
     """
     return _geometric_mean(statistics, 1)
 
@@ -86,7 +87,8 @@ def smoothed_bleu(statistics: Statistics) -> NDArray[np.float64]:
 def _geometric_mean(statistics: Statistics, added: int) -> NDArray[np.float64]:
     matches, totals = statistics[..., :-1:2] + added, statistics[..., 1:-1:2] + added
     log_precisions = np.log(np.maximum(matches, 1)) - np.log(np.maximum(totals, 1))
-    brevity = 1 - statistics[..., -1] / np.maximum(statistics[..., 1], 1)
+    words, reference = statistics[..., 1], statistics[..., -1]
+    brevity = np.where((words == 0) & (reference > 0), -np.inf, 1 - reference / np.maximum(words, 1))
     mean: NDArray[np.float64] = np.exp(log_precisions.mean(axis=-1) + np.minimum(brevity, 0))
     return mean
 

@@ -66,6 +66,14 @@ def test_bleu_of_many_points_at_once() -> None:
     assert bleu(rows).tolist() == [[1, 0], [0, 0]]
     assert bleu(rows).shape == smoothed_bleu(rows).shape == (2, 2)
     assert smoothed_bleu(rows)[0, 1] > 0
+    assert smoothed_bleu(rows)[1, 0] == 1
+
+
+def test_no_words_are_no_translation() -> None:
+    """The smoothing does not make up for them, however short the reference is; but nothing is nothing's translation."""
+    nothing, wrong = bleu_statistics([b"oui"], [b"", b"non"])
+    assert smoothed_bleu(nothing) == 0 < smoothed_bleu(wrong)
+    assert smoothed_bleu(bleu_statistics([b""], [b""])[0]) == 1
 
 
 def test_only_blanks_part_words() -> None:
