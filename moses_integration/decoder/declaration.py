@@ -9,6 +9,7 @@ from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.decoder.model import DEFAULT_TABLE_LIMIT, LogLinearModel
 from moses_integration.decoder.phrases import Feature, UnknownWordPenalty, Words
 from moses_integration.decoder.search import MOST
+from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.tables import PhraseTable
 from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
@@ -17,17 +18,18 @@ from phrasescore.words import phrases_of
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
 
 
-def load_model(ini: MosesIni, sentences: Iterable[Words], longest_phrase: int) -> LogLinearModel:
+def load_model(ini: MosesIni, sentences: Iterable[Words], settings: DecoderSettings) -> LogLinearModel:
     """Load what a moses.ini names, as far as these sentences need it.
 
     Raises:
         UserError: a feature is not supported, or a file is missing, malformed or of another width.
     """
-    wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, longest_phrase)}
+    wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.search.longest_phrase)}
     model = declare_model(ini)
     table = ini.phrase_table()
     model.table = PhraseTable(ini.path_of(table), table.width, wanted)
     model.table_limit = _table_limit(ini, table)
+    model.drop_unknown = settings.drop_unknown
     for feature in model.features:
         feature.load(wanted)
     return model

@@ -55,8 +55,7 @@ class SentenceDecoder:
             UserError: see `load_model`.
         """
         self._settings, self._sentences = settings, sentences
-        self.model = load_model(ini, sentences, settings.search.longest_phrase)
-        self.model.drop_unknown = settings.drop_unknown
+        self.model = load_model(ini, sentences, settings)
 
     def run(self, task: GraphTask[Result], number: int) -> Result:
         """Decode one sentence and return what the task makes of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moses_integration.decoder.search import OutOfRange, SearchSettings
 from moses_integration.ini import MosesIni, parse_truth, split_blanks
@@ -54,7 +54,7 @@ _CHANGES_SCORES = {
 class DecoderSettings:
     """What a moses.ini or the command line says of decoding, besides features and weights."""
 
-    search: SearchSettings
+    search: SearchSettings = field(default_factory=SearchSettings)
     drop_unknown: bool = False
     """Leave unknown words out instead of copying them, unless they contain a digit."""
 

@@ -12,7 +12,7 @@ from moses_integration.decoder.declaration import declare_model, load_model
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
-from moses_integration.decoder.settings import read_settings
+from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.names import require_unmarked
@@ -73,11 +73,11 @@ def place_text(
     sentences = [words_of(line) for line in lines]
     tables = _tables(ini, folder)
     placed = _declare(ini, tables, columns.width if columns else 0, weights, origin)
-    longest = read_settings(ini).search.longest_phrase
-    model = _load(ini, sentences, longest, weights)
+    settings = read_settings(ini)
+    model = _load(ini, sentences, settings, weights)
     if table_limit is not None:
         model.table_limit = table_limit
-    places = list(find_places(model, sentences, longest))
+    places = list(find_places(model, sentences, settings.search.longest_phrase))
     values_OK = _values(columns, sentences, places, folder / _SCRATCH)
     named = named_text(sentences, places)
     copied = copies(model, sentences, places, named)
@@ -121,9 +121,11 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: W
     return placed
 
 
-def _load(ini: MosesIni, sentences: Sequence[Words], longest: int, weights: Weights | None) -> LogLinearModel:
+def _load(
+    ini: MosesIni, sentences: Sequence[Words], settings: DecoderSettings, weights: Weights | None
+) -> LogLinearModel:
     """Load what the sentences need of a system; the weights may be some of a wider phrase table, and are checked."""
-    model, table = load_model(ini, sentences, longest), ini.phrase_table()
+    model, table = load_model(ini, sentences, settings), ini.phrase_table()
     if weights is not None:
         own = {table.label: weights[table.label][: table.width]} if table.label in weights else {}
         model.set_weights({**weights, **own})

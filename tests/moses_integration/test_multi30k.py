@@ -66,7 +66,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_features_and_totals_of_every_derivation(system: Path) -> None:
     ini, sentences = MosesIni.read(system / "moses.tuned.ini"), sentences_of_test()[:LISTED]
-    model = load_model(ini, sentences, read_settings(ini).search.longest_phrase)
+    model = load_model(ini, sentences, read_settings(ini))
     ours, theirs = [], []
     for sentence, entries in zip(sentences, moses_lists(), strict=True):
         derivations = score_derivations(model, sentence, [segments_of(entry) for entry in entries])
@@ -83,9 +83,9 @@ def test_the_features_and_totals_of_every_derivation(system: Path) -> None:
 def test_the_search_with_the_same_weights(system: Path, tmp_path: Path) -> None:
     """Scores of the best translations, and BLEU."""
     ini, sentences = MosesIni.read(system / "moses.tuned.ini"), sentences_of_test()
-    settings = read_settings(ini).search
-    model = load_model(ini, sentences, settings.longest_phrase)
-    best = [Search(model, settings, sentence).run().best() for sentence in sentences]
+    settings = read_settings(ini)
+    model = load_model(ini, sentences, settings)
+    best = [Search(model, settings.search, sentence).run().best() for sentence in sentences]
     ours = [one.score for one in best[:LISTED] if one is not None]
     theirs = [float(entries[0].total) for entries in moses_lists()]
     assert np.mean(ours) >= np.mean(theirs) - 0.01

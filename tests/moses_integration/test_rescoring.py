@@ -17,6 +17,7 @@ from moses_integration.decoder.declaration import load_model as load_decoder_mod
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search, SearchSettings
+from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.list_scorers import (
     LanguageModelScorer,
@@ -117,7 +118,7 @@ def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Pat
         ini.add_columns("TranslationModel0", table, 1)
         source = list(read_lines(MINI / "dev.en"))[:8]
         sentences = [words_of(line) for line in source]
-        model = load_decoder_model(ini, sentences, 20)
+        model = load_decoder_model(ini, sentences, read_settings(ini))
         entries = [
             nbest_entry(model, number, derivation, segmentation=True, alignment=False)
             for number, sentence in enumerate(sentences)

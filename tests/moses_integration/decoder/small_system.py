@@ -143,8 +143,8 @@ def _random_reordering(draw: random.Random, lines: Sequence[Line]) -> Reordering
     condition = draw.choice(["f", "fe"])
     kind = f"wbe-{draw.choice(list(COUNTS))}-{direction}-{condition}-allff"
     pairs = [(line.source, line.target if condition == "fe" else ()) for line in lines]
-    # A copied word may stand in the table as well.
-    pairs.append(((b"zz",), (b"zz",) if condition == "fe" else ()))
+    # A word that is copied, or dropped, may stand in the table as well.
+    pairs += [((b"zz",), target) for target in ((b"zz",), ()) if condition == "fe" or not target]
     return Reordering(kind, {pair: _probabilities(draw, _width(kind)) for pair in pairs if draw.random() < 0.8})
 
 

@@ -13,6 +13,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.search import Search, SearchSettings
+from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import parse_entry
 from moses_integration.segmentation import Segment, segments_of
@@ -25,12 +26,14 @@ WEIGHTS = {"U": [1.0], "W": [0.0], "P": [0.0], "T": [1.0], "D": [0.25]}
 
 
 def small_model(folder: Path, *lines: Line) -> LogLinearModel:
-    return load_model(SmallSystem(lines, WEIGHTS, distortion_limit=0).write(folder), [(b"a", b"b", b"zz")], 20)
+    return load_model(
+        SmallSystem(lines, WEIGHTS, distortion_limit=0).write(folder), [(b"a", b"b", b"zz")], DecoderSettings()
+    )
 
 
 def test_the_search_s_own_list_comes_back() -> None:
     sentences = [words_of(line) for line in read_lines(MINI / "hard.en")][:5]
-    model = load_model(MosesIni.read(MINI / "moses.ini"), sentences, 20)
+    model = load_model(MosesIni.read(MINI / "moses.ini"), sentences, DecoderSettings())
     for number, sentence in enumerate(sentences):
         listed = Search(model, SearchSettings(), sentence).run(keep_arcs=True).n_best(30, distinct=False)
         entries = [nbest_entry(model, number, one, segmentation=True, alignment=False) for one in listed]

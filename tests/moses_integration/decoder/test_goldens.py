@@ -58,8 +58,8 @@ searched = pytest.mark.parametrize("golden", SEARCHED, ids=lambda golden: golden
 def load(ini_name: str, text: str) -> tuple[LogLinearModel, SearchSettings, list[Words]]:
     ini = MosesIni.read(MINI / ini_name)
     sentences = [words_of(line) for line in read_lines(MINI / text)]
-    settings = read_settings(ini).search
-    return load_model(ini, sentences, settings.longest_phrase), settings, sentences
+    settings = read_settings(ini)
+    return load_model(ini, sentences, settings), settings.search, sentences
 
 
 @cache

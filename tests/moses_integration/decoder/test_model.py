@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.declaration import declare_model, load_model
+from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -132,12 +133,12 @@ def test_a_table_limit_that_is_none(tmp_path: Path) -> None:
     ini = SmallSystem([], WEIGHTS).write(tmp_path)
     ini.set_argument("T", "table-limit", "many")
     with pytest.raises(UserError, match="table-limit is no whole number"):
-        load_model(ini, [], 20)
+        load_model(ini, [], DecoderSettings())
 
 
 def test_the_table_limit_follows_the_weights(tmp_path: Path) -> None:
     lines = [Line((b"a",), (b"A",), (0.5,)), Line((b"a",), (b"B", b"B"), (0.4,))]
-    model = load_model(SmallSystem(lines, WEIGHTS, table_limit=1).write(tmp_path), [(b"a",)], 20)
+    model = load_model(SmallSystem(lines, WEIGHTS, table_limit=1).write(tmp_path), [(b"a",)], DecoderSettings())
     best = []
     for weight in (-1.0, 1.0, -1.0):
         model.set_weights({"W": [weight]})
@@ -163,19 +164,19 @@ def test_a_language_model_that_cannot_be_read(content: bytes, fault: str, tmp_pa
     (tmp_path / "lm").write_bytes(content)
     system = SmallSystem([], {**WEIGHTS, "L0": [1.0]}, language_models=[tmp_path / "lm"])
     with pytest.raises(UserError, match=f"{tmp_path}/lm: {fault}"):
-        load_model(system.write(tmp_path), [], 20)
+        load_model(system.write(tmp_path), [], DecoderSettings())
 
 
 def test_a_missing_language_model(tmp_path: Path) -> None:
     system = SmallSystem([], {**WEIGHTS, "L0": [1.0]}, language_models=[tmp_path / "lm"])
     with pytest.raises(UserError, match="lm: is not there"):
-        load_model(system.write(tmp_path), [], 20)
+        load_model(system.write(tmp_path), [], DecoderSettings())
 
 
 def test_a_reordering_table_of_another_width(tmp_path: Path) -> None:
     reordering = Reordering("wbe-msd-backward-fe", {((b"a",), (b"A",)): (1.0, 1.0, 1.0, 1.0)})
     system = SmallSystem([Line((b"a",), (b"A",), (1.0,))], {**WEIGHTS, "R0": [1.0] * 3}, [reordering])
-    model = load_model(system.write(tmp_path), [(b"a",)], 20)
+    model = load_model(system.write(tmp_path), [(b"a",)], DecoderSettings())
     with pytest.raises(UserError, match="line 1: has 4 scores where the model's type needs 3"):
         model.translations((b"a",))
 
@@ -185,7 +186,7 @@ def test_what_no_context_can_change(language_models: list[Path], tmp_path: Path)
     target = (b"A", b"B", b"A", b"C")
     weights = {**WEIGHTS, "L0": [1.0]}
     system = SmallSystem([Line((b"a",), target, (1.0,))], weights, language_models=language_models[1:])
-    model = load_model(system.write(tmp_path), [(b"a",)], 20)
+    model = load_model(system.write(tmp_path), [(b"a",)], DecoderSettings())
     found = model.translations((b"a",))
     assert found is not None
     (lm,) = model.context_features

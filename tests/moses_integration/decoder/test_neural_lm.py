@@ -79,7 +79,7 @@ def test_what_the_company_changes_makes_no_new_candidates(
         return values_NK + noise.normal(0, 1e-9, values_NK.shape), states_N
 
     monkeypatch.setattr(NeuralLanguageModelFeature, "extend", moved)
-    system, sentence = random_system(random.Random(1), language_models)
+    system, sentence = random_system(random.Random(2), language_models)
     ini = with_neural_model(system, neural_model, language_models[1]).write(tmp_path)
     lists: list[Candidates] = []
     for _ in range(2):

@@ -51,7 +51,7 @@ def test_looking_at_a_window_finds_what_looking_at_all_words_finds(seed: int) ->
     sentence = tuple(draw.choices(words, k=draw.randint(1, 40)))
     with tempfile.TemporaryDirectory() as folder:
         ini = system.write(Path(folder))
-        limits, model = read_settings(ini).search, load_model(ini, [sentence], 20)
+        limits, model = read_settings(ini).search, load_model(ini, [sentence], read_settings(ini))
     search, whole = Search(model, limits, sentence), Search(model, limits, sentence)
     whole._reach = whole._width = len(sentence)
     whole._future = FutureScores(whole._options, len(sentence))
@@ -67,7 +67,7 @@ def test_a_window_is_no_wider_in_a_long_sentence() -> None:
     with tempfile.TemporaryDirectory() as folder:
         ini = system.write(Path(folder))
         sentence = (b"a",) * 300
-        search = Search(load_model(ini, [sentence], 20), read_settings(ini).search, sentence)
+        search = Search(load_model(ini, [sentence], read_settings(ini)), read_settings(ini).search, sentence)
     stack = search._empty_stack()
     assert stack.covered_Cw.shape == (1, 4)
     assert len(search._spans_in_window(150)) == 4 + 3
