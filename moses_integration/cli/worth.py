@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -67,14 +68,11 @@ def run(args: argparse.Namespace) -> int:
     ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, new_weight=0.0)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
-    asked = [name for name, weight in weight_of.items() if not weight]
-    if not asked:
-        raise UserError(
-            f"{ini.name}: no feature has weight 0, so nothing is asked; add a column to a tuned ini with "
-            "`add-column --weight 0`, or give --in-context"
-        )
+    _asked(weight_of, weight_of, ini)
     with work_folder(args.work) as folder:
         candidates = _candidates(args, ini, toolkit, folder, reporter)
+    # What is not tuned is in no list.
+    asked = _asked(candidates.names, weight_of, ini)
     found = worth(
         candidates, [weight_of[name] for name in candidates.names], [name in asked for name in candidates.names]
     )
@@ -85,6 +83,21 @@ def run(args: argparse.Namespace) -> int:
     if args.report:
         write_json(args.report, {"asked": asked, "gain": found.gain, **asdict(found)})
     return 0
+
+
+def _asked(names: Iterable[str], weight_of: Mapping[str, float], ini: MosesIni) -> list[str]:
+    """Return which of some features have weight 0.
+
+    Raises:
+        UserError: none has.
+    """
+    asked = [name for name in names if not weight_of[name]]
+    if not asked:
+        raise UserError(
+            f"{ini.name}: no feature that is tuned has weight 0, so nothing is asked; add a column to a tuned ini with "
+            "`add-column --weight 0`, or give --in-context"
+        )
+    return asked
 
 
 def _candidates(

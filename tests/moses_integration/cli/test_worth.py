@@ -47,4 +47,16 @@ def test_something_must_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ini = str(MINI / "moses.tuned.ini")
     assert all(weight for weights in MosesIni.read(Path(ini)).weights().values() for weight in weights)
     assert main(["worth", ini, *DEV, *QUICK]) == 1
-    assert f"{ini}: no feature has weight 0, so nothing is asked; add a column" in capsys.readouterr().err
+    assert f"{ini}: no feature that is tuned has weight 0, so nothing is asked; add a column" in capsys.readouterr().err
+
+
+def test_what_is_not_tuned_is_not_asked(asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The penalty of unknown words is in no list, so nothing could be said of it."""
+    for ini, code in ((MINI / "moses.tuned.ini", 1), (asked_ini, 0)):
+        unasked = MosesIni.read(ini).with_absolute_paths()
+        unasked.set_weights({"UnknownWordPenalty0": [0.0]})
+        unasked.write(tmp_path / "unasked.ini")
+        assert main(["worth", str(tmp_path / "unasked.ini"), *DEV, *QUICK]) == code
+    out, err = capsys.readouterr()
+    assert "no feature that is tuned has weight 0" in err
+    assert "without TranslationModel0_4 (of weight 0)" in out
