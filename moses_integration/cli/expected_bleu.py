@@ -69,11 +69,11 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.build.system import has_start_weights
     from moses_integration.decoder.declaration import declare_model
-    from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
-    from moses_integration.expected_bleu.lists import join
     from phrasescore.expected_bleu.model import save_function
 
     try:
+        from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
+        from moses_integration.expected_bleu.lists import join
         from moses_integration.expected_bleu.training import train
     except ImportError as error:
         raise UserError("training for expected BLEU needs SciPy; pip install 'phrasescore[smt]'") from error
@@ -96,6 +96,11 @@ def run(args: argparse.Namespace) -> int:
         f"{args.output}: written, {len(trained.function.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
         f"{trained.before.expected:.2f} -> {trained.after.expected:.2f}"
     )
+    if not len(trained.function.keys_F):
+        reporter.say(
+            "nothing that was learnt helped with held-out lists, so the column will be 1 on every line and worth "
+            "nothing; more text may help"
+        )
     table = ini.path_of(ini.phrase_table())
     reporter.say(
         f"next: phrasescore annotate {table} -m {args.output} -o TABLE; phrasescore-smt add-column {args.ini} "

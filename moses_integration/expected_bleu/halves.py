@@ -2,13 +2,21 @@
 
 A system has seen the sentences that it was made from: it translates them as they were, with long phrases, and what it
 does with them says nothing of other text. So each half of the sentences is translated by the system of the other half.
+Sentence pairs that share a side belong together: a system that has seen one of them has seen the others, too.
+
+Shapes: N sentence pairs of the text.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from moses_integration.build.aligned_corpus import read_aligned_corpus
 from moses_integration.build.corpus import Corpus
@@ -25,6 +33,8 @@ from phrasescore.errors import UserError, naming
 from phrasescore.files import write_lines
 from phrasescore.text import Say, silently, text_lines
 
+Groups = NDArray[np.int64]
+
 _COLUMNS = 4
 """Scores of a phrase table as it is built."""
 _ORDER = 5
@@ -35,12 +45,18 @@ _STATELESS = {"UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"
 
 @dataclass(frozen=True)
 class Half:
-    """Every second sentence pair of a text, and the system of them."""
+    """Half of the sentence pairs of a text, and the system of them."""
 
     folder: Path
     corpus: Corpus
-    sentences: int
+    group_N: Groups
+    """Which of its sentence pairs belong together: those with the same number."""
     ini: MosesIni
+
+    @property
+    def sentences(self) -> int:
+        """How many there are."""
+        return len(self.group_N)
 
 
 def training_corpus(ini: MosesIni) -> Corpus:
@@ -92,10 +108,10 @@ def _fault(feature: FeatureLine) -> str | None:
 def build_halves(
     ini: MosesIni, corpus: Corpus, folder: Path, processes: int | None = None, say: Say = silently
 ) -> tuple[Half, Half]:
-    """Make two systems, each of every second sentence pair, with settings and weights of the whole system.
+    """Make two systems, each of half of the sentence pairs, with settings and weights of the whole system.
 
-    The word alignment is that of the whole text. Tables and n-gram model are those of the half, made as `build` makes
-    them.
+    Where no two sentence pairs share a side, it is every second one. The word alignment is that of the whole text.
+    Tables and n-gram model are those of the half, made as `build` makes them.
 
     Args:
         ini: of the whole system; see `require_divisible`.
@@ -108,21 +124,49 @@ def build_halves(
         UserError: the text cannot be used.
     """
     # Here, where faults are told with names and lines that the user knows.
-    sentences = read_aligned_corpus(corpus.source, corpus.target, corpus.alignment).sentences
-    if sentences < 2:
-        raise UserError(f"{corpus.source}: has one sentence only; give the training text")
+    read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
+    group_N = groups(corpus)
+    half_N = divide(group_N)
+    if not half_N.any():
+        raise UserError(
+            f"{corpus.source}: cannot be divided, for it has one sentence only, or all share a side with others; give "
+            "the training text"
+        )
     halves = []
     for number in range(2):
         place = folder / f"half{number + 1}"
         place.mkdir(exist_ok=True)
         part = Corpus.in_folder(place, "train", ("source", "target"))
         for whole, path in zip(_files(corpus), _files(part), strict=True):
-            write_lines(path, islice(text_lines(whole), number, None, 2))
+            write_lines(path, compress(text_lines(whole), half_N == number))
         with naming(dict(zip(_files(part), _files(corpus), strict=True))):
             build_tables(*_files(part), place, _longest_phrase(corpus), processes)
-            halves.append(Half(place, part, (sentences + 1 - number) // 2, _build_ini(ini, part, place)))
+            halves.append(Half(place, part, group_N[half_N == number], _build_ini(ini, part, place)))
         say(f"system of half {number + 1}: {halves[number].sentences:,} sentences")
     return halves[0], halves[1]
+
+
+def groups(corpus: Corpus) -> Groups:
+    """Return which sentence pairs belong together, [N], numbered as they first appear: those that share a side."""
+    numbers: list[Groups] = []
+    for path in (corpus.source, corpus.target):
+        known: dict[bytes, int] = {}
+        numbers.append(np.array([known.setdefault(line, len(known)) for line in text_lines(path)], np.int64))
+    source_N, target_N = numbers
+    size = source_N.max(initial=-1) + target_N.max(initial=-1) + 2
+    links = coo_array((np.ones(len(source_N)), (source_N, source_N.max(initial=-1) + 1 + target_N)), shape=(size, size))
+    _, component = connected_components(links, directed=False)
+    _, first, group_N = np.unique(component[source_N], return_index=True, return_inverse=True)
+    return first.argsort().argsort()[group_N]
+
+
+def divide(group_N: Groups) -> NDArray[np.int8]:
+    """Return the half of each sentence pair, 0 or 1: each group goes, as it comes, where fewer sentences are."""
+    half_G, sizes = np.zeros(group_N.max(initial=-1) + 1, np.int8), [0, 0]
+    for group, size in enumerate(np.bincount(group_N).tolist()):
+        half_G[group] = sizes[1] < sizes[0]
+        sizes[half_G[group]] += size
+    return half_G[group_N]
 
 
 def _files(corpus: Corpus) -> tuple[Path, Path, Path]:

@@ -18,7 +18,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
-from moses_integration.expected_bleu.halves import Half
+from moses_integration.expected_bleu.halves import Groups, Half
 from moses_integration.tuning.bleu import bleu_statistics
 from phrasescore.files import read_lines, write_lines
 from phrasescore.phrases import Offsets, offsets_of
@@ -45,6 +45,8 @@ class Lists:
     uses: Offsets
     """Hypothesis i has the uses from `uses[i]` to before `uses[i + 1]`."""
     pairs: Sequence[Pair]
+    group_L: Groups
+    """Which of the sentences belong together; see `halves.groups`."""
 
     def __len__(self) -> int:
         return len(self.lists) - 1
@@ -60,6 +62,7 @@ class Lists:
             lists=offsets_of(sizes_L[is_taken_L]),
             pair_U=self.pair_U[np.repeat(is_taken_H, uses_H)],
             uses=offsets_of(uses_H[is_taken_H]),
+            group_L=self.group_L[is_taken_L],
         )
 
 
@@ -74,6 +77,7 @@ class Listed:
     uses_H: Numbers
     """How many pairs each hypothesis is made of."""
     pairs: tuple[Pair, ...]
+    group: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class Listing:
 
     size: int
     references: Shared[list[bytes]]
+    groups: tuple[int, ...]
+    """Of the sentences."""
     needs_arcs: bool = True
 
     def __call__(self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph) -> Listed:
@@ -102,6 +108,7 @@ class Listing:
             np.array(pair_U, np.int32),
             np.array(uses_H, np.int32),
             tuple(numbers),
+            self.groups[number],
         )
 
 
@@ -120,6 +127,7 @@ def join(listed: Iterable[Listed]) -> Lists:
         np.concatenate([one.pair_U for one in parts] or [np.zeros(0, np.int32)]),
         offsets_of(np.concatenate([one.uses_H for one in parts] or [np.zeros(0, np.int32)])),
         list(numbers),
+        np.array([one.group for one in parts], np.int64),
     )
 
 
@@ -143,7 +151,8 @@ def list_half(
     drawn = np.sort(np.random.default_rng(seed).permutation(len(sources))[:sentences]).tolist()
     references = half.folder / "references"
     write_lines(references, (targets[i] for i in drawn))
-    task = Listing(nbest, Shared([targets[i] for i in drawn], _Reading(references)))
+    groups = tuple(half.group_N[drawn].tolist())
+    task = Listing(nbest, Shared([targets[i] for i in drawn], _Reading(references)), groups)
     with DecoderPool(other.ini, read_settings(other.ini), [words_of(sources[i]) for i in drawn], processes) as pool:
         yield from pool.run(task, other.ini.weights_of_features())
 

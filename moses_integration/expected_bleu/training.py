@@ -27,6 +27,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from moses_integration.expected_bleu.halves import Groups
 from moses_integration.expected_bleu.lists import Lists, Pair
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from phrasescore.errors import UserError
@@ -152,18 +153,23 @@ def fit(objective: Objective, held_out: Objective, l2: float) -> Fit:
     best, done = Fit(start_V, 0, held_out.quality(start_V)), 0
 
     def look(parameters_V: Floats) -> None:
-        nonlocal best, done
-        done += 1
-        if done % _CHECKED:
-            return
+        nonlocal best
         quality = held_out.quality(parameters_V)
         if quality.expected > best.quality.expected:
             best = Fit(parameters_V.copy(), done, quality)
-        if done - best.iterations >= _CHECKED * _PATIENCE:
-            raise StopIteration
+
+    def follow(parameters_V: Floats) -> None:
+        nonlocal done
+        done += 1
+        if done % _CHECKED == 0:
+            look(parameters_V)
+            if done - best.iterations >= _CHECKED * _PATIENCE:
+                raise StopIteration
 
     options = {"maxiter": _ITERATIONS, "maxcor": _MEMORY}
-    minimize(objective.loss, start_V, (l2,), "L-BFGS-B", jac=True, callback=look, options=options)
+    optimum = minimize(objective.loss, start_V, (l2,), "L-BFGS-B", jac=True, callback=follow, options=options)
+    # It may have ended between two looks.
+    look(optimum.x)
     return best
 
 
@@ -179,10 +185,11 @@ def train(lists: Lists, weights_F: Floats, seed: int = 1, say: Say = silently) -
     Raises:
         UserError: there are too few lists to hold some out.
     """
-    if len(lists) < _FEWEST:
+    if len(lists) < _FEWEST or not np.ptp(lists.group_L):
         raise UserError(f"{len(lists)} sentences were translated, too few to train on; give more text or --sentences")
-    is_held_L = np.zeros(len(lists), bool)
-    is_held_L[np.random.default_rng(seed).permutation(len(lists))[: max(1, int(HELD_OUT * len(lists)))]] = True
+    if not lists.pairs:
+        raise UserError("no phrase pair was used in any translation, so nothing can be learnt; give more text")
+    is_held_L = held_out(lists.group_L, seed)
     lists, deviation_F = standardised(lists)
     parts = lists.where(~is_held_L), lists.where(is_held_L)
 
@@ -216,6 +223,18 @@ def train(lists: Lists, weights_F: Floats, seed: int = 1, say: Say = silently) -
         base.quality,
         fits[l2].quality,
     )
+
+
+def held_out(group_L: Groups, seed: int) -> NDArray[np.bool_]:
+    """Return which lists are held out, [L]: whole groups, drawn at random, with about a tenth of all lists."""
+    groups, of_L, sizes = np.unique(group_L, return_inverse=True, return_counts=True)
+    left, held = max(1, int(HELD_OUT * len(group_L))), []
+    for group in np.random.default_rng(seed).permutation(len(groups)).tolist():
+        if sizes[group] <= left:
+            held.append(group)
+            left -= sizes[group]
+    # All may be larger.
+    return np.isin(of_L, held or [int(sizes.argmin())])
 
 
 def standardised(lists: Lists) -> tuple[Lists, Floats]:

@@ -88,6 +88,7 @@ def _lists_of(candidates: Candidates) -> Lists:
         np.zeros(0, np.int32),
         offsets_of(np.zeros(len(candidates), np.int64)),
         (),
+        np.arange(np.count_nonzero(sizes_L)),
     )
 
 

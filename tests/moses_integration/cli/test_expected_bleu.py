@@ -8,13 +8,15 @@ import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from moses_integration.cli import main
+from moses_integration.expected_bleu.training import Quality, Trained
 from moses_integration.ini import MosesIni
 from phrasescore.cli import main as phrasescore
 from phrasescore.expected_bleu.features import features_of
-from phrasescore.expected_bleu.model import load_function
+from phrasescore.expected_bleu.model import PairFunction, load_function
 from phrasescore.files import read_bytes
 from tests.conftest import MINI
 
@@ -22,7 +24,7 @@ TUNED = MINI / "moses.tuned.ini"
 TEXTS = [
     f"--{name}={MINI / f'train.{end}'}" for name, end in (("source", "en"), ("target", "fr"), ("alignment", "align"))
 ]
-QUICK = ["--sentences", "200", "--nbest", "20", "--processes", "1"]
+QUICK = ["--sentences", "200", "--nbest", "20", "--seed", "2", "--processes", "1"]
 
 
 def test_from_a_system_to_one_with_a_tuned_column(
@@ -110,3 +112,15 @@ def test_errors_are_a_sentence(
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "output").exists()
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
+
+
+def test_what_has_learnt_nothing_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = PairFunction(np.zeros(0, np.uint64), np.zeros(0, np.float32))
+    trained = Trained(nothing, 1.0, 1e-5, 0, Quality(50.0, 50.0), Quality(50.0, 50.0))
+    monkeypatch.setattr("moses_integration.expected_bleu.training.train", lambda *given: trained)
+    assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "function"), *QUICK, *TEXTS]) == 0
+    told = capsys.readouterr().err
+    assert "written, 0 features" in told
+    assert "the column will be 1 on every line and worth nothing; more text may help" in told

@@ -10,7 +10,8 @@ from moses_integration.build.corpus import Corpus
 from moses_integration.build.system import has_start_weights
 from moses_integration.build.translation_tables import build_tables
 from moses_integration.decoder.declaration import load_model
-from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
+from moses_integration.decoder.settings import DecoderSettings
+from moses_integration.expected_bleu.halves import build_halves, divide, groups, require_divisible, training_corpus
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -35,7 +36,59 @@ def test_each_half_has_a_system_of_its_sentences(tmp_path: Path) -> None:
         assert half.ini.weights() == INI.weights()
         used = {feature.label: half.ini.path_of(feature) for feature in half.ini.features() if feature.arguments}
         assert {path.parent for path in used.values()} == {half.folder}
-        load_model(half.ini, [(b"the",)], 7)
+        load_model(half.ini, [(b"the",)], DecoderSettings())
+
+
+def corpus_of(folder: Path, pairs: str) -> Corpus:
+    """A text of pairs of one word each, as in `aA bB`."""
+    corpus = Corpus.in_folder(folder, "train", ("en", "fr"))
+    for path, side in ((corpus.source, 0), (corpus.target, 1)):
+        path.write_text("".join(f"{pair[side]}\n" for pair in pairs.split()))
+    corpus.alignment.write_text("0-0\n" * len(pairs.split()))
+    return corpus
+
+
+@pytest.mark.parametrize(
+    ("pairs", "grouped", "halved"),
+    [
+        ("aA bB cC dD", [0, 1, 2, 3], [0, 1, 0, 1]),
+        ("aA bB aA cB dD", [0, 1, 0, 1, 2], [0, 1, 0, 1, 0]),
+        ("aA bB aC dC eB fF", [0, 1, 0, 0, 1, 2], [0, 1, 0, 0, 1, 1]),
+        ("aB bA cC", [0, 1, 2], [0, 1, 0]),
+        ("aA bB bA", [0, 0, 0], [0, 0, 0]),
+    ],
+)
+def test_pairs_that_share_a_side_are_in_one_half(
+    pairs: str, grouped: list[int], halved: list[int], tmp_path: Path
+) -> None:
+    """Also if others come between them; the halves are as large as can be, and none of a text that is all one."""
+    group_N = groups(corpus_of(tmp_path, pairs))
+    assert group_N.tolist() == grouped
+    assert divide(group_N).tolist() == halved
+
+
+def test_no_half_has_seen_what_the_other_has(tmp_path: Path) -> None:
+    """Of a text with every sentence pair twice."""
+    corpus = Corpus.in_folder(tmp_path, "train", ("en", "fr"))
+    for path, whole in (
+        (corpus.source, CORPUS.source),
+        (corpus.target, CORPUS.target),
+        (corpus.alignment, CORPUS.alignment),
+    ):
+        path.write_bytes(b"".join(2 * line for line in whole.read_bytes().splitlines(keepends=True)[:100]))
+    halves = build_halves(INI, corpus, tmp_path, processes=1)
+    for side in ("source", "target"):
+        first, second = ({*getattr(half.corpus, side).read_bytes().splitlines()} for half in halves)
+        assert first.isdisjoint(second)
+    assert sum(half.sentences for half in halves) == 200
+
+
+@pytest.mark.parametrize("pairs", ["aA", "aA aB cB"])
+def test_a_text_that_is_all_one_is_not_divided(pairs: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"train\.en: cannot be divided, for it has one sentence only, or all share a side"
+    ):
+        build_halves(INI, corpus_of(tmp_path, pairs), tmp_path / "work")
 
 
 def test_phrases_are_as_long_as_the_system_has_them(tmp_path: Path) -> None:
@@ -93,14 +146,6 @@ def test_another_system_is_not(ini: MosesIni, sentence: str) -> None:
 def test_a_neural_language_model_is_not_of_a_half(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="line 25: CSLM is not made of the training text; give the ini of a system"):
         require_divisible(MosesIni.read(mini_system(tmp_path)))
-
-
-def test_one_sentence_has_no_halves(tmp_path: Path) -> None:
-    corpus = Corpus.in_folder(tmp_path, "train", ("en", "fr"))
-    for path, line in ((corpus.source, "a"), (corpus.target, "b"), (corpus.alignment, "0-0")):
-        path.write_text(line + "\n")
-    with pytest.raises(UserError, match=r"train\.en: has one sentence only"):
-        build_halves(INI, corpus, tmp_path / "work")
 
 
 def test_faults_of_a_text_are_told_by_its_names(tmp_path: Path) -> None:

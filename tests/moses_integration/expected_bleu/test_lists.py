@@ -24,7 +24,7 @@ def half(tmp_path: Path) -> Half:
     for path in (corpus.source, corpus.target):
         lines = (MINI / f"dev{path.suffix}").read_bytes().splitlines()[:9]
         path.write_bytes(b"\n".join([*lines, b"unheard the"]) + b"\n")
-    return Half(tmp_path, corpus, 10, INI)
+    return Half(tmp_path, corpus, np.arange(10) // 2, INI)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_list_says_what_each_translation_was_made_of(half: Half, listed: list[
 
 def test_lists_are_joined_without_those_that_are_empty(listed: list[Listed]) -> None:
     empty = Listed(
-        np.zeros((0, 1), np.float32), np.zeros((0, 9), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), ()
+        np.zeros((0, 1), np.float32), np.zeros((0, 9), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), (), 7
     )
     lists = join([empty, *listed[:3], empty, *listed[3:]])
     assert len(lists) == 10
@@ -64,6 +64,7 @@ def test_lists_are_joined_without_those_that_are_empty(listed: list[Listed]) -> 
     assert len({*lists.pairs}) == len(lists.pairs)
     found = [lists.pairs[pair] for pair in lists.pair_U]
     assert found == [one.pairs[pair] for one in listed for pair in one.pair_U]
+    assert lists.group_L.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert len(join([])) == len(join([empty])) == 0
 
 

@@ -7,7 +7,15 @@ import pytest
 from numpy.typing import NDArray
 
 from moses_integration.expected_bleu.lists import Lists, Pair
-from moses_integration.expected_bleu.training import L2_VALUES, Objective, fit, index_features, standardised, train
+from moses_integration.expected_bleu.training import (
+    L2_VALUES,
+    Objective,
+    fit,
+    held_out,
+    index_features,
+    standardised,
+    train,
+)
 from moses_integration.tuning.bleu import bleu_statistics, smoothed_bleu
 from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import features_of
@@ -41,6 +49,7 @@ def random_lists(number: int, seed: int = 1) -> Lists:
         np.concatenate(uses).astype(np.int32),
         offsets_of(np.full(hypotheses, 4)),
         pairs,
+        np.arange(number),
     )
 
 
@@ -113,6 +122,26 @@ def test_expected_bleu_rises() -> None:
     assert oracle - found.quality.expected < 0.1 * (oracle - before)
 
 
+def test_what_training_ends_with_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though nobody has looked at held-out lists on the way."""
+    monkeypatch.setattr("moses_integration.expected_bleu.training._CHECKED", 1000)
+    objective_, _ = objective(random_lists(60))
+    found = fit(objective_, objective_, 1e-6)
+    assert found.iterations > 0
+    assert found.quality.expected > objective_.quality(objective_.start_V).expected
+
+
+def test_whole_groups_are_held_out() -> None:
+    """About a tenth, whatever the groups are like; of two large ones the smaller."""
+    assert [held_out(np.arange(50), seed).sum() for seed in (1, 2)] == [5, 5]
+    assert held_out(np.arange(50), 1).tolist() != held_out(np.arange(50), 2).tolist()
+    group_L = np.array([*[0] * 60, *np.repeat(np.arange(1, 11), 4)])
+    is_held_L = held_out(group_L, 1)
+    assert is_held_L.sum() == 8
+    assert len({*group_L[is_held_L].tolist()}) == 2
+    assert held_out(np.array([0, 0, 0, 1, 1]), 1).tolist() == [False, False, False, True, True]
+
+
 def test_training_finds_the_right_pairs() -> None:
     lists = random_lists(200)
     told: list[str] = []
@@ -156,3 +185,12 @@ def test_f_is_0_where_lists_say_nothing() -> None:
 def test_a_few_lists_are_too_few() -> None:
     with pytest.raises(UserError, match="9 sentences were translated, too few"):
         train(random_lists(9), np.ones(2))
+
+
+def test_lists_that_nothing_can_be_learnt_from() -> None:
+    lists = random_lists(20)
+    uses = np.zeros(len(lists.uses), np.int64)
+    with pytest.raises(UserError, match="no phrase pair was used in any translation"):
+        train(replace(lists, pair_U=lists.pair_U[:0], uses=uses, pairs=[]), np.array([0.5, -0.5]))
+    with pytest.raises(UserError, match="20 sentences were translated, too few to train on"):
+        train(replace(lists, group_L=np.zeros(20, np.int64)), np.array([0.5, -0.5]))
