@@ -68,8 +68,7 @@ def place_text(
             system: a feature may look at source words, and a binary table cannot be read.
     """
     lines = list(text_lines(text))
-    require_words(lines, text)
-    require_unmarked(lines, text)
+    require_placeable(lines, text)
     sentences = [words_of(line) for line in lines]
     tables = _tables(ini, folder)
     placed = _declare(ini, tables, columns.width if columns else 0, weights, origin)
@@ -91,6 +90,16 @@ def place_text(
     placed.write(folder / INI)
     (folder / _SCRATCH).unlink(missing_ok=True)
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
+
+
+def require_placeable(lines: Sequence[bytes], text: Path) -> None:
+    """Check that sentences have neither bars nor names.
+
+    Raises:
+        UserError: one has; the message says where in the text.
+    """
+    require_words(lines, text)
+    require_unmarked(lines, text)
 
 
 def _tables(ini: MosesIni, folder: Path) -> dict[str, Path]:

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
 from moses_integration.build.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
-from moses_integration.placed.system import PlacedSystem, place_text
+from moses_integration.placed.system import PlacedSystem, place_text, require_placeable
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate
 from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import Tuning, TuningSettings
-from phrasescore.files import open_output, read_lines
-from phrasescore.text import Say, Show, unseen
+from phrasescore.files import open_output, read_lines, write_lines
+from phrasescore.text import Say, Show, text_lines, unseen
 
 OPTIONS_TO_TUNE_WITH = 50
 """Options of a phrase that are scored for tuning. Moses takes the best 20, and the weights that are sought decide which
 they are."""
+_PART = 1000
+"""Sentences that are translated together: a decoder has their table in memory, 0.7 MB a caption."""
+_PLACED = "placed"
+"""Name of the folder of a placed text, or of its first part."""
 
 
 def narrow(ini: MosesIni, columns: int) -> MosesIni:
@@ -72,41 +76,43 @@ class PlacingToolkit:
     ) -> Iterator[Tuning]:
         """Tune with the table of the dev text."""
         show(None, "scoring phrase pairs where they stand")
-        placed = self._place(ini, source, folder, OPTIONS_TO_TUNE_WITH)
+        placed = self._place(ini, source, folder / _PLACED, OPTIONS_TO_TUNE_WITH)
         found = MosesIni.read(placed.ini)
         yield from self._toolkit.tune(found, placed.text, references, seeds, settings, folder, say, memory, show)
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
-        """Yield what translates a text with its table, which is made the first time it is wanted.
+        """Yield what translates a text part by part, each with its table, which is made the first time it is wanted.
 
         Names of copied words are taken off again.
         """
-        with ExitStack() as stack:
+        parts = list(_parts(source, folder))
 
-            @cache
-            def begun() -> Translate:
-                placed = self._place(ini, source, folder, None)
-                return stack.enter_context(self._toolkit.translator(MosesIni.read(placed.ini), placed.text, folder))
+        @cache
+        def place(part: _Part) -> PlacedSystem:
+            return self._place(ini, part.source, part.folder, None)
 
-            def translate(
-                weights: Weights,
-                output: Path | str,
-                nbest: NbestRequest | None = None,
-                progress: Progress | None = None,
-            ) -> None:
-                translate_names = begun()
-                named = folder / "output.names"
-                lists = None if nbest is None else replace(nbest, path=folder / "nbest.names")
-                translate_names(weights, named, lists, progress)
-                _without_names(named, output)
-                if nbest is not None and lists is not None:
-                    _without_names(lists.path, nbest.path)
+        def translate(
+            weights: Weights,
+            output: Path | str,
+            nbest: NbestRequest | None = None,
+            progress: Progress | None = None,
+        ) -> None:
+            with ExitStack() as stack:
+                best = stack.enter_context(open_output(output))
+                listed = nbest and stack.enter_context(open_output(nbest.path))
+                for part in parts:
+                    placed, named = place(part), part.folder / "output.names"
+                    lists = nbest and replace(nbest, path=part.folder / "nbest.names")
+                    with self._toolkit.translator(MosesIni.read(placed.ini), placed.text, part.folder) as run:
+                        run(weights, named, lists, progress and partial(_show_part, progress, part, parts[-1].end))
+                    best.writelines(without_names(line) + b"\n" for line in read_lines(named))
+                    if listed and lists:
+                        listed.writelines(_renumbered(line, part.first) for line in read_lines(lists.path))
 
-            yield translate
+        yield translate
 
     def _place(self, ini: MosesIni, source: Path, folder: Path, table_limit: int | None) -> PlacedSystem:
-        folder = folder / "placed"
         folder.mkdir(parents=True, exist_ok=True)
         placed = place_text(
             narrow(ini, self._columns.width),
@@ -121,6 +127,41 @@ class PlacingToolkit:
         return placed
 
 
-def _without_names(named: Path, output: Path | str) -> None:
-    with open_output(output) as stream:
-        stream.writelines(without_names(line) + b"\n" for line in read_lines(named))
+@dataclass(frozen=True)
+class _Part:
+    """Sentences of a text that are translated together."""
+
+    source: Path
+    folder: Path
+    first: int
+    end: int
+    """Numbers, in the text, of its first sentence and of the one behind its last."""
+
+
+def _parts(source: Path, folder: Path) -> Iterator[_Part]:
+    """Yield the parts of a text; one that is no longer than a part is taken as it lies.
+
+    Raises:
+        UserError: the text cannot be placed.
+    """
+    lines = list(text_lines(source))
+    # Here, with the file and the lines that the user knows.
+    require_placeable(lines, source)
+    for number, first in enumerate(range(0, max(1, len(lines)), _PART)):
+        part, end = folder / f"{_PLACED}{number or ''}", min(first + _PART, len(lines))
+        text = source
+        if len(lines) > _PART:
+            part.mkdir(parents=True, exist_ok=True)
+            text = part / "source"
+            write_lines(text, lines[first:end])
+        yield _Part(text, part, first, end)
+
+
+def _show_part(progress: Progress, part: _Part, sentences: int, done: int, _: int) -> None:
+    progress(part.first + done, sentences)
+
+
+def _renumbered(entry: bytes, first: int) -> bytes:
+    """Return a line of an n-best list without names, with the number that its sentence has in the text."""
+    number, bar, rest = without_names(entry).partition(b" ||| ")
+    return b"%d%b%b\n" % (int(number) + first, bar, rest)

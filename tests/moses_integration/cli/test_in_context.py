@@ -77,6 +77,33 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     assert capfdbinary.readouterr().out == translations
 
 
+def test_a_long_text_is_translated_part_by_part(
+    tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the same translations and lists, with the numbers and the names that the user knows."""
+    decode = ["decode", str(tuned), "--source", str(small_dev[0]), *EMBEDDED]
+    found = []
+    for size in (1000, 5):
+        monkeypatch.setattr("moses_integration.placed.toolkit._PART", size)
+        out, lists, work = (tmp_path / f"{name}{size}" for name in ("out", "lists", "work"))
+        assert main([*decode, "-o", str(out), "--nbest", str(lists), "5", "--work", str(work)]) == 0
+        assert len([*work.glob("placed*/moses.ini")]) == -(-12 // size)
+        found.append((out.read_bytes(), [(entry.sentence, entry.words) for entry in read_nbest(lists)]))
+    assert found[0] == found[1]
+    assert {sentence for sentence, _ in found[0][1]} == set(range(12))
+
+
+def test_faults_of_a_long_text_are_told_by_its_lines(
+    tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("moses_integration.placed.toolkit._PART", 2)
+    text = tmp_path / "text"
+    text.write_text("the dog\nthe cat\nthe | men\n")
+    assert main(["decode", str(tuned), "--source", str(text), "-o", str(tmp_path / "out"), *EMBEDDED]) == 1
+    assert capsys.readouterr().err.startswith(f"phrasescore-smt decode: {text}: line 3: ")
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_path: Path) -> None:
     text, folder = tmp_path / "text", tmp_path / "placed"
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:3]
