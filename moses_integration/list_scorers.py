@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.lm.scorer import NeuralLmScorer
     from phrasescore.model_folder import TrainedModel
-    from phrasescore.scoring.columns import UnknownSide
     from phrasescore.scoring.engine import Scorer
+    from phrasescore.scoring.scores import UnknownSide
     from phrasescore.vocabulary import Vocabulary
 
 _KILLED = "scoring the list: a process was killed, most likely for want of memory; use fewer processes"

@@ -23,7 +23,7 @@ from moses_integration.nbest import ListFault, NbestEntry, format_number
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import evaluate, optimise
-from moses_integration.tuning.tune import Tuning
+from moses_integration.tuning.tunings import Tuning
 from phrasescore.errors import UserError
 
 

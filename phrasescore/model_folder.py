@@ -36,9 +36,9 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.size import check_size
 from phrasescore.pairs import Direction
 from phrasescore.plugins import check_plugins, loaded_plugins
-from phrasescore.provenance import versions
 from phrasescore.registry import NotRegisteredError
 from phrasescore.tensor_file import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
+from phrasescore.versions import versions
 from phrasescore.vocabulary import Vocabulary
 
 FORMAT = 1

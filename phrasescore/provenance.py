@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import platform
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from phrasescore import __version__
 from phrasescore.files import STANDARD_STREAM, sha256_of
+from phrasescore.model_folder import WEIGHTS, network_file
+from phrasescore.versions import versions
 from phrasescore.workers import available_cores
-
-_LIBRARIES = ("torch", "numpy", "scipy", "sacrebleu", "sacremoses", "sil-thot", "ufal.kenlm", "scikit-learn")
-"""Those that numbers depend on."""
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of phrasescore, Python, and the libraries that are installed."""
-    found = {"phrasescore": __version__, "python": platform.python_version()}
-    for library in _LIBRARIES:
-        with suppress(PackageNotFoundError):
-            found[library] = version(library)
-    return found
 
 
 def machine() -> dict[str, Any]:
@@ -36,9 +23,6 @@ def described(path: str | Path) -> dict[str, str | None]:
     The hash is None where there is no file: some of Moses' features name what several files begin with, and standard
     input can be read once only.
     """
-    # That module describes networks by this one.
-    from phrasescore.model_folder import WEIGHTS, network_file
-
     file = network_file(Path(path), WEIGHTS) if Path(path).is_dir() else Path(path)
     is_file = file.is_file() and str(path) != STANDARD_STREAM
     return {"path": str(path), "sha256": sha256_of(file) if is_file else None}

@@ -7,7 +7,8 @@ import torch
 
 from phrasescore import __version__
 from phrasescore.model_folder import load_model
-from phrasescore.provenance import described, machine, versions
+from phrasescore.provenance import described, machine
+from phrasescore.versions import versions
 from tests.conftest import DATA, MINI
 
 

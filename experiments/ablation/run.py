@@ -32,7 +32,7 @@ from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
-from moses_integration.tuning.tune import Tuning, TuningSettings, spread
+from moses_integration.tuning.tunings import Tuning, TuningSettings, spread
 from phrasescore import __version__
 from phrasescore.device import choose_device
 from phrasescore.documents import read_json

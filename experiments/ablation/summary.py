@@ -13,7 +13,7 @@ from experiments.ablation.rows import Row
 from experiments.markdown import as_markdown
 from experiments.pages.results import Selection, rows_of
 from moses_integration.ini import Weights
-from moses_integration.tuning.tune import spread
+from moses_integration.tuning.tunings import spread
 
 Json = dict[str, Any]
 

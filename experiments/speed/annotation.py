@@ -23,7 +23,8 @@ from phrasescore.model_folder import save_description, save_weights
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.annotate import annotate
-from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.scoring.engine import EncodedPairs, Scorer
+from phrasescore.scoring.scores import Scores
 from phrasescore.table.reader import TableReader
 from phrasescore.training.run import Settings, prepare
 from phrasescore.training.training_config import TrainingConfig

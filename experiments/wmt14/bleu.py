@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_integration.evaluation import p_value_over_runs, score
-from moses_integration.tuning.tune import spread
+from moses_integration.tuning.tunings import spread
 from phrasescore.files import write_json
 
 

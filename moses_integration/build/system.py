@@ -39,8 +39,9 @@ from moses_integration.ini import MosesIni
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import lock_file, read_lines, real_path, write_json, write_lines
-from phrasescore.provenance import described, versions
+from phrasescore.provenance import described
 from phrasescore.text import Say, Show, silently, unseen
+from phrasescore.versions import versions
 from phrasescore.words import split_words
 
 CORPUS = "corpus"

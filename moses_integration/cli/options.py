@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
     from moses_integration.placed.context_column import ContextColumn
     from moses_integration.toolkits.toolkit import Toolkit
-    from moses_integration.tuning.tune import Tuning
+    from moses_integration.tuning.tunings import Tuning
 
 _WORK_MARK = ".phrasescore-work"
 """A file in the folder of --work: what else is there is ours."""
@@ -103,7 +103,7 @@ def finite(text: str) -> float:
 def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, float]:
     """Return mean and standard deviation of the dev BLEU of some seeds; say them, and where BLEU means nothing."""
     from moses_integration.evaluation import BY_CHANCE
-    from moses_integration.tuning.tune import spread
+    from moses_integration.tuning.tunings import spread
 
     mean, deviation = spread([tuning.bleu for tuning in tunings])
     if len(tunings) > 1:

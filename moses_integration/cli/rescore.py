@@ -152,7 +152,8 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.tuned_weights import SCHEMA
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import write_json
-    from phrasescore.provenance import described, versions
+    from phrasescore.provenance import described
+    from phrasescore.versions import versions
     from phrasescore.workers import available_cores
 
     if args.ini is None and not args.prepared:

@@ -31,7 +31,7 @@ from phrasescore.files import require_other_file, require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
-    from moses_integration.tuning.tune import Tuning
+    from moses_integration.tuning.tunings import Tuning
 
 REPORT_SCHEMA = 1
 
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import NEW_WEIGHT
     from moses_integration.tuning.memory import TuningMemory
-    from moses_integration.tuning.tune import TuningSettings
+    from moses_integration.tuning.tunings import TuningSettings
     from phrasescore.errors import naming
     from phrasescore.files import sha256_of, write_json
 
@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _result(tunings: Sequence[Tuning], seconds: float) -> dict[str, Any]:
     """Return what the report says of the seeds so far."""
-    from moses_integration.tuning.tune import spread
+    from moses_integration.tuning.tunings import spread
 
     mean, deviation = spread([tuning.bleu for tuning in tunings])
     return {
@@ -152,7 +152,8 @@ def _result(tunings: Sequence[Tuning], seconds: float) -> dict[str, Any]:
 
 def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
     """Return the files that the weights depend on, with their hashes, and versions."""
-    from phrasescore.provenance import described, versions
+    from phrasescore.provenance import described
+    from phrasescore.versions import versions
 
     models = {
         one.label: {key: described(ini.path_of(one, key)) for key in ("path", "backoff") if key in one.arguments}

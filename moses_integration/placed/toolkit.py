@@ -20,7 +20,7 @@ from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import PlacedSystem, place_text, require_placeable
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate
 from moses_integration.tuning.memory import TuningMemory
-from moses_integration.tuning.tune import Tuning, TuningSettings
+from moses_integration.tuning.tunings import Tuning, TuningSettings
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import Say, Show, text_lines, unseen
 

@@ -20,7 +20,8 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.memory import TuningMemory
-from moses_integration.tuning.tune import Iteration, Tuner, Tuning, TuningSettings, check_dev_set
+from moses_integration.tuning.tune import Tuner, check_dev_set
+from moses_integration.tuning.tunings import Iteration, Tuning, TuningSettings
 from phrasescore.files import open_output
 from phrasescore.text import Say, Show, text_lines, unseen
 

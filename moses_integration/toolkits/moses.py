@@ -22,7 +22,8 @@ from moses_integration.toolkits.script_names import check_folder_name, link_file
 from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.memory import TuningMemory
-from moses_integration.tuning.tune import Tuning, TuningSettings, check_dev_set
+from moses_integration.tuning.tune import check_dev_set
+from moses_integration.tuning.tunings import Tuning, TuningSettings
 from phrasescore.errors import UserError
 from phrasescore.files import MAGIC_LENGTH, detect_format, open_output, read_lines, write_lines
 from phrasescore.text import Say, Show, text_lines, unseen

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from moses_integration.build.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.memory import TuningMemory
-from moses_integration.tuning.tune import Tuning, TuningSettings
+from moses_integration.tuning.tunings import Tuning, TuningSettings
 from phrasescore.text import Say, Show, unseen
 
 ToolkitName = Literal["auto", "moses", "embedded"]

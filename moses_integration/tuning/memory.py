@@ -19,7 +19,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.tune import Iteration, Step, Tuning
+from moses_integration.tuning.tunings import Iteration, Step, Tuning
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import to_json, write_atomically, write_json

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +24,12 @@ from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
+from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.mert import optimise
+from moses_integration.tuning.tunings import Iteration, Step, Tuning, TuningSettings
 from phrasescore.errors import UserError
 from phrasescore.text import Show, unseen
 from phrasescore.workers import available_cores
-
-if TYPE_CHECKING:
-    from moses_integration.tuning.memory import TuningMemory
 
 Floats = NDArray[np.float64]
 References = Sequence[tuple[bytes, ...]]
@@ -54,62 +51,6 @@ _DECODING = 0.7
 _NEURAL_DIGITS = 4
 """Decimals that lists have of a neural language model. What it says of a sentence changes by 1e-6 with the company that
 it is computed in: all digits would make a new candidate of each translation that another process finds again."""
-
-
-@dataclass(frozen=True)
-class TuningSettings:
-    """How to tune."""
-
-    nbest: int = 100
-    """Distinct translations that each decoding adds to the lists."""
-    iterations: int = 10
-    """Decodings at most."""
-    patience: int = 3
-    """End after so many decodings without a new best dev BLEU; those that have strayed do not count."""
-    restarts: int = 20
-    """Random starts of each search for weights."""
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One decoding and the search for weights after it."""
-
-    weights: dict[str, list[float]]
-    """The weights decoded with."""
-    bleu: float
-    """BLEU of the best translations on the dev set, 0 to 100."""
-    predicted: float
-    """BLEU that the next weights have on the lists so far."""
-    candidates: int
-    """Translations in the lists so far."""
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """What one tuning run found."""
-
-    seed: int
-    weights: dict[str, list[float]]
-    """The weights of the decoding that had the highest dev BLEU."""
-    bleu: float
-    """That BLEU, 0 to 100."""
-    iterations: list[Iteration] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a decoding found, and the search for weights after it."""
-
-    candidates: Candidates
-    """Of this decoding alone."""
-    achieved: float
-    """BLEU of its best translations on the dev set, 0 to 1."""
-    next_F: Floats
-    """The weights to decode with next, of the features that are tuned."""
-    predicted: float
-    """BLEU that they have on all lists so far, 0 to 1."""
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -294,8 +235,3 @@ def check_dev_set(sentences: Sequence[bytes], references: References, names: tup
         )
     if not sentences:
         raise UserError(f"{source}: is empty; give some hundred dev sentences and their translations")
-
-
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Return mean and standard deviation (0 of a single value)."""
-    return fmean(values), stdev(values) if len(values) > 1 else 0.0

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from phrasescore.log_probs import require_log_probs
 from phrasescore.pairs import orient
-from phrasescore.scoring.engine import Scorer, Scores
+from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.scores import Scores
 
 
 def pair_scores(scorer: Scorer, sources: Sequence[bytes], targets: Sequence[bytes]) -> Scores:

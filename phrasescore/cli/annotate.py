@@ -255,7 +255,7 @@ def make_report(
     args: argparse.Namespace, digest: str | None, scorer: TableScorer, columns: Sequence[Column], counts: Counts
 ) -> dict[str, Any]:
     """Return the counts and where the numbers come from; the digest is that of the table."""
-    from phrasescore.provenance import versions
+    from phrasescore.versions import versions
 
     return {
         "schema": REPORT_SCHEMA,

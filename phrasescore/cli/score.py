@@ -17,7 +17,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.scoring.columns import UnknownSide
+from phrasescore.scoring.scores import UnknownSide
 from phrasescore.table.entry import LineFault, check_length
 from phrasescore.text import Say, chunks, text_lines
 from phrasescore.words import join_words

@@ -14,7 +14,8 @@ from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import Bags, features_of
 from phrasescore.expected_bleu.model import KIND, PairFunction, load_function
 from phrasescore.pairs import Direction
-from phrasescore.scoring.engine import Scores, require_same_weights
+from phrasescore.scoring.engine import require_same_weights
+from phrasescore.scoring.scores import Scores
 from phrasescore.workers import Shared
 
 

@@ -34,7 +34,7 @@ from phrasescore.text import Say, silently, text_lines, utf8_lines
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.ranks import ALONE, Ranks
-from phrasescore.training.run_folder import begin, fixed_values, places, run_folder
+from phrasescore.training.run_folder import fixed_values, places, run_folder
 from phrasescore.training.task import BatchLoss, Examples
 from phrasescore.training.training_config import TrainingConfig
 from phrasescore.transfer import on_device
@@ -219,7 +219,7 @@ def prepare(
             training = {**files, "digests": digests, **facts, **asdict(settings.training), "device": str(device)}
             save_description(place, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
 
-        begin(trainer, describe, restart)
+        trainer.begin(describe, restart)
         return trainer, facts
 
 

@@ -34,8 +34,8 @@ from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.background import read_ahead
 from phrasescore.scoring.columns import COLUMNS, Column, columns_of
-from phrasescore.scoring.engine import Scores
 from phrasescore.scoring.kinds import TableScorer, load_table_scorer
+from phrasescore.scoring.scores import Scores
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker

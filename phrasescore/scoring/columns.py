@@ -12,15 +12,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from phrasescore.scoring.engine import Scores
-
-UnknownSide = Literal["target", "source", "both"]
+from phrasescore.scoring.scores import Scores, UnknownSide
 
 FLOOR = -99.0
 """Lower scores are written as exp(FLOOR): above Moses' own floor, where 32-bit floats still tell them apart."""

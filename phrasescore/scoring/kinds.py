@@ -11,7 +11,8 @@ from phrasescore.errors import UserError
 from phrasescore.expected_bleu.scorer import FunctionScorer
 from phrasescore.model_folder import network_kind
 from phrasescore.pairs import Direction
-from phrasescore.scoring.engine import Scorer, Scores
+from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.scores import Scores
 from phrasescore.workers import Shared
 
 

@@ -150,6 +150,29 @@ class Trainer(Generic[TaskT]):
     def _read_metrics(self) -> bytes:
         return read_regular(self._metrics, LARGEST_JSON_LINES) if self._metrics.exists() else b""
 
+    def begin(self, describe: Callable[[Path], None], restart: bool) -> None:
+        """Resume the run in the folder, or start one there; the trainer is at its start.
+
+        Args:
+            describe: writes the description of the model, which says how it is trained now, into a folder.
+            restart: start over even if the folder holds a run.
+
+        Raises:
+            UserError: the folder holds a run with other settings or data, or a damaged one, or the ranks differ in
+                them.
+        """
+        self.check_ranks()
+        if self.ranks.is_first:
+            is_resumed = not restart and self.resume()
+            if not is_resumed:
+                self.start_over()
+            describe(self.folder.files)
+            if is_resumed:
+                self.catch_up()
+            else:
+                self.save_checkpoint()
+        self.follow_first()
+
     def start_over(self) -> None:
         """Make room for a run from its beginning."""
         self.folder.start_over()

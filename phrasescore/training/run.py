@@ -31,7 +31,7 @@ from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.ranks import ALONE, Ranks
-from phrasescore.training.run_folder import RunFolder, begin, fixed_values, places, run_folder
+from phrasescore.training.run_folder import RunFolder, fixed_values, places, run_folder
 from phrasescore.training.sentences import SentenceTask
 from phrasescore.training.training_config import TrainingConfig
 
@@ -345,7 +345,7 @@ def _set_up(
         sections["training"] = {**training, "device": str(task.device)}
         save_description(place, settings.model, settings.data.direction, *vocabularies, sections)
 
-    begin(trainer, describe, restart)
+    trainer.begin(describe, restart)
     return trainer
 
 

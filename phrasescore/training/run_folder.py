@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from phrasescore.configuration import Section
 from phrasescore.errors import UserError
@@ -19,9 +19,6 @@ from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
 from phrasescore.training.training_config import BUDGET
-
-if TYPE_CHECKING:
-    from phrasescore.training.loop import Trainer
 
 LOCK = "lock"
 _RESTARTED = "restarted"
@@ -159,30 +156,6 @@ def fixed_values(*sections: Section) -> dict[str, Any]:
     if plugins := loaded_plugins():
         fixed["plugins"] = sorted(plugins.values())
     return dict(json.loads(json.dumps(fixed, default=str)))
-
-
-def begin(trainer: Trainer[Any], describe: Callable[[Path], None], restart: bool) -> None:
-    """Resume the run in a trainer's folder, or start one there.
-
-    Args:
-        trainer: a trainer at its start.
-        describe: writes the description of the model, which says how it is trained now, into a folder.
-        restart: start over even if the folder holds a run.
-
-    Raises:
-        UserError: the folder holds a run with other settings or data, or a damaged one, or the ranks differ in them.
-    """
-    trainer.check_ranks()
-    if trainer.ranks.is_first:
-        is_resumed = not restart and trainer.resume()
-        if not is_resumed:
-            trainer.start_over()
-        describe(trainer.folder.files)
-        if is_resumed:
-            trainer.catch_up()
-        else:
-            trainer.save_checkpoint()
-    trainer.follow_first()
 
 
 def places(files: Mapping[str, str | Path | None]) -> dict[str, str | None]:

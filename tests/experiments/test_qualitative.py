@@ -27,7 +27,8 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import load_model
 from phrasescore.pictures import write_figure
-from phrasescore.scoring.engine import Scorer, Scores
+from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.scores import Scores
 from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
 from tests.pictures import labels

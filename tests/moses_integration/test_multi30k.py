@@ -25,7 +25,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.segmentation import segments_of
 from moses_integration.toolkits.embedded import EmbeddedToolkit
-from moses_integration.tuning.tune import TuningSettings
+from moses_integration.tuning.tunings import TuningSettings
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import SHARED
 

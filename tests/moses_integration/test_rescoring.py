@@ -54,7 +54,8 @@ from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.model_folder import load_model, save_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
-from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.scoring.engine import EncodedPairs, Scorer
+from phrasescore.scoring.scores import Scores
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.workers import Shared
 from tests.conftest import DATA, MINI

@@ -17,8 +17,9 @@ from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.annotate import annotate
-from phrasescore.scoring.columns import COLUMNS, UnknownSide
-from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.scoring.columns import COLUMNS
+from phrasescore.scoring.engine import EncodedPairs, Scorer
+from phrasescore.scoring.scores import Scores, UnknownSide
 from phrasescore.table.check import check_table
 from tests.conftest import DATA
 from tests.nn.family import config_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from phrasescore.cli import main
 from phrasescore.scoring.columns import COLUMNS, FLOOR, Column, count_column, score_column
-from phrasescore.scoring.engine import Scores
+from phrasescore.scoring.scores import Scores
 from tests.conftest import DATA
 
 

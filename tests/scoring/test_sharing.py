@@ -21,7 +21,8 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 from phrasescore.scoring.annotate import Counts, annotate
 from phrasescore.scoring.columns import COLUMNS
-from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.scoring.engine import EncodedPairs, Scorer
+from phrasescore.scoring.scores import Scores
 from phrasescore.table.blocks import Shard
 from phrasescore.table.sources import sources_in_texts
 from tests.conftest import DATA, MINI

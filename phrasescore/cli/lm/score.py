@@ -249,7 +249,8 @@ def _make_report(
     args: argparse.Namespace, scorer: NeuralLmScorer, summary: _Summary, weight: float | None
 ) -> dict[str, Any]:
     """Return the perplexities and what they rest on; digests are those of files as they lie there."""
-    from phrasescore.provenance import described, versions
+    from phrasescore.provenance import described
+    from phrasescore.versions import versions
 
     return {
         "schema": REPORT_SCHEMA,

@@ -24,7 +24,7 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit
-from moses_integration.tuning.tune import TuningSettings
+from moses_integration.tuning.tunings import TuningSettings
 from phrasescore.errors import UserError
 from phrasescore.text import Show
 from tests.conftest import MINI

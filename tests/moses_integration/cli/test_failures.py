@@ -16,7 +16,7 @@ from moses_integration.cli import main
 from moses_integration.cli.options import work_folder
 from moses_integration.ini import MosesIni
 from moses_integration.toolkits.embedded import EmbeddedToolkit
-from moses_integration.tuning.tune import Tuning
+from moses_integration.tuning.tunings import Tuning
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import command, environment, run, sentence_of
 

@@ -16,7 +16,8 @@ from moses_integration.nbest import read_nbest
 from moses_integration.placed import IN_CONTEXT, context_column
 from moses_integration.placed.names import MARK
 from phrasescore.cli import main as phrasescore
-from phrasescore.scoring.engine import EncodedPairs, Scorer, Scores
+from phrasescore.scoring.engine import EncodedPairs, Scorer
+from phrasescore.scoring.scores import Scores
 from tests.conftest import MINI
 
 INI = str(MINI / "moses.ini")

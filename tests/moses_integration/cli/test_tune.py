@@ -8,7 +8,7 @@ import pytest
 
 from moses_integration.cli import main
 from moses_integration.cli.options import say_spread
-from moses_integration.tuning.tune import Tuning
+from moses_integration.tuning.tunings import Tuning
 from phrasescore.cli.console import Reporter
 from tests.conftest import MINI
 

@@ -24,7 +24,8 @@ from moses_integration.decoder.phrases import Floats, Indices, Words
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.tuning.candidates import Candidates
-from moses_integration.tuning.tune import Tuner, TuningSettings
+from moses_integration.tuning.tune import Tuner
+from moses_integration.tuning.tunings import TuningSettings
 from phrasescore.errors import UserError
 from tests.moses_integration.decoder.searching import (
     NARROW,

@@ -17,7 +17,7 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation, StepFailure
 from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import Binary, NbestRequest
-from moses_integration.tuning.tune import TuningSettings
+from moses_integration.tuning.tunings import TuningSettings
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output
 from tests.conftest import MINI

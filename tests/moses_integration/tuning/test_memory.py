@@ -11,7 +11,8 @@ import pytest
 
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.memory import TuningMemory
-from moses_integration.tuning.tune import Floats, Iteration, Step, Tuner, Tuning
+from moses_integration.tuning.tune import Floats, Tuner
+from moses_integration.tuning.tunings import Iteration, Step, Tuning
 from tests.moses_integration.tuning.test_tune import tuner
 
 RESTS_ON = {"ini": "a"}

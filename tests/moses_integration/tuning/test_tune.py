@@ -17,7 +17,8 @@ from moses_integration.ini import MosesIni
 from moses_integration.tuning import tune
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import Optimum, optimise
-from moses_integration.tuning.tune import Tuner, Tuning, TuningSettings, check_dev_set, spread
+from moses_integration.tuning.tune import Tuner, check_dev_set
+from moses_integration.tuning.tunings import Tuning, TuningSettings, spread
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI
