@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "evaluate",
         help="BLEU, chrF and TER of translations, and the significance of a difference",
-        description="sacreBLEU with its signatures and, behind each score, half of its 95 %% confidence interval by "
+        description="sacreBLEU with its signatures and, behind each score, half of its 95 % confidence interval by "
         "bootstrap over sentences; with --baseline, the difference in BLEU and its p-value by paired approximate "
         "randomisation.",
         examples=("phrasescore-smt evaluate rnn.out cslm.out --baseline base.out --reference test.fr",),

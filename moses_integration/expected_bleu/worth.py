@@ -6,7 +6,7 @@ The lists are decoded without the feature, whose weight is 0. The base weights w
 
 are fitted for expected BLEU (see `training`) on one half of the sentences, once with the feature and once without it,
 and measured on the other half; then the other way round. So the gain is what the feature lets the weights choose better
-on sentences that they were not fitted on. It predicts gains in BLEU after tuning (docs/experiments.md, "What predicts
+on sentences that they were not fitted on. It predicts gains in BLEU after tuning (docs/results.md, "What predicts
 BLEU"), and costs half a minute where tuning costs minutes for each seed.
 
 Shapes: L lists, H hypotheses, F components of the log-linear model.

@@ -52,7 +52,7 @@ def dropout_by_size(examples: int) -> float:
     """Return the dropout for so many distinct pairs: 0.4 for a million, and 0.1 less for each ten times as many.
 
     The pairs of a small table come back often, and a network learns them by heart unless much is dropped; those of a
-    large one hardly do. 0.4 was good for 0.7 and 1.2 million pairs, 0.3 for 3.6 and 21 million (docs/results.md).
+    large one hardly do. 0.4 was good for 0.7 and 1.2 million pairs, 0.3 for 3.6 and 21 million.
     """
     found = 0.4 - 0.1 * math.log10(examples / _MILLION)
     return round(min(_MOST_DROPOUT, max(_LEAST_DROPOUT, found)), 2)

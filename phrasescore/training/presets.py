@@ -1,4 +1,4 @@
-"""Named settings: the paper's, and some of our own; the README says which were measured and what they reach."""
+"""Named settings: the paper's, and some of our own; docs/commands.md says what each is for."""
 
 from __future__ import annotations
 
