@@ -1,7 +1,8 @@
 """Steps that are done once: an experiment that was stopped goes on where it was.
 
-A step's result is a JSON value in a file of its name, beside a hash of everything the step depends on. It is done again
-if that has changed. While it is being done, the file has the hash alone.
+A step's result is a JSON value in a file of its name, beside a hash of everything the step depends on, and the version
+of the software that has done it. It is done again if the hash has changed, and not if the software has: that is for who
+runs the experiment to decide. While it is being done, the file has the hash alone.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from moses_integration.cli import main as phrasescore_smt
+from phrasescore import __version__
 from phrasescore.cli import main as phrasescore
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
@@ -28,6 +31,7 @@ class Steps:
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
         self._folder, self._say = folder, say
+        self._versions: dict[str, None] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, name: str, depends_on: Any, work: Callable[[], Any], folder: Path | None = None) -> Any:
@@ -41,7 +45,7 @@ class Steps:
         """
         if self.is_done(name, depends_on):
             self._say(f"{name}: done before")
-            return self._read(name)["result"]
+            return self._taken(name)
         self._say(f"{name} ...")
         key = _key(depends_on)
         if folder is not None and self._path(name).exists() and self._read(name)["key"] != key:
@@ -52,9 +56,19 @@ class Steps:
         result = work()
         seconds = round(time.monotonic() - started, 1)
         self._say(f"{name}: {seconds:.0f} s")
-        write_json(self._path(name), {"key": key, "seconds": seconds, "result": result})
+        write_json(self._path(name), {"key": key, "version": code_version(), "seconds": seconds, "result": result})
         # What is returned is what a later run would read.
-        return self._read(name)["result"]
+        return self._taken(name)
+
+    @property
+    def versions(self) -> str:
+        """The versions of the software that have done the steps which were asked for, the first of them first."""
+        return ", ".join(self._versions)
+
+    def _taken(self, name: str) -> Any:
+        step = self._read(name)
+        self._versions[step.get("version", "unknown")] = None
+        return step["result"]
 
     def is_done(self, name: str, depends_on: Any) -> bool:
         """Return whether `run` would do nothing."""
@@ -70,6 +84,15 @@ class Steps:
 
     def _read(self, name: str) -> Any:
         return read_json(self._path(name), "delete it to work that out again")
+
+
+@cache
+def code_version() -> str:
+    """Return the version of the software, with a hash of its code, which tells commits apart."""
+    root = Path(__file__).parents[1]
+    packages = (root / name for name in ("phrasescore", "moses_integration", "experiments"))
+    content = b"".join(path.read_bytes() for package in packages for path in sorted(package.rglob("*.py")))
+    return f"{__version__} (code {hashlib.sha256(content).hexdigest()[:12]})"
 
 
 def _key(depends_on: Any) -> str:

@@ -67,8 +67,8 @@ class Networks:
         Raises:
             UserError: a step fails.
         """
-        ini = MosesIni.read(self._folder / "system" / "moses.ini")
-        rests_on: Json = {"system": self._system, "networks": {}}
+        ini = self._ini()
+        rests_on: Json = {"system": self._system, "networks": {}, "decoder": self._config.decoder}
         table, name = self._folder / "system" / PHRASE_TABLE, PHRASE_TABLE.removesuffix(".gz")
         for column in row.columns():
             rests_on["networks"] |= {network: self._train(network) for network in column.networks}
@@ -91,10 +91,14 @@ class Networks:
                 arguments["unnormalised"] = "true"
                 rests_on["unnormalised"] = True
             ini.add_feature("CSLM", "CSLM0", arguments, [NEW_WEIGHT])
+        return ini, rests_on
+
+    def _ini(self) -> MosesIni:
+        """Return the moses.ini of the baseline, with the settings of the decoder."""
+        ini = MosesIni.read(self._folder / "system" / "moses.ini")
         for section, value in self._config.decoder.items():
             ini.set_value(section, str(value))
-            rests_on[section] = value
-        return ini, rests_on
+        return ini
 
     def scorers(self, row: Row) -> list[ScorerChoice]:
         """Return what scores the n-best lists of a row; it is trained if it is not yet."""
@@ -187,7 +191,7 @@ class Networks:
 
         def work() -> Json:
             shutil.rmtree(folder, ignore_errors=True)
-            ini = MosesIni.read(self._folder / "system" / "moses.ini")
+            ini = self._ini()
             ini.set_weights(found["weights"])
             ini.write(self._folder / f"{PAIR_FUNCTION}.ini")
             processes = [] if self._processes is None else ["--processes", str(self._processes)]
@@ -195,7 +199,7 @@ class Networks:
             return {"config": read_json(folder / CONFIG, "train again"), "weights_sha256": sha256_of(folder / WEIGHTS)}
 
         self.commands[PAIR_FUNCTION] = f"phrasescore-smt {shlex.join(self._inside(command))}"
-        rests_on = [self._system, found["weights"], self._inside(command)]
+        rests_on = [self._system, self._config.decoder, found["weights"], self._inside(command)]
         known: Json = self._steps.run(f"train.{PAIR_FUNCTION}", rests_on, work)
         self.functions[PAIR_FUNCTION] = known
         return known

@@ -33,7 +33,6 @@ from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tunings import Tuning, TuningSettings, spread
-from phrasescore import __version__
 from phrasescore.device import choose_device
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
@@ -88,10 +87,12 @@ class Ablation:
         data, config = self._data, self._config
         built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
-        self._networks = Networks(self._folder, config, system, self._steps, self._first_of_baseline, self._processes)
+        # Which dev and test text there is, the report of the build does not say.
+        rests_on = {**system, "data": data.description["sha256"]}
+        self._networks = Networks(self._folder, config, rests_on, self._steps, self._first_of_baseline, self._processes)
         rows = {row.name: self._row(row) for row in config.rows}
         whole: Json = {
-            "version": __version__,
+            "version": self._steps.versions,
             "machine": machine(),
             "config": {**asdict(config), "rows": list(rows)},
             "toolkit": str(self._toolkit),
@@ -360,11 +361,11 @@ class Ablation:
 
     def _other_scores(self, row: Row, seed: Json) -> Json:
         """Return chrF and TER: a step of its own, for runs that were tuned before it was there."""
-        output = self._output(row, seed["seed"])
+        output, references = self._output(row, seed["seed"]), self._data.target_files("test")
         found: Json = self._steps.run(
             f"{row.name}.seed{seed['seed']}.scores",
-            sha256_of(output),
-            lambda: asdict(other_scores(output, self._data.target_files("test"))),
+            [sha256_of(path) for path in (output, *references)],
+            lambda: asdict(other_scores(output, references)),
         )
         return found
 

@@ -24,7 +24,7 @@ def prepare(
     versions: Sequence[str] = (),
     cache: Path = DEFAULT_CACHE,
 ) -> DataFolder:
-    """Write a data set into a folder, or find that it is there already with the same settings.
+    """Write a data set into a folder, or find that it is there already with the same settings and no `origin` is given.
 
     Args:
         name: one of `DATA_SETS`.
@@ -53,7 +53,9 @@ def prepare(
         # Multi30k comes with its own dev and test.
         "seed": None if name == "multi30k" else SEED,
     }
-    if found := find_corpus(folder, settings):
+    found = find_corpus(folder, settings)
+    # What is read from a folder of the user's may be another text now.
+    if found and origin is None:
         return found
     if name == "multi30k":
         corpus = multi30k.corpus(source, target, origin)

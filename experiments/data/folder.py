@@ -17,7 +17,7 @@ from typing import Any
 
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically, write_json
+from phrasescore.files import sha256_of, write_atomically, write_json
 
 DESCRIPTION = "data.json"
 PARTS = ("train", "dev", "test")
@@ -103,7 +103,7 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
 
 
 def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
-    """Return the data set that a folder holds already, or None if it holds none, or not all of one.
+    """Return the data set that a folder holds already, or None if it holds none, or not all of one as it was written.
 
     Raises:
         UserError: the folder holds a data set of other settings.
@@ -114,15 +114,16 @@ def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
     remedy = "choose another folder or delete this one"
     description = read_json(path, remedy)
     try:
-        found, files = description["settings"], list(description["sha256"])
-    except (KeyError, TypeError) as error:
+        found, files = description["settings"], dict(description["sha256"])
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path}: does not describe a data set; {remedy}") from error
     if found != dict(settings):
         differing = [key for key in settings if found.get(key) != settings[key]]
         raise UserError(
             f"{folder}: holds a data set of another {' and '.join(differing)}; choose another folder or delete this one"
         )
-    return DataFolder(folder, description) if all((folder / name).exists() for name in files) else None
+    is_whole = all((folder / name).exists() and sha256_of(folder / name) == digest for name, digest in files.items())
+    return DataFolder(folder, description) if is_whole else None
 
 
 def _target_files(source: Path, target: str, references: int) -> list[Path]:

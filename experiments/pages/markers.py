@@ -92,7 +92,10 @@ def _selection(body: str, results: Results, place: str) -> Selection:
         else:
             address, _, name = line.partition(" as ")
             table = results.table(address)
-            tables[name or table.title] = table
+            name = name or table.title
+            if name in tables:
+                raise UserError(f"{place}: has two tables called {name}; call one otherwise, by ` as NAME`")
+            tables[name] = table
     if not tables:
         raise UserError(f"{place}: names no file of docs/results; name one")
     known = list(dict.fromkeys(column for table in tables.values() for column in table.columns))

@@ -47,7 +47,7 @@ def _preferences(name: str, sources: list[Json]) -> str:
         by_network = [f"{one['target']} ({one['ln_p']:.2f})" for one in source["by_network"]]
         drawn = [f"{one['target']} ×{one['times']}{'' if one['in_table'] else ' *'}" for one in source["samples"]]
         cells = [[f"{source['source']} ({source['count']:.0f})"], by_table, by_network, drawn]
-        rows.append(["<br>".join(cell).replace("|", "\\|") for cell in cells])
+        rows.append(["<br>".join(cell) for cell in cells])
     share = sum(source["samples_in_table"] for source in sources) / max(1, len(sources))
     return (
         f"Long {name} sources:\n\n{as_markdown(['source (count)', 'table', 'network', 'drawn from the network'], rows)}"

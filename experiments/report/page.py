@@ -211,7 +211,7 @@ def write_page(
     others = {"What the networks have learnt": qualitative, "Speed": measurements}
     page = template.render(
         ablations=[AblationPart.read(folder, sentences) for folder in folders],
-        others={title: {one.name: embedded(one) for one in given} for title, given in others.items() if given},
+        others={title: {str(one): embedded(one) for one in given} for title, given in others.items() if given},
         version=__version__,
     )
     write_atomically(path, page.encode("utf-8", "replace"))

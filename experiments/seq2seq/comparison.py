@@ -77,7 +77,8 @@ def _train_and_measure(material: Material, options: Sequence[str], folder: Path,
     model = folder / "systems" / system.name
     depends_on = [material.description, system.command]
     trained = train(steps, model, ["train", *options, *system.command], depends_on)
-    return {**trained, **material.measure(steps, system.name, model, trained)}
+    measured = material.measure(steps, system.name, model, trained)
+    return {**trained, **measured, "version": steps.versions}
 
 
 def each(work: Callable[[System], Json], systems: Sequence[System], processes: int) -> Iterator[Json]:

@@ -44,8 +44,9 @@ class Tables:
 
     def measure(self, steps: Steps, name: str, model: Path, trained: Json) -> Json:
         """Measure how fast pairs of the table are scored; reading them is left out."""
-        # Times of two machines do not compare.
-        return {"scoring": steps.run(f"score.{name}", [trained, machine()["cpu"]], lambda: self._score(model))}
+        # Seconds of two machines do not compare.
+        place = [str(choose_device(self.device, "auto")), machine()["cpu"]]
+        return {"scoring": steps.run(f"score.{name}", [trained, place], lambda: self._score(model))}
 
     def _score(self, model: Path) -> Json:
         device = choose_device(self.device, "auto")

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 from experiments.markdown import as_markdown
 from experiments.pages.results import Selection, table_of
-from phrasescore import __version__
 from phrasescore.files import write_atomically, write_json
 
 Json = dict[str, Any]
@@ -33,7 +32,7 @@ def summary(report: Json) -> Json:
     config = report["config"]
     rows = [_row(report, system) for system in config["systems"] if system["name"] in report["systems"]]
     networks = {
-        name: {**{key: found[key] for key in ("weights_sha256", "machine")}, "device": _device(found)}
+        name: {**{key: found[key] for key in ("version", "weights_sha256", "machine")}, "device": _device(found)}
         for name, found in report["systems"].items()
     }
     return {
@@ -42,7 +41,6 @@ def summary(report: Json) -> Json:
         "columns": {name: form for name, (form, _) in rows[0].items()},
         "rows": [[figure for _, figure in row.values()] for row in rows],
         "provenance": {
-            "version": __version__,
             "config": config,
             "sha256": report["sha256"],
             "processes": report["processes"],

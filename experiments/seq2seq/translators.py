@@ -65,7 +65,9 @@ class Sentences:
             label = ".".join(f"{key}-{value}" for key, value in search.items())
             output = model.with_name(f"{name}.{label}.out")
             work = partial(self._translate, model, search, output)
-            searches.append(steps.run(f"translate.{name}.{label}", [trained, search], work))
+            # Seconds of two machines do not compare.
+            place = [str(choose_device(self.device, "auto")), machine()["cpu"]]
+            searches.append(steps.run(f"translate.{name}.{label}", [trained, search, place], work))
         return {"perplexity": perplexity, "searches": searches}
 
     def _perplexities(self, model: Path) -> dict[str, float]:

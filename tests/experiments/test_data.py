@@ -147,16 +147,27 @@ def test_sides_of_unequal_length_are_refused(captions: Path, tmp_path: Path) -> 
         prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions)
 
 
-def test_a_complete_folder_is_kept_and_an_incomplete_one_made_again(captions: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
+def test_a_complete_folder_is_kept_and_another_made_again(captions: Path, tmp_path: Path) -> None:
+    folder, written = tmp_path / "out", "en val line 0 .\nen val line 1 .\n"
     first = prepare("multi30k", folder, "en", "fr", origin=captions)
-    (folder / "dev.en").write_text("kept\n")
+    assert prepare("multi30k", folder, "en", "fr").description == first.description
+    (folder / "dev.en").write_text("changed\n")
+    with pytest.raises(UserError, match="is not downloaded; get"):
+        prepare("multi30k", folder, "en", "fr")
     assert prepare("multi30k", folder, "en", "fr", origin=captions).description == first.description
-    assert (folder / "dev.en").read_text() == "kept\n"
+    assert (folder / "dev.en").read_text() == written
     (folder / "dev.fr").unlink()
     prepare("multi30k", folder, "en", "fr", origin=captions)
-    assert (folder / "dev.en").read_text() == "en val line 0 .\nen val line 1 .\n"
+    assert (folder / "dev.en").read_text() == written
     assert (folder / "dev.fr").exists()
+
+
+def test_another_text_takes_the_place_of_the_first(captions: Path, tmp_path: Path) -> None:
+    first = prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions)
+    (captions / "val.lc.norm.tok.fr").write_text("autre\nligne\n")
+    second = prepare("multi30k", tmp_path / "out", "en", "fr", origin=captions)
+    assert read(second, "dev")[1] == [["autre", "ligne"]]
+    assert second.description["sha256"]["dev.fr"] != first.description["sha256"]["dev.fr"]
 
 
 def test_a_folder_with_other_settings_is_refused(captions: Path, tmp_path: Path) -> None:

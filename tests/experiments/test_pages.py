@@ -138,6 +138,11 @@ def test_a_table_of_several_files_names_each_once(results: Results) -> None:
     )
 
 
+def test_two_tables_of_one_name_are_none(results: Results) -> None:
+    with pytest.raises(UserError, match=r"page\.md: line 1: has two tables called x; call one otherwise"):
+        page("<!-- table\na as x\nb as x\n-->\n<!-- end -->", results)
+
+
 def test_columns_with_nothing_in_them_are_left_out(results: Results) -> None:
     shown = page("<!-- table\nspeed\nrows: score\n-->\n<!-- end -->", results)
     assert "| what | share |\n" in shown
