@@ -1,7 +1,7 @@
 """Work that is shared: one task for many items, done by other processes or machines, its results in the items' order.
 
-Who shares work sees `Workers` alone. Behind it is any `concurrent.futures.Executor`: spawned processes of this machine,
-or the workers of a Dask scheduler, wherever they run. A task is something that can be pickled, best a frozen dataclass
+Who shares work sees `Workers` alone. Behind it are processes of this machine, or the workers of a Dask scheduler,
+wherever they run. A task is something that can be pickled, best a frozen dataclass
 of paths and settings; what takes long to load it keeps in a cache of the process that it runs in. What the task of a
 lost worker was doing is done again.
 """
@@ -10,20 +10,15 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
 from functools import lru_cache, partial
-from multiprocessing import active_children, current_process, get_context, parent_process
-from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from phrasescore.errors import UserError, WorkersLostError
+from phrasescore.processes import Processes
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,14 +29,7 @@ Value = TypeVar("Value")
 
 _TASKS_AHEAD = 2
 """Tasks that wait for each worker: enough to keep it busy, few enough for memory."""
-_ENDINGS = {signal.SIGTERM, signal.SIGHUP}
 _SECONDS_TO_CONNECT = 20
-_NAME = re.compile(r"SpawnProcess-(?:\d+:)*(\d+)")
-"""How multiprocessing names the processes that it spawns."""
-_UNGUARDED = (
-    "sharing work: no process could begin, for each imports the script that started it; let that be a file, with what "
-    'it does under `if __name__ == "__main__":`, or take one process'
-)
 
 
 class Workers(Protocol):
@@ -111,7 +99,7 @@ def share_work(
         processes: of this machine, all cores if it is None; with 1 the work is done right here.
         scheduler: address of a Dask scheduler, whose workers are taken instead.
         threads: that each process of this machine computes with.
-        tries: how often work is tried that a process of this machine did not survive.
+        tries: how often a task is tried that a process of this machine did not survive.
 
     Raises:
         UserError: there is no such scheduler, it has no workers, Dask is not installed, or the script that calls this
@@ -125,13 +113,13 @@ def share_work(
     if number == 1:
         yield Here()
         return
-    shared = _Processes(killed, number, threads, tries)
+    shared = Processes(killed, number, threads, tries)
     try:
-        yield shared
+        yield _Local(shared)
+        shared.end()
     except BaseException:
         shared.end(at_once=True)
         raise
-    shared.end()
 
 
 class Here:
@@ -145,116 +133,28 @@ class Here:
 
 
 def _in_order(
-    submit: Callable[[Item], Future[Result]],
-    items: Iterable[Item | None],
-    ahead: Callable[[], int],
-    renew: Callable[[], None],
+    submit: Callable[[Item], Future[Result]], items: Iterable[Item | None], ahead: Callable[[], int]
 ) -> Iterator[Result]:
-    """Yield the results of some items, submitted a bounded number ahead; `renew` is called when workers are lost."""
-    waiting: deque[tuple[Item, Future[Result]]] = deque()
-
-    def first_result() -> Result:
-        while True:
-            try:
-                result = waiting[0][1].result()
-            except BrokenExecutor:
-                renew()
-                again = [item for item, _ in waiting]
-                waiting.clear()
-                waiting.extend((item, submit(item)) for item in again)
-            else:
-                waiting.popleft()
-                return result
-
+    """Yield the results of some items, submitted a bounded number ahead."""
+    waiting: deque[Future[Result]] = deque()
     for item in items:
         if item is not None:
-            waiting.append((item, submit(item)))
-        while len(waiting) >= ahead() or (waiting and waiting[0][1].done()):
-            yield first_result()
+            waiting.append(submit(item))
+        while len(waiting) >= ahead() or (waiting and waiting[0].done()):
+            yield waiting.popleft().result()
     while waiting:
-        yield first_result()
+        yield waiting.popleft().result()
 
 
-class _Processes:
-    """Spawned processes of this machine, which end with their parent and do not hear Ctrl-C: that is for the parent.
+class _Local:
+    """Processes of this machine."""
 
-    They are spawned, not forked: a forked child may inherit a locked lock from a library's thread.
-    """
-
-    def __init__(self, killed: str, number: int, threads: int, tries: int) -> None:
-        self.number = number
-        self._killed, self._threads, self._tries = killed, threads, tries
-        self._start()
-
-    def _start(self) -> None:
-        others = {*active_children()}
-        self._pool = ProcessPoolExecutor(self.number, get_context("spawn"), _begin, (self._threads,))
-        self._first: list[Future[int]] = []
-        self._workers: set[BaseProcess] = set()
-        with _undisturbed(), suppress(BrokenExecutor):
-            # A task for which no process is idle starts one. The first may have ended when the last starts.
-            for _ in range(self.number):
-                self._first.append(self._pool.submit(int))
-                self._workers |= {*active_children()} - others
+    def __init__(self, processes: Processes) -> None:
+        self.number = processes.number
+        self._processes = processes
 
     def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
-        lost = 0
-
-        def renew() -> None:
-            nonlocal lost
-            lost += 1
-            self.end(at_once=True)
-            if self._none_could_begin():
-                raise UserError(_UNGUARDED)
-            if lost == self._tries:
-                raise WorkersLostError(self._killed)
-            self._start()
-
-        def submit(item: Item) -> Future[Result]:
-            try:
-                return self._pool.submit(task, item)
-            except BrokenExecutor:
-                renew()
-                return submit(item)
-
-        for result in _in_order(submit, items, lambda: _TASKS_AHEAD * self.number, renew):
-            lost = 0
-            yield result
-
-    def _none_could_begin(self) -> bool:
-        """Whether processes, which have ended now, did so by themselves, not by a signal, before they had done a thing.
-
-        A spawned process first imports the script that started it. One that has no guard shares its work there, which
-        Python forbids.
-        """
-        ended = any(worker.exitcode is not None and worker.exitcode >= 0 for worker in self._workers)
-        return ended and all(future.exception() for future in self._first)
-
-    def end(self, *, at_once: bool = False) -> None:
-        """Let the processes go; at once, in the middle of their work, which may take minutes.
-
-        No task is cancelled, for the pool cannot bear that when its processes end, and says so on standard error
-        (python/cpython issue 107219, mended in 3.12).
-        """
-        if at_once:
-            for worker in self._workers:
-                worker.terminate()
-        self._pool.shutdown()
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let no Ctrl-C, SIGTERM or SIGHUP come while processes start; one that comes now waits until the block ends.
-
-    A process inherits which signals are blocked. Ctrl-C stays blocked, for it is for the parent, which ends the others;
-    an initialiser that ignores it would come too late for one while Python starts. A parent that unwinds meanwhile
-    would leave a process with half of what it reads to begin with, of which it complains.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDINGS})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return _in_order(partial(self._processes.submit, task), items, lambda: _TASKS_AHEAD * self.number)
 
 
 @contextmanager
@@ -326,7 +226,7 @@ class _Dask:
         executor = self._client.get_executor(pure=False)
         submit = partial(executor.submit, task)
         try:
-            yield from _in_order(submit, items, lambda: _TASKS_AHEAD * self.number, lambda: None)
+            yield from _in_order(submit, items, lambda: _TASKS_AHEAD * self.number)
         except KilledWorker as error:
             raise WorkersLostError(self._killed) from error
         except (CancelledError, CommClosedError) as error:
@@ -335,31 +235,3 @@ class _Dask:
             ) from error
         finally:
             executor.shutdown(wait=False)
-
-
-# In the processes of this machine
-
-
-def process_number() -> int | None:
-    """Return the number of this process among those that share work on this machine, None for who shares it out.
-
-    Processes that are started together have numbers that follow one another; one that takes the place of a lost one has
-    a new number.
-    """
-    found = _NAME.fullmatch(current_process().name)
-    return int(found[1]) - 1 if found else None
-
-
-def _begin(threads: int) -> None:
-    # Libraries read it when they are imported, which they are when a task needs them.
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """Wait for the parent's end, and end this process in the middle of its work."""
-    parent = parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)

@@ -97,5 +97,5 @@ def double_precision() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     """A Dask scheduler with two workers."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         yield cluster

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from phrasescore.device import Device, settle_memory
-from phrasescore.workers import available_cores, process_number, share_work
+from phrasescore.processes import process_number
+from phrasescore.workers import available_cores, share_work
 
 CPU, ANY, SECOND = (Device(torch.device(name), None) for name in ("cpu", "cuda", "cuda:1"))
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,53 @@ def test_work_of_a_lost_process_is_done_again(tmp_path: Path) -> None:
         assert len(list(tmp_path.iterdir())) == 1
         with pytest.raises(UserError, match=r"^killed$"):
             list(workers.in_order(Deadly(tmp_path, times=9), range(20)))
+
+
+def die_in_the_middle_of_a_result(marker: Path) -> bytes:
+    """As the system kills a process for want of memory, once; the half of what it writes has gone out."""
+    if not marker.exists():
+        marker.touch()
+
+        def write_half(pipe: Connection, data: bytes) -> None:
+            os.write(pipe.fileno(), data[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        Connection._send = write_half  # type: ignore[attr-defined]
+    return bytes(100_000)
+
+
+def test_a_process_that_is_lost_in_the_middle_of_a_result_is_not_waited_for(tmp_path: Path) -> None:
+    with share_work("killed", 2) as workers:
+        assert [*workers.in_order(die_in_the_middle_of_a_result, [tmp_path / "died"] * 9)] == [bytes(100_000)] * 9
+
+
+class OddError(Exception):
+    """Cannot be made again from what an exception keeps of its arguments."""
+
+    def __init__(self, place: str, fault: str) -> None:
+        super().__init__(f"{place}: {fault}")
+
+
+def fail_oddly(number: int) -> None:
+    raise OddError("here", f"{number} is wrong")
+
+
+def fail_plainly(number: int) -> None:
+    raise ValueError(f"{number} is wrong")
+
+
+def test_what_a_task_fails_with_says_where() -> None:
+    """It comes through a pipe, which a traceback does not, nor every exception."""
+    with share_work("killed", 2) as workers:
+        with pytest.raises(ValueError, match=r"^1 is wrong") as plain:
+            next(workers.in_order(fail_plainly, [1, 2]))
+        with pytest.raises(RuntimeError, match="OddError: here: 1 is wrong") as odd:
+            next(workers.in_order(fail_oddly, [1, 2]))
+        with pytest.raises((AttributeError, pickle.PicklingError)):
+            next(workers.in_order(lambda number: number, [1, 2]))
+        assert next(workers.in_order(abs, [-1])) == 1
+    assert "in fail_plainly" in plain.value.__notes__[0]
+    assert "in fail_oddly" in str(odd.value)
 
 
 def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluster, tmp_path: Path) -> None:
