@@ -88,15 +88,15 @@ def choose_device(name: str, precision: Precision) -> Device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise UserError(f"--device: `{name}` is not a device; give auto, cpu, cuda or cuda:N") from error
+        raise UserError(f"device `{name}`: there is none of this name; give auto, cpu, cuda or cuda:N") from error
     if device.type not in ("cpu", "cuda"):
-        raise UserError(f"--device: `{name}` is not supported; give auto, cpu, cuda or cuda:N")
+        raise UserError(f"device `{name}`: is of a kind that is not supported; give auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         found = torch.cuda.device_count()
-        raise UserError(f"--device: there is no {name} here ({found} GPUs found); use --device cpu or auto")
+        raise UserError(f"device `{name}`: is not here ({found} GPUs found); give cpu or auto")
     # A program may give any text.
     if precision not in get_args(Precision):
-        raise UserError(f"--precision: `{precision}` is none; give {', '.join(get_args(Precision))}")
+        raise UserError(f"precision `{precision}`: there is none of this name; give {', '.join(get_args(Precision))}")
     fast = torch.cuda.is_bf16_supported(including_emulation=False) if device.type == "cuda" else _cpu_has_bf16()
     use_bf16 = fast if precision == "auto" else precision == "bf16"
     return Device(device, torch.bfloat16 if use_bf16 else None)

@@ -140,7 +140,7 @@ def build_halves(
         for whole, path in zip(_files(corpus), _files(part), strict=True):
             write_lines(path, compress(text_lines(whole), half_N == number))
         with naming(dict(zip(_files(part), _files(corpus), strict=True))):
-            build_tables(*_files(part), place, _longest_phrase(corpus), processes)
+            build_tables(*_files(part), place, _longest_phrase(ini), processes)
             halves.append(Half(place, part, group_N[half_N == number], _build_ini(ini, part, place)))
         say(f"system of half {number + 1}: {halves[number].sentences:,} sentences")
     return halves[0], halves[1]
@@ -173,10 +173,12 @@ def _files(corpus: Corpus) -> tuple[Path, Path, Path]:
     return corpus.source, corpus.target, corpus.alignment
 
 
-def _longest_phrase(corpus: Corpus) -> int:
+def _longest_phrase(ini: MosesIni) -> int:
     """Return how long the phrases of the whole system may be: what the report of `build` says, or as Moses has it."""
-    report = corpus.source.parent.parent / REPORT
-    settings = read_json(report, "build the system again").get("settings") if report.exists() else None
+    text = SystemText.of(ini)
+    if text is None or not (text.folder / REPORT).exists():
+        return LONGEST_PHRASE
+    settings = read_json(text.folder / REPORT, "build the system again").get("settings")
     longest = settings.get("longest_phrase") if isinstance(settings, dict) else None
     return longest if isinstance(longest, int) else LONGEST_PHRASE
 

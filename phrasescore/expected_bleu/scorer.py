@@ -70,12 +70,14 @@ class FunctionScorer:
             UserError: a folder holds no function that can be used, or something else is asked for.
         """
         functions = [load_function(Path(folder)) for folder in folders]
-        asked = {"--device": (device, ("auto", "cpu")), "--precision": (precision, ("auto", "fp32"))}
-        for option, (value, possible) in asked.items():
+        asked = {
+            "device": (device, ("auto", "cpu")),
+            "precision": (precision, ("auto", "fp32")),
+            "direction": (direction, (None, functions[0].direction)),
+        }
+        for setting, (value, possible) in asked.items():
             if value not in possible:
-                raise UserError(f"{option}: {value} is not for a function of phrase pairs; leave it out")
-        if direction not in (None, functions[0].direction):
-            raise UserError(f"--direction: a function of phrase pairs has none but {functions[0].direction}")
+                raise UserError(f"{setting} `{value}`: is not for a function of phrase pairs; leave it out")
         return cls(functions)
 
     def shared(self) -> Shared[FunctionScorer]:

@@ -383,7 +383,7 @@ def _require_alike(models: Sequence[TrainedModel], direction: Direction | None) 
     for model in models:
         if direction is not None and direction != model.direction:
             raise UserError(
-                f"{model.folder}: was trained for {model.direction}; give --direction {model.direction}, or a network "
+                f"{model.folder}: was trained for {model.direction}; give that as the direction, or a network "
                 f"trained for {direction}"
             )
         if model.direction != first.direction:

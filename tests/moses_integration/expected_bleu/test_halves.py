@@ -11,7 +11,14 @@ from moses_integration.build.system import has_start_weights
 from moses_integration.build.translation_tables import build_tables
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.settings import DecoderSettings
-from moses_integration.expected_bleu.halves import build_halves, divide, groups, require_divisible, training_corpus
+from moses_integration.expected_bleu.halves import (
+    Half,
+    build_halves,
+    divide,
+    groups,
+    require_divisible,
+    training_corpus,
+)
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -92,15 +99,18 @@ def test_a_text_that_is_all_one_is_not_divided(pairs: str, tmp_path: Path) -> No
 
 
 def test_phrases_are_as_long_as_the_system_has_them(tmp_path: Path) -> None:
-    """The report of `build` says it."""
-    folder = tmp_path / "system" / "corpus"
-    folder.mkdir(parents=True)
-    for path in (CORPUS.source, CORPUS.target, CORPUS.alignment):
-        shutil.copy(path, folder)
-    (folder.parent / "build.json").write_text('{"settings": {"longest_phrase": 2}}')
-    first, _ = build_halves(INI, Corpus.in_folder(folder, "train", ("en", "fr")), tmp_path, processes=1)
-    lines = gzip.decompress((first.folder / "phrase-table.gz").read_bytes()).splitlines()
-    assert max(len(line.split(b" ||| ")[0].split()) for line in lines) == 2
+    """The report of `build` says it, if the system is of `build`; no other file of that name does."""
+    ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
+    ini.folder = tmp_path
+    (tmp_path / "build.json").write_text('{"settings": {"longest_phrase": 2}}')
+    assert longest_source(build_halves(ini, CORPUS, tmp_path, processes=1)[0]) == 7
+    (tmp_path / "preparation.json").write_text('{"source_language": "en", "target_language": "fr"}')
+    assert longest_source(build_halves(ini, CORPUS, tmp_path, processes=1)[0]) == 2
+
+
+def longest_source(half: Half) -> int:
+    lines = gzip.decompress((half.folder / "phrase-table.gz").read_bytes()).splitlines()
+    return max(len(line.split(b" ||| ")[0].split()) for line in lines)
 
 
 def test_the_text_of_a_system_is_found(tmp_path: Path) -> None:
