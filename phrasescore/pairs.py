@@ -35,6 +35,7 @@ Direction = Literal["target-given-source", "source-given-target"]
 Weights = NDArray[np.float32]
 
 _REMAP_IDS = 1 << 22
+_HASHED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,10 @@ class DataConfig:
     )
     held_out: float = option(0.01, "share of the pairs kept from training to measure the loss", minimum=0, maximum=1)
     held_out_limit: int = option(10_000, "the most pairs held out, and of --validation (then not 0)", minimum=0)
+
+    def held_out_of(self, pairs: int) -> int:
+        """Return how many of some pairs are kept from training."""
+        return min(int(pairs * self.held_out), self.held_out_limit)
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,12 @@ def open_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
 
 def hash_phrases(phrases: Phrases) -> NDArray[np.uint64]:
     """Return 64 well-mixed bits for each phrase, equal for equal phrases."""
+    starts = range(0, len(phrases), _HASHED_AT_ONCE)
+    pieces = (phrases.take(np.arange(start, min(start + _HASHED_AT_ONCE, len(phrases)))) for start in starts)
+    return np.concatenate([np.zeros(0, np.uint64), *map(_hash, pieces)])
+
+
+def _hash(phrases: Phrases) -> NDArray[np.uint64]:
     position = np.arange(len(phrases.ids)) - np.repeat(phrases.offsets[:-1], phrases.lengths)
     mixed = _mix(phrases.ids.astype(np.uint64) + (position.astype(np.uint64) << np.uint64(40)))
     sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(mixed)))
@@ -178,6 +189,8 @@ class PairData:
     """Changes with the pairs and their order."""
     summary: dict[str, Any]
     """Lines, pairs, coverage of the vocabularies, for the report."""
+    hashes: NDArray[np.uint64] | None = None
+    """Of parallel text: of each line, equal for equal pairs."""
 
 
 def read_table(

@@ -8,17 +8,17 @@ killed in the middle of a result, the rest is waited for without end. A pipe to 
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import signal
 import threading
 import traceback
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing import current_process, get_context, parent_process
+from multiprocessing import current_process, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import TypeVar
+from multiprocessing.reduction import ForkingPickler
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
 
 from phrasescore.errors import UserError, WorkersLostError
 
@@ -34,8 +34,34 @@ _UNGUARDED = (
 )
 
 
+class Answer(Generic[Result]):
+    """What comes of a task, once it is done. Who waits for it may be interrupted, as with a Future it is not quite."""
+
+    def __init__(self) -> None:
+        self._outcome = SimpleQueue[tuple[Result, BaseException | None]]()
+
+    def put(self, result: Any, error: BaseException | None) -> None:
+        """Set the result, or what the task failed with."""
+        self._outcome.put((result, error))
+
+    def done(self) -> bool:
+        """Whether it is there."""
+        return not self._outcome.empty()
+
+    def result(self) -> Result:
+        """Wait for the result, and return it once.
+
+        Raises:
+            BaseException: what the task failed with.
+        """
+        result, error = self._outcome.get()
+        if error is not None:
+            raise error
+        return result
+
+
 class Processes:
-    """Some processes, each begun when there is a task that no other is free for.
+    """Some processes, each with a thread that waits for it.
 
     They end with their parent and do not hear Ctrl-C: that is for the parent, which ends them. They are spawned, not
     forked: a forked child may inherit a locked lock from a library's thread.
@@ -45,59 +71,79 @@ class Processes:
         """Begin none yet; the arguments are those of `share_work`."""
         self.number = number
         self._killed, self._threads, self._tries = killed, threads, tries
-        self._waiters = ThreadPoolExecutor(number, initializer=_hear_no_signals)
+        self._asked = SimpleQueue[tuple[Callable[[Any], Any], Any, Answer[Any]] | None]()
+        self._waiters = list[threading.Thread]()
         self._lock = threading.Lock()
-        self._living = set[_Process]()
-        self._idle = list[_Process]()
+        self._begun = list[_Process]()
         self._ended = False
 
-    def submit(self, task: Callable[[Item], Result], item: Item) -> Future[Result]:
+    def begin(self) -> None:
+        """Begin to wait for tasks; a process begins with its first one."""
+        # It unblocks signals when it starts.
+        resource_tracker.ensure_running()
+        # A thread inherits which signals are blocked, and a process from the thread that starts it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDINGS})
+        try:
+            for _ in range(self.number):
+                self._waiters.append(threading.Thread(target=self._wait, daemon=True))
+                self._waiters[-1].start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def submit(self, task: Callable[[Item], Result], item: Item) -> Answer[Result]:
         """Let a process do a task for an item.
 
-        The future fails with what the task fails with, with a WorkersLostError if no process survives it, and with a
+        The answer fails with what the task fails with, with a WorkersLostError if no process survives it, and with a
         UserError if none can begin.
         """
-        return self._waiters.submit(self._do, task, item)
+        answer = Answer[Result]()
+        self._asked.put((task, item, answer))
+        return answer
 
-    def _do(self, task: Callable[[Item], Result], item: Item) -> Result:
-        message = pickle.dumps((task, item))
+    def _wait(self) -> None:
+        """Let a process do tasks until there are no more."""
+        process: _Process | None = None
+        while (asked := self._asked.get()) is not None and not self._ended:
+            process = self._do(*asked, process)
+        if process is not None:
+            process.let_go()
+
+    def _do(
+        self, task: Callable[[Any], Any], item: Any, answer: Answer[Any], process: _Process | None
+    ) -> _Process | None:
+        """Let a process do a task, another one if it is lost; return the one that is left."""
         for _ in range(self._tries):
-            process = self._take()
             try:
-                answer = process.ask(message)
+                process = process or self._start()
+                answer.put(*process.ask(task, item))
             except _ProcessLostError:
-                with self._lock:
-                    self._living.discard(process)
-                continue
-            self._idle.append(process)
-            result, error = pickle.loads(answer)
-            if error is not None:
-                raise error
-            return result  # type: ignore[no-any-return]
-        raise WorkersLostError(self._killed)
+                process = None
+            except BaseException as error:
+                answer.put(None, error)
+                return process
+            else:
+                return process
+        answer.put(None, WorkersLostError(self._killed))
+        return None
 
-    def _take(self) -> _Process:
-        """Return a process that has nothing to do."""
+    def _start(self) -> _Process:
         with self._lock:
             if self._ended:
-                raise CancelledError
-            if self._idle:
-                return self._idle.pop()
-            process = _Process(self._threads)
-            self._living.add(process)
-            return process
+                raise _ProcessLostError
+            self._begun.append(_Process(self._threads))
+            return self._begun[-1]
 
     def end(self, *, at_once: bool = False) -> None:
         """Let the processes go; at once, in the middle of their work, which may take minutes."""
-        self._waiters.shutdown(wait=not at_once, cancel_futures=True)
         with self._lock:
             self._ended = True
             if at_once:
-                for process in self._living:
+                for process in self._begun:
                     process.kill()
-        self._waiters.shutdown()
-        for process in self._living:
-            process.let_go()
+        for _ in self._waiters:
+            self._asked.put(None)
+        for waiter in self._waiters:
+            waiter.join()
 
 
 class _ProcessLostError(Exception):
@@ -105,7 +151,7 @@ class _ProcessLostError(Exception):
 
 
 class _Process:
-    """A process, asked by one thread at a time."""
+    """A process, started and asked by one thread."""
 
     def __init__(self, threads: int) -> None:
         self._pipe, theirs = get_context("spawn").Pipe()
@@ -114,8 +160,8 @@ class _Process:
         theirs.close()
         self._has_begun = False
 
-    def ask(self, message: bytes) -> bytes:
-        """Return the answer to a message.
+    def ask(self, task: Callable[[Item], Result], item: Item) -> tuple[Result, BaseException | None]:
+        """Return the result of a task and None, or no result and what the task fails with.
 
         Raises:
             UserError: the process ended before it could begin, by itself, not by a signal. It first imports the script
@@ -124,10 +170,11 @@ class _Process:
         """
         try:
             if not self._has_begun:
-                self._pipe.recv_bytes()
+                self._pipe.recv()
                 self._has_begun = True
-            self._pipe.send_bytes(message)
-            return self._pipe.recv_bytes()
+            self._pipe.send((task, item))
+            answer: tuple[Result, BaseException | None] = self._pipe.recv()
+            return answer
         except (EOFError, OSError) as error:
             self.let_go()
             code = self._process.exitcode
@@ -143,11 +190,6 @@ class _Process:
         """Let it end when it has nothing to do, and wait for that."""
         self._pipe.close()
         self._process.join()
-
-
-def _hear_no_signals() -> None:
-    """Leave signals to the main thread. A process inherits which are blocked, and from its first moment."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDINGS})
 
 
 # In the processes
@@ -170,29 +212,30 @@ def _answer_all(pipe: Connection, threads: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, ConnectionError):
-        pipe.send_bytes(b"")
+        pipe.send(None)
         while True:
             pipe.send_bytes(_answer(pipe.recv_bytes()))
 
 
-def _answer(message: bytes) -> bytes:
-    """Return the pickled result of a task and None, or None and what it fails with."""
+def _answer(message: bytes) -> memoryview:
+    """Return the result of a task and None, or None and what it fails with, as `Connection.recv` reads them."""
     try:
-        task, item = pickle.loads(message)
-        return pickle.dumps((task(item), None))
+        task, item = ForkingPickler.loads(message)
+        return ForkingPickler.dumps((task(item), None))
     except BaseException as error:
-        return pickle.dumps((None, _that_can_be_sent(error)))
+        return ForkingPickler.dumps((None, _that_can_be_sent(error)))
 
 
 def _that_can_be_sent(error: BaseException) -> BaseException:
     """Return an error with a note of where it was raised, which gets lost on the way; another if it gets lost, too."""
     if isinstance(error, UserError):
         return error
-    error.add_note("".join(traceback.format_exception(error)))
+    where = "".join(traceback.format_exception(error))
     try:
-        pickle.loads(pickle.dumps(error))
+        ForkingPickler.loads(ForkingPickler.dumps(error))
     except Exception:
-        return RuntimeError("".join(traceback.format_exception(error)))
+        return RuntimeError(where)
+    error.add_note(where)
     return error
 
 

@@ -12,7 +12,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
 Value = TypeVar("Value")
 
 _TASKS_AHEAD = 2
@@ -115,6 +116,7 @@ def share_work(
         return
     shared = Processes(killed, number, threads, tries)
     try:
+        shared.begin()
         yield _Local(shared)
         shared.end()
     except BaseException:
@@ -132,11 +134,19 @@ class Here:
         return (task(item) for item in items if item is not None)
 
 
+class _Answer(Protocol[Result_co]):
+    """What comes of a task: of our processes, or a future of Dask."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> Result_co: ...
+
+
 def _in_order(
-    submit: Callable[[Item], Future[Result]], items: Iterable[Item | None], ahead: Callable[[], int]
+    submit: Callable[[Item], _Answer[Result]], items: Iterable[Item | None], ahead: Callable[[], int]
 ) -> Iterator[Result]:
     """Yield the results of some items, submitted a bounded number ahead."""
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[_Answer[Result]] = deque()
     for item in items:
         if item is not None:
             waiting.append(submit(item))

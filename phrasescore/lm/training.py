@@ -28,9 +28,11 @@ from phrasescore.model_folder import TRAINING_STATE
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.nn.size import check_size
+from phrasescore.pairs import hash_phrases
 from phrasescore.perplexity import perplexity
 from phrasescore.phrases import Phrases
 from phrasescore.text import Say, silently, text_lines, utf8_lines
+from phrasescore.training.batches import hold_out_sentences
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.ranks import ALONE, Ranks
@@ -186,14 +188,12 @@ def prepare(
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
         order, seed = settings.model.order, settings.training.seed
         sentences = numbered.encode(vocabulary)
-        shuffled = np.random.default_rng([seed, 0]).permutation(len(sentences))
-        held_out = 0 if validation is not None else int(len(sentences) * settings.text.held_out)
-        is_kept = np.zeros(len(sentences), np.bool_)
-        is_kept[shuffled[:held_out]] = True
-        learnt, kept = sentences.where(~is_kept), sentences.where(is_kept)
+        number = 0 if validation is not None else int(len(sentences) * settings.text.held_out)
+        lines, held_out = hold_out_sentences(hash_phrases(sentences), number, seed)
+        learnt, kept = (sentences.where(np.isin(np.arange(len(sentences)), some)) for some in (lines, held_out))
         if not len(learnt):
             raise UserError(f"{display_name(text)}: leaves no sentences to train on; hold out less")
-        if settings.model.self_normalise and validation is None and not held_out:
+        if settings.model.self_normalise and validation is None and not number:
             raise UsageError(
                 "--self-normalise: ln Z, of which the scores are to be free, is measured on held-out text; give "
                 "--validation, or hold out more of the text"

@@ -21,9 +21,29 @@ def split_held_out(
     lines: NDArray[np.int64], config: DataConfig, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the lines to train on and the lines held out, drawn at random by the seed."""
-    held_out = min(int(len(lines) * config.held_out), config.held_out_limit)
+    held_out = config.held_out_of(len(lines))
     shuffled = np.random.default_rng([seed, 0]).permutation(lines)
     return np.sort(shuffled[held_out:]), np.sort(shuffled[:held_out])
+
+
+def hold_out_sentences(
+    hashes: NDArray[np.uint64], number: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the lines of a text to train on, and as many held out as wanted, none of which says what one of them says.
+
+    They are drawn at random by the seed, of those that are said least often: what a text says again and again is to be
+    learnt.
+
+    Args:
+        hashes: of the lines, equal for equal ones.
+        number: how many to hold out.
+        seed: of the draw.
+    """
+    _, which, times = np.unique(hashes, return_inverse=True, return_counts=True)
+    shuffled = np.random.default_rng([seed, 0]).permutation(len(hashes))
+    rarest_first = shuffled[times[which[shuffled]].argsort(kind="stable")]
+    held_out = np.sort(rarest_first[:number])
+    return np.flatnonzero(~np.isin(hashes, hashes[held_out])), held_out
 
 
 def are_short(pairs: PhrasePairs, lines: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from phrasescore.nn.size import check_size, without_numbers
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
 from phrasescore.text import Say, silently
-from phrasescore.training.batches import split_held_out
+from phrasescore.training.batches import hold_out_sentences, split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.by_size import settings_by_size
 from phrasescore.training.in_context import ContextTask
@@ -278,7 +278,9 @@ def _prepare_text(
         settings = settings.fitted(len(data.distinct))
         lines, held_out = data.distinct, data.distinct[:0]
         if validation is None:
-            lines, held_out = split_held_out(lines, settings.data, settings.training.seed)
+            assert data.hashes is not None
+            number = settings.data.held_out_of(len(lines))
+            lines, held_out = hold_out_sentences(data.hashes, number, settings.training.seed)
         if not len(lines):
             raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
         network = _new_network(settings, data, device)

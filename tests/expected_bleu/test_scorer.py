@@ -101,9 +101,12 @@ def test_the_command_takes_either_kind(table: Path, tmp_path: Path, capsys: pyte
         ),
         (["--unknown-words"], "does not give the column score"),
         (["--columns", "expected-bleu", "unknown-both"], "does not give the column unknown-both"),
-        (["--direction", "source-given-target"], "--direction: a function of phrase pairs has none"),
-        (["--precision", "bf16"], "--precision: bf16 is not for a function of phrase pairs"),
-        (["--device", "cuda"], "--device: cuda is not for a function of phrase pairs"),
+        (
+            ["--direction", "source-given-target"],
+            "direction `source-given-target`: is not for a function",
+        ),
+        (["--precision", "bf16"], "precision `bf16`: is not for a function of phrase pairs"),
+        (["--device", "cuda"], "device `cuda`: is not for a function of phrase pairs"),
         (["-m", str(NETWORK)], "of one kind"),
     ],
 )

@@ -9,7 +9,14 @@ import pytest
 
 from phrasescore.device import choose_device
 from phrasescore.pairs import DataConfig, read_table
-from phrasescore.training.batches import are_short, batches_in_order, batches_of_pass, some_of_pass, split_held_out
+from phrasescore.training.batches import (
+    are_short,
+    batches_in_order,
+    batches_of_pass,
+    hold_out_sentences,
+    some_of_pass,
+    split_held_out,
+)
 from phrasescore.training.run import Settings, prepare
 from tests.conftest import MINI
 
@@ -22,6 +29,21 @@ def test_held_out_lines_are_not_trained_on() -> None:
     assert split_held_out(lines, DataConfig(held_out=0.05), seed=3)[1].tolist() == held_out.tolist()
     assert split_held_out(lines, DataConfig(held_out=0.05), seed=4)[1].tolist() != held_out.tolist()
     assert len(split_held_out(lines, DataConfig(held_out=0.05, held_out_limit=7), seed=3)[1]) == 7
+
+
+def test_what_is_held_out_of_a_text_is_learnt_from_no_other_line() -> None:
+    """It would measure what was learnt by heart; and what is said again and again is not to be held out."""
+    hashes = np.array([*range(90), *([7] * 5), *([8] * 5)], np.uint64)
+    train, held_out = hold_out_sentences(hashes, 10, seed=3)
+    assert sorted([*train, *held_out]) == list(range(100))
+    assert len(held_out) == 10
+    assert not {7, 8} & {*held_out.tolist()}
+    train, held_out = hold_out_sentences(np.repeat(hashes[:90], 2), 10, seed=3)
+    assert len(held_out) == 10
+    assert not {*(train // 2).tolist()} & {*(held_out // 2).tolist()}
+    assert hold_out_sentences(np.repeat(hashes[:90], 2), 10, seed=3)[1].tolist() == held_out.tolist()
+    assert hold_out_sentences(np.repeat(hashes[:90], 2), 10, seed=4)[1].tolist() != held_out.tolist()
+    assert [len(lines) for lines in hold_out_sentences(hashes, 0, seed=3)] == [100, 0]
 
 
 def test_a_pass_has_every_pair_once_in_batches_of_like_length(tmp_path: Path) -> None:
