@@ -13,10 +13,12 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from multiprocessing import current_process, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
+from multiprocessing.util import Finalize
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -76,17 +78,21 @@ class Processes:
         self._lock = threading.Lock()
         self._begun = list[_Process]()
         self._ended = False
+        # At exit multiprocessing waits for processes before generators that hold them are closed.
+        self._at_exit = Finalize(None, self.end, kwargs={"at_once": True}, exitpriority=0)
 
     def begin(self) -> None:
         """Begin to wait for tasks; a process begins with its first one."""
         # It unblocks signals when it starts.
         resource_tracker.ensure_running()
         # A thread inherits which signals are blocked, and a process from the thread that starts it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDINGS})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
         try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDINGS})
             for _ in range(self.number):
-                self._waiters.append(threading.Thread(target=self._wait, daemon=True))
-                self._waiters[-1].start()
+                waiter = threading.Thread(target=self._wait, daemon=True)
+                waiter.start()
+                self._waiters.append(waiter)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -95,7 +101,12 @@ class Processes:
 
         The answer fails with what the task fails with, with a WorkersLostError if no process survives it, and with a
         UserError if none can begin.
+
+        Raises:
+            RuntimeError: they have been let go.
         """
+        if self._ended:
+            raise RuntimeError("sharing work: has ended")
         answer = Answer[Result]()
         self._asked.put((task, item, answer))
         return answer
@@ -103,8 +114,14 @@ class Processes:
     def _wait(self) -> None:
         """Let a process do tasks until there are no more."""
         process: _Process | None = None
-        while (asked := self._asked.get()) is not None and not self._ended:
-            process = self._do(*asked, process)
+        while (asked := self._asked.get()) is not None:
+            task, item, answer = asked
+            if self._ended:
+                answer.put(None, CancelledError())
+            else:
+                process = self._do(task, item, answer, process)
+            # What is large is not to be kept while nothing is asked.
+            del asked, task, item, answer
         if process is not None:
             process.let_go()
 
@@ -112,26 +129,31 @@ class Processes:
         self, task: Callable[[Any], Any], item: Any, answer: Answer[Any], process: _Process | None
     ) -> _Process | None:
         """Let a process do a task, another one if it is lost; return the one that is left."""
-        for _ in range(self._tries):
-            try:
-                process = process or self._start()
-                answer.put(*process.ask(task, item))
-            except _ProcessLostError:
-                process = None
-            except BaseException as error:
-                answer.put(None, error)
-                return process
-            else:
-                return process
-        answer.put(None, WorkersLostError(self._killed))
-        return None
+        try:
+            message = ForkingPickler.dumps((task, item))
+            for _ in range(self._tries):
+                try:
+                    process = process or self._start()
+                    found = process.ask(message)
+                except _ProcessLostError:
+                    process = None
+                else:
+                    answer.put(*ForkingPickler.loads(found))
+                    return process
+            answer.put(None, WorkersLostError(self._killed))
+        except BaseException as error:
+            answer.put(None, error)
+        return process
 
     def _start(self) -> _Process:
+        process = _Process(self._threads)
         with self._lock:
-            if self._ended:
-                raise _ProcessLostError
-            self._begun.append(_Process(self._threads))
-            return self._begun[-1]
+            if not self._ended:
+                self._begun.append(process)
+                return process
+        process.kill()
+        process.let_go()
+        raise _ProcessLostError
 
     def end(self, *, at_once: bool = False) -> None:
         """Let the processes go; at once, in the middle of their work, which may take minutes."""
@@ -144,6 +166,7 @@ class Processes:
             self._asked.put(None)
         for waiter in self._waiters:
             waiter.join()
+        self._at_exit.cancel()
 
 
 class _ProcessLostError(Exception):
@@ -160,21 +183,24 @@ class _Process:
         theirs.close()
         self._has_begun = False
 
-    def ask(self, task: Callable[[Item], Result], item: Item) -> tuple[Result, BaseException | None]:
-        """Return the result of a task and None, or no result and what the task fails with.
+    def ask(self, message: memoryview) -> bytes:
+        """Return the answer to a message.
 
         Raises:
             UserError: the process ended before it could begin, by itself, not by a signal. It first imports the script
                 that started it; one that has no guard shares its work there, which Python forbids.
-            _ProcessLostError: it ended otherwise.
+            _ProcessLostError: it ended otherwise, or there is no memory for its answer.
         """
         try:
             if not self._has_begun:
                 self._pipe.recv()
                 self._has_begun = True
-            self._pipe.send((task, item))
-            answer: tuple[Result, BaseException | None] = self._pipe.recv()
-            return answer
+            self._pipe.send_bytes(message)
+            return self._pipe.recv_bytes()
+        except MemoryError as error:
+            self.kill()
+            self.let_go()
+            raise _ProcessLostError from error
         except (EOFError, OSError) as error:
             self.let_go()
             code = self._process.exitcode
@@ -228,14 +254,16 @@ def _answer(message: bytes) -> memoryview:
 
 def _that_can_be_sent(error: BaseException) -> BaseException:
     """Return an error with a note of where it was raised, which gets lost on the way; another if it gets lost, too."""
-    if isinstance(error, UserError):
-        return error
     where = "".join(traceback.format_exception(error))
+    is_for_user = isinstance(error, UserError)
     try:
-        ForkingPickler.loads(ForkingPickler.dumps(error))
+        is_whole = str(ForkingPickler.loads(ForkingPickler.dumps(error))) == str(error)
     except Exception:
-        return RuntimeError(where)
-    error.add_note(where)
+        is_whole = False
+    if not is_whole:
+        return UserError(str(error)) if is_for_user else RuntimeError(where)
+    if not is_for_user:
+        error.add_note(where)
     return error
 
 

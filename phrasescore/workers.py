@@ -12,8 +12,9 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -31,6 +32,9 @@ Value = TypeVar("Value")
 _TASKS_AHEAD = 2
 """Tasks that wait for each worker: enough to keep it busy, few enough for memory."""
 _SECONDS_TO_CONNECT = 20
+_SECONDS_WITHOUT_WORKERS = 600
+"""How long a scheduler may have no workers: they may be coming."""
+_SECONDS_BETWEEN_LOOKS = 10
 
 
 class Workers(Protocol):
@@ -228,13 +232,29 @@ class _Dask:
         threads: dict[str, int] = self._client.nthreads()
         return max(1, sum(threads.values()))
 
+    def _require_workers(self, seconds: float) -> None:
+        """Check that there are workers.
+
+        Raises:
+            WorkersLostError: there have been none for so many seconds.
+        """
+        try:
+            self._client.wait_for_workers(1, timeout=seconds)
+        except TimeoutError as error:
+            raise WorkersLostError(
+                f"{self._address}: the scheduler has no workers any more; start some by `dask worker {self._address}`"
+            ) from error
+
     def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
         from distributed import KilledWorker
         from distributed.comm.core import CommClosedError
 
         # Not pure: Dask would take equal calls for one.
         executor = self._client.get_executor(pure=False)
-        submit = partial(executor.submit, task)
+
+        def submit(item: Item) -> _Awaited[Result]:
+            return _Awaited(executor.submit(task, item), self._require_workers)
+
         try:
             yield from _in_order(submit, items, lambda: _TASKS_AHEAD * self.number)
         except KilledWorker as error:
@@ -245,3 +265,19 @@ class _Dask:
             ) from error
         finally:
             executor.shutdown(wait=False)
+
+
+@dataclass(frozen=True)
+class _Awaited(Generic[Result]):
+    """A future of Dask, for which nobody waits while there are no workers: it would say nothing, for ever."""
+
+    future: Future[Result]
+    require_workers: Callable[[float], None]
+
+    def done(self) -> bool:
+        return self.future.done()
+
+    def result(self) -> Result:
+        while not wait([self.future], _SECONDS_BETWEEN_LOOKS).done:
+            self.require_workers(_SECONDS_WITHOUT_WORKERS)
+        return self.future.result()

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 from distributed import LocalCluster
 
-from phrasescore.errors import UserError
+from phrasescore.errors import UserError, WorkersLostError
 from phrasescore.workers import Shared, Workers, available_cores, share_work
 
 
@@ -114,6 +115,13 @@ def test_a_process_that_is_lost_in_the_middle_of_a_result_is_not_waited_for(tmp_
         assert [*workers.in_order(die_in_the_middle_of_a_result, [tmp_path / "died"] * 9)] == [bytes(100_000)] * 9
 
 
+class OddUserError(UserError):
+    """Is not what it was when it is made again."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(f"{place}: is wrong")
+
+
 class OddError(Exception):
     """Cannot be made again from what an exception keeps of its arguments."""
 
@@ -123,6 +131,17 @@ class OddError(Exception):
 
 def fail_oddly(number: int) -> None:
     raise OddError("here", f"{number} is wrong")
+
+
+def fail_for_the_user(number: int) -> None:
+    raise OddUserError("here")
+
+
+class Unreadable:
+    """Comes from a file that is not there."""
+
+    def __getstate__(self) -> object:
+        raise FileNotFoundError("nowhere")
 
 
 def fail_plainly(number: int) -> None:
@@ -138,6 +157,10 @@ def test_what_a_task_fails_with_says_where() -> None:
             next(workers.in_order(fail_oddly, [1, 2]))
         with pytest.raises((AttributeError, pickle.PicklingError)):
             next(workers.in_order(lambda number: number, [1, 2]))
+        with pytest.raises(UserError, match=r"^here: is wrong$"):
+            next(workers.in_order(fail_for_the_user, [1, 2]))
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            next(workers.in_order(id, [Unreadable()]))
         assert next(workers.in_order(abs, [-1])) == 1
     assert "in fail_plainly" in plain.value.__notes__[0]
     assert "in fail_oddly" in str(odd.value)
@@ -225,16 +248,77 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         assert time.monotonic() - started < 50
 
 
-def process_of(_: object) -> int:
-    return os.getpid()
+def hears_interrupts(_: object) -> bool:
+    time.sleep(0.05)
+    return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_workers_do_not_hear_an_interrupt() -> None:
+def test_workers_do_not_hear_an_interrupt(tmp_path: Path) -> None:
+    """From the first of a program, with which a process begins that multiprocessing needs."""
+    code = (
+        "from phrasescore.workers import share_work\nfrom tests.test_workers import hears_interrupts\n"
+        "if __name__ == '__main__':\n"
+        "    with share_work('killed', 3) as workers:\n"
+        "        print(hears_interrupts(0), {*workers.in_order(hears_interrupts, range(20))})\n"
+    )
+    assert output_of(code, tmp_path) == "True {False}\n"
+
+
+def output_of(code: str, folder: Path) -> str:
+    """What a program prints that ends by itself."""
+    path = folder / "program.py"
+    path.write_text(code)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    return subprocess.run([sys.executable, path], capture_output=True, text=True, env=env, timeout=60).stdout
+
+
+def test_a_program_ends_though_results_are_left(tmp_path: Path) -> None:
+    """As after an error, whose traceback keeps them."""
+    code = (
+        "from phrasescore.workers import share_work\n"
+        "def lengths():\n"
+        "    with share_work('killed', 2) as workers:\n        yield from workers.in_order(len, ['a'] * 9)\n"
+        "if __name__ == '__main__':\n    found = lengths()\n    print(next(found))\n"
+    )
+    assert output_of(code, tmp_path) == "1\n"
+
+
+def test_who_has_been_let_go_is_not_waited_for() -> None:
     with share_work("killed", 2) as workers:
-        for worker in {*workers.in_order(process_of, range(20))}:
-            os.kill(worker, signal.SIGINT)
-        assert len({*workers.in_order(process_of, range(20))}) <= 2
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        results = workers.in_order(abs, [-1, -2])
+    with pytest.raises(RuntimeError, match="has ended"):
+        next(results)
+    with share_work("killed", 1) as workers:
+        started = workers.in_order(abs, range(-9, 0))
+        assert next(started) == 9
+    assert list(started) == [*range(8, 0, -1)]
+    with share_work("killed", 2) as workers:
+        started = workers.in_order(abs, range(-99, 0))
+        assert next(started) == 99
+    with pytest.raises((RuntimeError, CancelledError)):
+        list(started)
+
+
+def test_workers_of_a_scheduler_that_have_gone_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phrasescore.workers._SECONDS_BETWEEN_LOOKS", 0.5)
+    monkeypatch.setattr("phrasescore.workers._SECONDS_WITHOUT_WORKERS", 0.5)
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,  # type: ignore[no-untyped-call]
+        share_work("killed", scheduler=cluster.scheduler_address) as workers,
+    ):
+
+        def items() -> Iterator[int | None]:
+            yield -1
+            while cluster.scheduler.workers:
+                time.sleep(0.01)
+                yield None
+            yield -2
+
+        results = workers.in_order(abs, items())
+        assert next(results) == 1
+        cluster.scale(0)
+        with pytest.raises(WorkersLostError, match=r"has no workers any more; start some by `dask worker"):
+            list(results)
 
 
 def test_results_do_not_wait_for_items_that_have_not_come() -> None:

@@ -6,7 +6,7 @@ What is made of it stays in the main thread, where signals interrupt it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from queue import Empty, Full, Queue
 from typing import TypeVar
@@ -43,8 +43,9 @@ def read_ahead(items: Iterable[T]) -> Generator[T | None, None, None]:
                 return
 
     def work() -> None:
-        iterator = iter(items)
+        iterator: Iterator[T] | None = None
         try:
+            iterator = iter(items)
             for item in iterator:
                 send(item)
                 if stopped.is_set():
