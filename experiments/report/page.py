@@ -16,7 +16,6 @@ from experiments.ablation.rows import BASELINE, PARTS, Row
 from experiments.ablation.summary import UNITS, loss_of
 from experiments.pages.results import Selection, Table, networks_of, rows_of
 from experiments.report.charts import Dots, Line, line_chart, row_chart
-from experiments.report.embedded import embedded
 from experiments.report.translations import Translations, read_translations
 from phrasescore import __version__
 from phrasescore.documents import read_json
@@ -25,8 +24,6 @@ from phrasescore.files import write_atomically
 
 Json = dict[str, Any]
 
-SENTENCES = 1000
-"""Of the test text that are shown, at most."""
 _LIKELY_CHANCE = 0.05
 _ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]
 """In an order that has the first ones in sight on a phone."""
@@ -38,16 +35,15 @@ _SHOWN = 8.0
 
 
 @dataclass(frozen=True)
-class AblationPart:
+class AblationPage:
     """An ablation, as the page's template wants it."""
 
     folder: Path
     report: Json
     kept: Json
-    sentences: int
 
     @classmethod
-    def read(cls, folder: Path, sentences: int) -> AblationPart:
+    def read(cls, folder: Path) -> AblationPage:
         """Read the folder of an ablation.
 
         Raises:
@@ -56,7 +52,7 @@ class AblationPart:
         report, kept = (read_json(folder / f"{name}.json", "run the ablation again") for name in ("report", "summary"))
         if kept.get("kind") != "ablation" or not report.get("rows"):
             raise UserError(f"{folder}: is not the folder of an ablation of this version; run the ablation again")
-        return cls(folder, report, kept, sentences)
+        return cls(folder, report, kept)
 
     @cached_property
     def table(self) -> Table:
@@ -165,10 +161,10 @@ class AblationPart:
 
     @cached_property
     def translations(self) -> Translations | None:
-        """What the rows made of the test text, if it is there and wanted, and there is something to compare."""
+        """What the rows made of the test text, if it is there and there is something to compare."""
         if self.first == self.best:
             return None
-        return read_translations(self.folder, self.report, self.first, self.best, self.sentences)
+        return read_translations(self.folder, self.report, self.first, self.best)
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -184,36 +180,22 @@ def _turned(selection: Selection) -> list[list[str]]:
     return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
 
 
-def write_page(
-    folders: Sequence[Path],
-    path: Path,
-    qualitative: Sequence[Path] = (),
-    measurements: Sequence[Path] = (),
-    sentences: int = SENTENCES,
-) -> None:
-    """Write the page about ablations.
+def write_page(folders: Sequence[Path], path: Path) -> None:
+    """Write the page about an ablation.
 
     Args:
-        folders: of the ablations.
+        folders: that of the ablation, and no other.
         path: of the page.
-        qualitative: folders of `experiments.qualitative`.
-        measurements: folders of `experiments.speed`.
-        sentences: of the test text that are shown; 0 for a page without any.
 
     Raises:
         UserError: a report is faulty, or the file cannot be written.
     """
+    [folder] = folders
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
     environment.trim_blocks = environment.lstrip_blocks = True
-    template = environment.get_template("page.html")
-    others = {"What the networks have learnt": qualitative, "Speed": measurements}
-    page = template.render(
-        ablations=[AblationPart.read(folder, sentences) for folder in folders],
-        others={title: {str(one): embedded(one) for one in given} for title, given in others.items() if given},
-        version=__version__,
-    )
+    page = environment.get_template("page.html").render(page=AblationPage.read(folder), version=__version__)
     write_atomically(path, page.encode("utf-8", "replace"))
 
 
