@@ -10,7 +10,7 @@ import pytest
 
 from experiments.ablation.summary import summary
 from experiments.report import translations
-from experiments.report.charts import Dots, Line, line_chart, row_chart
+from experiments.report.charts import learning_chart, row_chart
 from experiments.report.page import AblationPage, write_page
 from experiments.report.translations import word_differences
 from phrasescore.errors import UserError
@@ -62,7 +62,6 @@ def checked(html: str) -> Checker:
 
 
 def row(test: list[float], against: dict[str, Any], columns: int = 5) -> dict[str, Any]:
-    iteration = {"weights": {}, "bleu": 50.25, "predicted": 51.5, "candidates": 10, "seconds": 1.0}
     seeds = [
         {
             "seed": number,
@@ -70,7 +69,6 @@ def row(test: list[float], against: dict[str, Any], columns: int = 5) -> dict[st
             "test_bleu": bleu,
             "signature": "a<b",
             "weights": {"LM0": [0.25], "TranslationModel0": [0.15] * columns, "UnknownWordPenalty0": [1.0]},
-            "iterations": [iteration, iteration],
         }
         for number, bleu in enumerate(test, 1)
     ]
@@ -155,7 +153,7 @@ def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
 def test_pictures_refer_to_nothing_outside_themselves(folder: Path) -> None:
     page(folder)
     drawn = [one.group() for one in re.finditer(r"<svg.*?</svg>", (folder.parent / "page.html").read_text(), re.DOTALL)]
-    assert len(drawn) == 5
+    assert len(drawn) == 3
     for picture in drawn:
         names = set(re.findall(r' id="([^"]+)"', picture))
         assert set(re.findall(r'(?:url\(|href=")#([^")]+)', picture)) == names
@@ -277,18 +275,23 @@ def test_a_faulty_report_is_one_sentence(tmp_path: Path, content: str) -> None:
 
 
 def test_a_row_chart_names_rows_and_means_for_those_who_cannot_see_it() -> None:
-    rows = [Dots("baseline", [57.0, 58.0], 57.5, 0.5), Dots("a<b", [60.0], 60.0, None)]
-    drawn = row_chart("test BLEU", rows)
+    drawn = row_chart("test BLEU", "test_bleu", {"baseline": row([57.0, 58.0], {}), "a<b": row([60.0], {})})
     assert 'aria-label="test BLEU: baseline 57.50; a&lt;b 60.00"' in drawn
     assert "a&lt;b" in checked(drawn).text or "a<b" in checked(drawn).text
 
 
-def test_a_line_chart_has_a_line_for_each_and_rings_what_was_kept() -> None:
-    lines = [Line("measured", [(1, 50.0), (2, 51.0)], 0), Line("promised", [(1, 52.0), (2, 53.0)], 0, dashed=True)]
-    drawn = line_chart("+RNN", ("decoding", "dev BLEU"), lines, (2, 51.0))
-    assert {"+RNN", "decoding", "dev BLEU", "measured", "promised", "kept: 51.00"} <= set(checked(drawn).texts)
-    # In the chart and in the legend.
-    assert drawn.count("stroke-dasharray: 3.7") == 2
+def test_a_learning_chart_has_a_line_for_each_loss_and_rings_what_was_kept() -> None:
+    first = evaluation(held_out={"per_pair": 2.5}, validation={"per_pair": 2.75})
+    last = {**first, "update": 10, "validation": {"per_pair": 3.0}}
+    drawn = learning_chart("rnn", {"best": first, "evaluations": [first, last]})
+    assert {"rnn", "nats per pair", "training", "dev set", "held out", "kept: 2.75"} <= set(checked(drawn).texts)
+    assert 'aria-label="rnn, nats per pair: training ends at 3.00, dev set ends at 3.00, held out ends at' in drawn
+
+
+def test_a_network_that_nothing_measured_has_its_training_loss() -> None:
+    texts = checked(learning_chart("rnn", network())).texts
+    assert "nats per pair" in texts
+    assert not any(text.startswith("kept") for text in texts)
 
 
 def test_words_are_new_gone_or_the_same() -> None:
