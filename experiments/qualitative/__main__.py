@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import html
 import sys
 import time
 from collections.abc import Callable
@@ -13,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.qualitative import agreement, maps, pictures, preferences, report
+from experiments.qualitative import agreement, pictures, preferences, report
 from experiments.qualitative.probes import Probes
 from experiments.qualitative.settings import Settings
 from experiments.steps import say
 from phrasescore.analysis.loaded_table import LoadedTable, load_table
-from phrasescore.analysis.vectors import Vectors, output_word_vectors, phrase_vectors
+from phrasescore.analysis.vectors import output_word_vectors, phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
 from phrasescore.device import choose_device
@@ -68,24 +67,26 @@ def analyse(
     preferred = preferences.preferences(scorer, table, settings)
     say("table score against network score")
     sample, correlations = agreement.agreement(scorer, table, settings)
-    files = pictures.scatter(sample, output)
+    files = ["scatter.svg"]
+    pictures.scatter(sample, output / files[0])
     probes = Probes(scorer, table, settings)
     say("retrieval of paraphrases")
     found: Json = {"retrieval": probes.retrieval()}
     say("order, wrong words, noise")
-    found |= {"order": probes.order(), "wrong_word": probes.wrong_word()}
-    found["noise"], true, misaligned = probes.noise()
-    if "threshold" in found["noise"]:
-        files += pictures.noise(true, misaligned, found["noise"]["threshold"], output)
+    found |= {"order": probes.order(), "wrong_word": probes.wrong_word(), "noise": probes.noise()}
     say("map of words")
     words, vectors = output_word_vectors(scorer, settings.words)
-    files += _map(words, lambda: vectors, "target words", settings, output, "words")
+    if len(words) >= pictures.FEWEST:
+        files.append("words.svg")
+        pictures.draw_map(words, vectors, "target words", settings.seed, output / files[-1])
     say("map of phrases")
     phrases = long_phrases(table, settings)
-    title = f"source phrases of {_LONG} words or more"
-    files += _map(phrases, lambda: phrase_vectors(scorer, phrases), title, settings, output, "phrases")
+    if len(phrases) >= pictures.FEWEST:
+        files.append("phrases.svg")
+        what = f"source phrases of {_LONG} words or more"
+        pictures.draw_map(phrases, phrase_vectors(scorer, phrases), what, settings.seed, output / files[-1])
     result = {
-        "schema": 2,
+        "schema": 3,
         "provenance": {
             "model": described(model_folder),
             "table": {**described(table_path), "inputs": len(table.inputs), "pairs": len(table.outputs)},
@@ -122,19 +123,6 @@ def long_phrases(table: LoadedTable, settings: Settings) -> list[bytes]:
     long = np.array([i for i, phrase in enumerate(table.inputs) if phrase.count(b" ") + 1 >= _LONG], np.int64)
     drawn = random.permutation(long)[: settings.phrases]
     return [table.inputs[i] for i in drawn[np.argsort(-table.input_count_S[drawn], kind="stable")]]
-
-
-def _map(
-    texts: list[bytes], vectors: Callable[[], Vectors], what: str, settings: Settings, output: Path, name: str
-) -> list[str]:
-    """Draw the map of some vectors, where there are enough of them."""
-    if len(texts) < maps.FEWEST:
-        return []
-    points = maps.barnes_hut(vectors(), settings.seed)
-    regions = maps.dense_regions(points, settings.regions)
-    # Moses' escapes are not for the eye.
-    shown = [html.unescape(text.decode("utf-8", "replace")) for text in texts]
-    return pictures.mapped(points, shown, regions, f"{len(texts):,} {what}", output, name)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -95,8 +95,8 @@ class Probes:
             ],
         }
 
-    def noise(self) -> tuple[Json, NDArray[np.float64], NDArray[np.float64]]:
-        """Return how many misaligned pairs a threshold finds, and the scores of true and of misaligned pairs.
+    def noise(self) -> Json:
+        """Return how many misaligned pairs a threshold finds.
 
         The threshold is chosen on one half of the pairs and measured on the other. Scores are per predicted symbol.
         """
@@ -113,24 +113,18 @@ class Probes:
         true, noise = (self._score(sources, outputs, per_word=True) for outputs in (targets, others))
         half = len(true) // 2
         if not half:
-            return {"pairs": len(true)}, true, noise
+            return {"pairs": len(true)}
         threshold = best_threshold(true[:half], noise[:half])
-        measured = slice(half, None)
-        twice = self._table.count_P[pairs][measured] >= 2
-        return (
-            {
-                "pairs": len(true),
-                "threshold": threshold,
-                "area_under_curve": area_under_curve(true[measured], noise[measured]),
-                "noise_below": float((noise[measured] < threshold).mean()),
-                "true_below": float((true[measured] < threshold).mean()),
-                "true_below_extracted_twice": float((true[measured][twice] < threshold).mean())
-                if twice.any()
-                else None,
-            },
-            true,
-            noise,
-        )
+        twice = self._table.count_P[pairs][half:] >= 2
+        true, noise = true[half:], noise[half:]
+        return {
+            "pairs": len(pairs),
+            "threshold": threshold,
+            "area_under_curve": area_under_curve(true, noise),
+            "noise_below": float((noise < threshold).mean()),
+            "true_below": float((true < threshold).mean()),
+            "true_below_extracted_twice": float((true[twice] < threshold).mean()) if twice.any() else None,
+        }
 
     def _paraphrases(self, random: np.random.Generator) -> tuple[list[bytes], NDArray[np.int64]]:
         """Return inputs of two words or more that share their most frequent output with another one.

@@ -11,7 +11,6 @@ Json = dict[str, Any]
 
 def markdown(report: Json) -> str:
     """Return the report for people to read."""
-    pictures = {name: f"![]({name}.svg)" for name in ("noise", "words", "phrases") if f"{name}.svg" in report["files"]}
     parts = [
         "# What the network has learnt",
         _about(report["provenance"]),
@@ -22,10 +21,9 @@ def markdown(report: Json) -> str:
         "![](scatter.svg)",
         "## In numbers",
         _probes(**report["probes"]),
-        pictures.pop("noise", ""),
         "## Maps",
-        "Barnes-Hut t-SNE of the vectors' directions; the regions are the densest places, chosen by the program.",
-        *pictures.values(),
+        "Barnes-Hut t-SNE of the vectors' directions. The most frequent have labels where there is room.",
+        *(f"![]({name})" for name in report["files"] if name != "scatter.svg"),
     ]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 

@@ -17,4 +17,3 @@ class Settings:
     pairs: int = option(5000, "pairs of the scatter and of each measurement", minimum=10)
     phrases: int = option(5000, "phrases of the map and of the retrieval", minimum=40)
     words: int = option(3000, "most frequent target words to map", minimum=40)
-    regions: int = option(4, "dense regions of each map to zoom into", minimum=1)
