@@ -12,25 +12,29 @@ from phrasescore.analysis.loaded_table import LoadedTable
 from phrasescore.analysis.word_scores import pair_scores
 from phrasescore.scoring.engine import Scorer
 
-_BANDS = ((1, 1), (2, 4), (5, 19), (20, np.inf))
+_BANDS = {
+    "extracted once": (1, 1),
+    "extracted 2 to 4 times": (2, 4),
+    "extracted 5 to 19 times": (5, 19),
+    "extracted 20 times or more": (20, np.inf),
+}
 """How often a source was extracted, from and to: the table's score is as good as its counts."""
 _FEWEST = 10
 
 
-def agreement(scorer: Scorer, table: LoadedTable, settings: Settings) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+def agreement(scorer: Scorer, table: LoadedTable, settings: Settings) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return a random sample of pairs with both scores, and correlations by how often the source was extracted."""
     random = np.random.default_rng([settings.seed, 2])
     usable = np.flatnonzero(table.probability_P > 0)
     count_P = np.repeat(table.input_count_S, np.diff(table.offsets))
     sample = _scored(scorer, table, random.permutation(usable)[: settings.pairs])
-    rows = [{"source_count": "all", **correlations(sample)}]
-    for low, high in _BANDS:
+    found = {"all sources": correlations(sample)}
+    for name, (low, high) in _BANDS.items():
         band = usable[(count_P[usable] >= low) & (count_P[usable] <= high)]
         drawn = random.permutation(band)[: settings.pairs]
         if len(drawn) >= _FEWEST:
-            name = f"{low}" if low == high else f"{low} and more" if high == np.inf else f"{low} to {high:.0f}"
-            rows.append({"source_count": name, **correlations(_scored(scorer, table, drawn))})
-    return sample, rows
+            found[name] = correlations(_scored(scorer, table, drawn))
+    return sample, found
 
 
 def correlations(sample: pd.DataFrame) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from phrasescore.scoring.engine import Scorer
 Json = dict[str, Any]
 _SHARED = 0.5
 """Phrases that share at least this part of all their words are alike in words."""
-_LENGTHS = ((1, 1), (2, 3), (4, 20))
+_LENGTHS = {"1 word": (1, 1), "2 or 3 words": (2, 3), "4 words or more": (4, np.inf)}
 
 
 class Probes:
@@ -88,11 +88,11 @@ class Probes:
             "pairs": len(rows),
             "accuracy": accuracy(true, wrong),
             "mean_margin": float((true - wrong).mean()),
-            "by_target_words": [
-                {"words": f"{low} to {high}" if low < high else str(low), **_compared(true, wrong, here)}
-                for low, high in _LENGTHS
+            "by_target_words": {
+                name: {"pairs": int(here.sum()), "accuracy": accuracy(true[here], wrong[here])}
+                for name, (low, high) in _LENGTHS.items()
                 if (here := (words >= low) & (words <= high)).any()
-            ],
+            },
         }
 
     def noise(self) -> Json:
@@ -174,7 +174,3 @@ def alike_in_words(phrases: Sequence[bytes]) -> list[NDArray[np.int64]]:
         shared_P = holds_PW @ holds_PW[row]
         alike.append(np.flatnonzero(shared_P >= _SHARED * (size_P + size_P[row] - shared_P)))
     return alike
-
-
-def _compared(true: NDArray[np.float64], false: NDArray[np.float64], here: NDArray[np.bool_]) -> Json:
-    return {"pairs": int(here.sum()), "accuracy": accuracy(true[here], false[here])}

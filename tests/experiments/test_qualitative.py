@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
+from experiments.markdown import figures
 from experiments.qualitative import preferences, probes
 from experiments.qualitative.__main__ import analyse
 from experiments.qualitative.agreement import correlations
@@ -55,8 +56,13 @@ def test_the_files_of_a_report(folder: Path, report: Any) -> None:
     for name in pictures:
         assert (folder / name).read_bytes().startswith(b"<?xml")
     text = (folder / "report.md").read_text()
-    for part in ("Long frequent sources", "Long rare sources", "bag of embeddings", "![](phrases.svg)"):
+    for part in ("Long frequent sources", "Long rare sources", "| retrieval, phrases | ", "![](phrases.svg)"):
         assert part in text
+
+
+def test_figures_are_named_by_the_keys_that_lead_to_them() -> None:
+    found = figures({"order": {"mean_margin": 1.2345, "pairs": 5000, "nothing": None}, "where": {"on": "cpu"}})
+    assert list(found) == [("order, mean margin", "1.23"), ("order, pairs", "5,000"), ("where, on", "cpu")]
 
 
 def test_where_the_numbers_come_from(report: Any) -> None:
