@@ -15,13 +15,10 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from experiments.markdown import figures
-from experiments.qualitative import preferences, probes
+from experiments.qualitative import probes
 from experiments.qualitative.__main__ import analyse
-from experiments.qualitative.agreement import correlations
 from experiments.qualitative.pictures import place_labels
-from experiments.qualitative.preferences import choose_sources
-from experiments.qualitative.probes import Probes, alike_in_words
-from experiments.qualitative.settings import Settings
+from experiments.qualitative.probes import Probes, Settings, alike_in_words, choose_sources, correlations
 from phrasescore.analysis.loaded_table import LoadedTable, load_table
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
@@ -131,8 +128,8 @@ def test_the_best_targets_are_shown_and_not_others(
     def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Scores:
         return scores_of([-float(crc32(target)) for target in targets])
 
-    monkeypatch.setattr(preferences, "pair_scores", made_up)
-    rows = preferences.preferences(scorer, table, replace(SMALL, sources=20))["frequent"]
+    monkeypatch.setattr(probes, "pair_scores", made_up)
+    rows = Probes(scorer, table, replace(SMALL, sources=20)).preferences()["frequent"]
     assert max(row["targets"] for row in rows) > 3
     for row in rows:
         pairs = table.pairs_of(table.inputs.index(row["source"].encode()))
