@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import html
 import sys
 import time
 from collections.abc import Callable
@@ -11,14 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from experiments.qualitative import agreement, maps, pictures, preferences, report
-from experiments.qualitative.probes import Probes
-from experiments.qualitative.settings import Settings
+from experiments.qualitative import pictures, report
+from experiments.qualitative.probes import LONG, Probes, Settings
 from experiments.steps import say
-from phrasescore.analysis.loaded_table import LoadedTable, load_table
-from phrasescore.analysis.vectors import Vectors, output_word_vectors, phrase_vectors
+from phrasescore.analysis.loaded_table import load_table
+from phrasescore.analysis.vectors import output_word_vectors, phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
 from phrasescore.device import choose_device
@@ -30,8 +26,6 @@ from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
 
 Json = dict[str, Any]
-_LONG = 4
-"""Words of the phrases on the map, at least, as in the paper's Figure 5."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -64,28 +58,30 @@ def analyse(
     if not table.probability_P.any():
         raise UserError(f"{table_path}: has no probability above 0; give a table with Moses' four scores")
     output.mkdir(parents=True, exist_ok=True)
-    say("best targets and samples")
-    preferred = preferences.preferences(scorer, table, settings)
-    say("table score against network score")
-    sample, correlations = agreement.agreement(scorer, table, settings)
-    files = pictures.scatter(sample, output)
     probes = Probes(scorer, table, settings)
+    say("best targets and samples")
+    preferred = probes.preferences()
+    say("table score against network score")
+    sample, correlations = probes.agreement()
+    files = ["scatter.svg"]
+    pictures.scatter(sample, output / files[0])
     say("retrieval of paraphrases")
     found: Json = {"retrieval": probes.retrieval()}
     say("order, wrong words, noise")
-    found |= {"order": probes.order(), "wrong_word": probes.wrong_word()}
-    found["noise"], true, misaligned = probes.noise()
-    if "threshold" in found["noise"]:
-        files += pictures.noise(true, misaligned, found["noise"]["threshold"], output)
+    found |= {"order": probes.order(), "wrong_word": probes.wrong_word(), "noise": probes.noise()}
     say("map of words")
     words, vectors = output_word_vectors(scorer, settings.words)
-    files += _map(words, lambda: vectors, "target words", settings, output, "words")
+    if len(words) >= pictures.FEWEST:
+        files.append("words.svg")
+        pictures.draw_map(words, vectors, "target words", settings.seed, output / files[-1])
     say("map of phrases")
-    phrases = long_phrases(table, settings)
-    title = f"source phrases of {_LONG} words or more"
-    files += _map(phrases, lambda: phrase_vectors(scorer, phrases), title, settings, output, "phrases")
+    phrases = probes.long_phrases()
+    if len(phrases) >= pictures.FEWEST:
+        files.append("phrases.svg")
+        what = f"source phrases of {LONG} words or more"
+        pictures.draw_map(phrases, phrase_vectors(scorer, phrases), what, settings.seed, output / files[-1])
     result = {
-        "schema": 2,
+        "schema": 3,
         "provenance": {
             "model": described(model_folder),
             "table": {**described(table_path), "inputs": len(table.inputs), "pairs": len(table.outputs)},
@@ -114,27 +110,6 @@ def load_scorer(folder: Path, device: str) -> Scorer:
     if model.direction != "target-given-source":
         raise UserError(f"{folder}: was trained for {model.direction}; give a network trained for target-given-source")
     return Scorer(model, choose_device(device, "auto"))
-
-
-def long_phrases(table: LoadedTable, settings: Settings) -> list[bytes]:
-    """Return random inputs of four words or more, the most frequent first."""
-    random = np.random.default_rng([settings.seed, 8])
-    long = np.array([i for i, phrase in enumerate(table.inputs) if phrase.count(b" ") + 1 >= _LONG], np.int64)
-    drawn = random.permutation(long)[: settings.phrases]
-    return [table.inputs[i] for i in drawn[np.argsort(-table.input_count_S[drawn], kind="stable")]]
-
-
-def _map(
-    texts: list[bytes], vectors: Callable[[], Vectors], what: str, settings: Settings, output: Path, name: str
-) -> list[str]:
-    """Draw the map of some vectors, where there are enough of them."""
-    if len(texts) < maps.FEWEST:
-        return []
-    points = maps.barnes_hut(vectors(), settings.seed)
-    regions = maps.dense_regions(points, settings.regions)
-    # Moses' escapes are not for the eye.
-    shown = [html.unescape(text.decode("utf-8", "replace")) for text in texts]
-    return pictures.mapped(points, shown, regions, f"{len(texts):,} {what}", output, name)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,26 +1,56 @@
-"""What the paper left to the eye, as numbers."""
+"""A network's scores beside the table's (Tables 2 and 3, Figure 3), and what the paper left to the eye, as numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from experiments.qualitative.settings import Settings
 from phrasescore.analysis.corruption import misaligned, shuffled, with_wrong_word
 from phrasescore.analysis.loaded_table import LoadedTable
 from phrasescore.analysis.ranking import accuracy, area_under_curve, best_threshold, mean_reciprocal_rank
+from phrasescore.analysis.sampling import sample_targets
 from phrasescore.analysis.vectors import bag_of_embeddings, phrase_vectors, unit_length
 from phrasescore.analysis.word_scores import pair_scores
+from phrasescore.configuration import option
 from phrasescore.scoring.engine import Scorer
 
 Json = dict[str, Any]
+LONG = 4
+"""Words of a long phrase at least: more than three, as in the paper."""
+_SHOWN = 3
+_RARE = 5
+"""A rare source was extracted at most so often."""
+_FREQUENT_SHARE = 0.002
+_SAMPLES_SHOWN = 5
+_BANDS = {
+    "extracted once": (1, 1),
+    "extracted 2 to 4 times": (2, 4),
+    "extracted 5 to 19 times": (5, 19),
+    "extracted 20 times or more": (20, np.inf),
+}
+"""How often a source was extracted, from and to: the table's score is as good as its counts."""
+_FEWEST = 10
 _SHARED = 0.5
 """Phrases that share at least this part of all their words are alike in words."""
-_LENGTHS = ((1, 1), (2, 3), (4, 20))
+_LENGTHS = {"1 word": (1, 1), "2 or 3 words": (2, 3), "4 words or more": (4, np.inf)}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Sizes of the samples. The same seed gives the same report."""
+
+    seed: int = option(1, "of all that is drawn", minimum=0)
+    sources: int = option(8, "frequent and rare source phrases to show", minimum=1)
+    samples: int = option(50, "targets to draw from the network for each of them", minimum=1)
+    pairs: int = option(5000, "pairs of the scatter and of each measurement", minimum=10)
+    phrases: int = option(5000, "phrases of the map and of the retrieval", minimum=40)
+    words: int = option(3000, "most frequent target words to map", minimum=40)
 
 
 class Probes:
@@ -29,6 +59,29 @@ class Probes:
     def __init__(self, scorer: Scorer, table: LoadedTable, settings: Settings) -> None:
         self._scorer, self._table, self._settings = scorer, table, settings
         self._input_of_pair_P = table.input_of_pair_P
+
+    def preferences(self) -> Json:
+        """Return the best targets and the samples of long frequent and of long rare sources."""
+        random = self._random(1)
+        rows = {}
+        for name, sources in choose_sources(self._table).items():
+            drawn = random.permutation(sources)[: self._settings.sources]
+            rows[name] = [self._preferred(int(source)) for source in drawn]
+        return rows
+
+    def agreement(self) -> tuple[pd.DataFrame, Json]:
+        """Return random pairs with both scores, and correlations by how often the source was extracted."""
+        random = self._random(2)
+        usable = np.flatnonzero(self._table.probability_P > 0)
+        count_P = self._table.input_count_S[self._input_of_pair_P]
+        sample = self._compared(random.permutation(usable)[: self._settings.pairs])
+        found = {"all sources": correlations(sample)}
+        for name, (low, high) in _BANDS.items():
+            band = usable[(count_P[usable] >= low) & (count_P[usable] <= high)]
+            drawn = random.permutation(band)[: self._settings.pairs]
+            if len(drawn) >= _FEWEST:
+                found[name] = correlations(self._compared(drawn))
+        return sample, found
 
     def retrieval(self) -> Json:
         """Return how well phrase vectors find phrases with the same most frequent target."""
@@ -88,15 +141,15 @@ class Probes:
             "pairs": len(rows),
             "accuracy": accuracy(true, wrong),
             "mean_margin": float((true - wrong).mean()),
-            "by_target_words": [
-                {"words": f"{low} to {high}" if low < high else str(low), **_compared(true, wrong, here)}
-                for low, high in _LENGTHS
+            "by_target_words": {
+                name: {"pairs": int(here.sum()), "accuracy": accuracy(true[here], wrong[here])}
+                for name, (low, high) in _LENGTHS.items()
                 if (here := (words >= low) & (words <= high)).any()
-            ],
+            },
         }
 
-    def noise(self) -> tuple[Json, NDArray[np.float64], NDArray[np.float64]]:
-        """Return how many misaligned pairs a threshold finds, and the scores of true and of misaligned pairs.
+    def noise(self) -> Json:
+        """Return how many misaligned pairs a threshold finds.
 
         The threshold is chosen on one half of the pairs and measured on the other. Scores are per predicted symbol.
         """
@@ -108,29 +161,75 @@ class Probes:
             if other is not None
         ]
         pairs, others = np.array([pair for pair, _ in rows], np.int64), [other for _, other in rows]
-        sources = [self._table.inputs[self._input_of_pair_P[pair]] for pair in pairs]
-        targets = [self._table.outputs[pair] for pair in pairs]
+        sources, targets = self._texts(pairs)
         true, noise = (self._score(sources, outputs, per_word=True) for outputs in (targets, others))
         half = len(true) // 2
         if not half:
-            return {"pairs": len(true)}, true, noise
+            return {"pairs": len(true)}
         threshold = best_threshold(true[:half], noise[:half])
-        measured = slice(half, None)
-        twice = self._table.count_P[pairs][measured] >= 2
-        return (
+        twice = self._table.count_P[pairs][half:] >= 2
+        true, noise = true[half:], noise[half:]
+        return {
+            "pairs": len(pairs),
+            "threshold": threshold,
+            "area_under_curve": area_under_curve(true, noise),
+            "noise_below": float((noise < threshold).mean()),
+            "true_below": float((true < threshold).mean()),
+            "true_below_extracted_twice": float((true[twice] < threshold).mean()) if twice.any() else None,
+        }
+
+    def long_phrases(self) -> list[bytes]:
+        """Return random inputs of four words or more, the most frequent first."""
+        table = self._table
+        long = np.array([i for i, phrase in enumerate(table.inputs) if phrase.count(b" ") + 1 >= LONG], np.int64)
+        drawn = self._random(8).permutation(long)[: self._settings.phrases]
+        return [table.inputs[i] for i in drawn[np.argsort(-table.input_count_S[drawn], kind="stable")]]
+
+    def _preferred(self, source: int) -> Json:
+        """Return the best targets and the samples of a source."""
+        table, drawn = self._table, self._settings.samples
+        phrase, pairs = table.inputs[source], table.pairs_of(source)
+        outputs = [table.outputs[pair] for pair in pairs]
+        probability = table.probability_P[pairs]
+        network = self._score([phrase] * len(pairs), outputs)
+        by_table = np.lexsort((-table.count_P[pairs], -probability))[:_SHOWN]
+        by_network = np.argsort(-network, kind="stable")[:_SHOWN]
+        samples = sample_targets(self._scorer, phrase, drawn, self._settings.seed)
+        known = set(outputs)
+        return {
+            "source": _text(phrase),
+            "count": float(table.count_P[pairs].sum()),
+            "targets": len(pairs),
+            "by_table": [{"target": _text(outputs[i]), "probability": float(probability[i])} for i in by_table],
+            "by_network": [{"target": _text(outputs[i]), "ln_p": float(network[i])} for i in by_network],
+            "samples": [
+                {
+                    "target": _text(one.target),
+                    "times": one.times,
+                    "ln_p": one.log_prob,
+                    "in_table": one.target in known,
+                }
+                for one in samples[:_SAMPLES_SHOWN]
+            ],
+            "samples_in_table": sum(one.times for one in samples if one.target in known) / drawn,
+        }
+
+    def _compared(self, pairs: NDArray[np.int64]) -> pd.DataFrame:
+        """Return the scores that the table and the network give to pairs."""
+        scores = pair_scores(self._scorer, *self._texts(pairs))
+        return pd.DataFrame(
             {
-                "pairs": len(true),
-                "threshold": threshold,
-                "area_under_curve": area_under_curve(true[measured], noise[measured]),
-                "noise_below": float((noise[measured] < threshold).mean()),
-                "true_below": float((true[measured] < threshold).mean()),
-                "true_below_extracted_twice": float((true[measured][twice] < threshold).mean())
-                if twice.any()
-                else None,
-            },
-            true,
-            noise,
+                "table": np.log(self._table.probability_P[pairs]),
+                "network": scores.log_prob,
+                "network_per_word": scores.values(per_word=True),
+                "target_words": scores.symbols - 1,
+            }
         )
+
+    def _texts(self, pairs: NDArray[np.int64]) -> tuple[list[bytes], list[bytes]]:
+        """Return the sources and the targets of pairs."""
+        table = self._table
+        return [table.inputs[i] for i in self._input_of_pair_P[pairs]], [table.outputs[pair] for pair in pairs]
 
     def _paraphrases(self, random: np.random.Generator) -> tuple[list[bytes], NDArray[np.int64]]:
         """Return inputs of two words or more that share their most frequent output with another one.
@@ -167,6 +266,31 @@ class Probes:
         return np.random.default_rng([self._settings.seed, stream])
 
 
+def choose_sources(table: LoadedTable) -> dict[str, Sequence[int]]:
+    """Return the sources to draw from: more than three words and three targets or more, frequent or rare."""
+    lengths_S = np.array([phrase.count(b" ") + 1 for phrase in table.inputs])
+    counts_S, targets_S = table.input_count_S, np.diff(table.offsets)
+    usable = np.flatnonzero((lengths_S >= LONG) & (targets_S >= _SHOWN))
+    by_count = usable[np.argsort(-counts_S[usable], kind="stable")]
+    most = by_count[: max(50, round(_FREQUENT_SHARE * len(by_count)))]
+    # In a small table the most frequent ones could be rare all the same.
+    frequent, rare = most[counts_S[most] > _RARE], usable[counts_S[usable] <= _RARE]
+    return {"frequent": frequent.tolist(), "rare": rare.tolist()}
+
+
+def correlations(sample: pd.DataFrame) -> dict[str, Any]:
+    """Return the correlations of `table` with `network` and with `network_per_word`; None where one is constant."""
+    found: dict[str, Any] = {"pairs": len(sample)}
+    for name, left, right in (
+        ("pearson", sample["table"], sample["network"]),
+        ("spearman", sample["table"].rank(), sample["network"].rank()),
+        ("spearman_per_word", sample["table"].rank(), sample["network_per_word"].rank()),
+    ):
+        constant = left.nunique() < 2 or right.nunique() < 2
+        found[name] = None if constant else float(np.corrcoef(left, right)[0, 1])
+    return found
+
+
 def alike_in_words(phrases: Sequence[bytes]) -> list[NDArray[np.int64]]:
     """Return for each phrase those that share at least half of the words that both have together."""
     columns: dict[bytes, int] = {}
@@ -182,5 +306,5 @@ def alike_in_words(phrases: Sequence[bytes]) -> list[NDArray[np.int64]]:
     return alike
 
 
-def _compared(true: NDArray[np.float64], false: NDArray[np.float64], here: NDArray[np.bool_]) -> Json:
-    return {"pairs": int(here.sum()), "accuracy": accuracy(true[here], false[here])}
+def _text(phrase: bytes) -> str:
+    return phrase.decode("utf-8", "replace")

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.markdown import as_markdown
+from experiments.markdown import as_markdown, figures
 
 Json = dict[str, Any]
+_PROBES = """\
+Retrieval: how well vectors find the phrases with the same most frequent target, among all and among those that share
+less than half of their words. Order and wrong word: how often a true pair scores above one with shuffled words, or with
+a wrong word of similar frequency; margins are in nats. Noise: how many misaligned and how many true pairs score below a
+threshold in nats a symbol, which half of the pairs choose and the other half measure.
+"""
 
 
 def markdown(report: Json) -> str:
     """Return the report for people to read."""
-    pictures = {name: f"![]({name}.svg)" for name in ("noise", "words", "phrases") if f"{name}.svg" in report["files"]}
     parts = [
         "# What the network has learnt",
         _about(report["provenance"]),
         "## Best targets by table and by network",
         *(_preferences(name, sources) for name, sources in report["preferences"].items()),
         "## Table score against network score",
-        _agreement(report["agreement"]),
+        as_markdown(["what", "figure"], figures(report["agreement"])),
         "![](scatter.svg)",
         "## In numbers",
-        _probes(**report["probes"]),
-        pictures.pop("noise", ""),
+        _PROBES,
+        as_markdown(["what", "figure"], figures(report["probes"])),
         "## Maps",
-        "Barnes-Hut t-SNE of the vectors' directions; the regions are the densest places, chosen by the program.",
-        *pictures.values(),
+        "Barnes-Hut t-SNE of the vectors' directions. The most frequent have labels where there is room.",
+        *(f"![]({name})" for name in report["files"] if name != "scatter.svg"),
     ]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
@@ -53,54 +58,3 @@ def _preferences(name: str, sources: list[Json]) -> str:
         f"Long {name} sources:\n\n{as_markdown(['source (count)', 'table', 'network', 'drawn from the network'], rows)}"
         f"\n`*`: not in the table. {share:.0%} of all samples are in it."
     )
-
-
-def _agreement(bands: list[Json]) -> str:
-    head = ["source extracted", "pairs", "Pearson", "Spearman", "Spearman, network per word"]
-    return as_markdown(
-        head,
-        (
-            [band["source_count"], f"{band['pairs']:,}"]
-            + [
-                "constant" if band[name] is None else f"{band[name]:.2f}"
-                for name in ("pearson", "spearman", "spearman_per_word")
-            ]
-            for band in bands
-        ),
-    )
-
-
-def _probes(retrieval: Json, order: Json, wrong_word: Json, noise: Json) -> str:
-    rows = []
-    for key, what in (
-        ("mean_reciprocal_rank", "phrase with the same target found by phrase vector, mean reciprocal rank"),
-        ("mean_reciprocal_rank_of_other_words", "the same among phrases that share less than half of their words"),
-    ):
-        ranks = retrieval.get(key, {})
-        # Which queries there are does not depend on the vectors.
-        if ranks.get("phrase_vector") is not None:
-            beside = f"bag of embeddings {ranks['bag_of_embeddings']:.3f}, random {ranks['random']:.3f}"
-            what = f"{what} ({retrieval['phrases']:,} phrases, {retrieval['targets']:,} targets)"
-            rows.append([what, f"{ranks['phrase_vector']:.3f}", beside])
-    if order["pairs"]:
-        for side in ("target", "source"):
-            what = f"true {side} above the shuffled one ({order['pairs']:,} pairs)"
-            beside = f"{order[side]['mean_margin']:.1f} nats on average"
-            rows.append([what, f"{order[side]['accuracy']:.1%}", beside])
-        beside = f"with another source {order['cosine_with_another_source']:.2f}; bag of words 1"
-        rows.append(["cosine of a source with itself shuffled", f"{order['cosine_with_shuffled_source']:.2f}", beside])
-    if wrong_word["pairs"]:
-        what = f"true target above one with a wrong word ({wrong_word['pairs']:,} pairs)"
-        lengths = ", ".join(f"{one['words']}: {one['accuracy']:.1%}" for one in wrong_word["by_target_words"])
-        rows.append([what, f"{wrong_word['accuracy']:.1%}", f"by target words {lengths}"])
-    if "threshold" in noise:
-        twice = noise["true_below_extracted_twice"]
-        of_twice = "" if twice is None else f", {twice:.1%} of those extracted twice or more"
-        what = (
-            f"misaligned pairs below the threshold of {noise['threshold']:.2f} nats a symbol "
-            f"({noise['pairs']:,} pairs, half of them to choose it)"
-        )
-        beside = f"true pairs below it {noise['true_below']:.1%}{of_twice}"
-        beside += f"; area under the curve {noise['area_under_curve']:.3f}"
-        rows.append([what, f"{noise['noise_below']:.1%}", beside])
-    return as_markdown(["what", "figure", "beside it"], rows)

@@ -2,87 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
+import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from experiments.ablation.summary import UNITS
 from experiments.drawing import COLOURS, INK, drawing, svg
 
+Json = dict[str, Any]
 _WIDTH = 5.0
 """Inches, at most, of all charts: beside each other on a wide page, and none too wide for a phone."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """Points that a line joins."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-    colour: int
-    dashed: bool = False
-
-
-@dataclass(frozen=True)
-class Dots:
-    """A row: a value for each seed, and their mean."""
-
-    name: str
-    values: Sequence[float]
-    mean: float
-    deviation: float | None
-
-
-def row_chart(unit: str, rows: Sequence[Dots]) -> Markup:
-    """Return a line for each row: its seeds, their mean and standard deviation. The mean of the first goes through."""
-    longest = max(len(row.name) for row in rows)
-    with drawing(_WIDTH, 0.32 * len(rows) + 0.6, (0.2 + 0.1 * longest, 0.15, 0.45, 0.1)) as (figure, axes):
-        axes.axvline(rows[0].mean, color=INK, linewidth=1, linestyle=":")
-        for place, row in enumerate(rows):
-            colour = COLOURS[min(place, 1)]
-            axes.errorbar(row.mean, place, xerr=row.deviation, fmt="|", color=colour, markersize=12, capsize=3)
-            axes.plot(row.values, [place] * len(row.values), "o", color=colour, markersize=4)
-        axes.set_yticks(range(len(rows)), [row.name for row in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel(unit)
-        said = "; ".join(f"{row.name} {row.mean:.2f}" for row in rows)
-        return _inside(figure, f"{unit}: {said}")
-
-
-def line_chart(
-    title: str, labels: tuple[str, str], lines: Sequence[Line], kept: tuple[float, float] | None = None
-) -> Markup:
-    """Return lines over an axis, with a ring around the point that was kept.
+def row_chart(unit: str, measure: str, rows: Mapping[str, Json]) -> Markup:
+    """Return a line for each row: its seeds, their mean and standard deviation. The mean of the first goes through.
 
     Args:
-        title: above.
-        labels: of both axes.
-        lines: at least one.
-        kept: the point.
+        unit: what the axis has.
+        measure: its key in the rows.
+        rows: as in `summary.json`.
     """
+    longest = max(map(len, rows))
+    means = {name: row[measure]["mean"] for name, row in rows.items()}
+    with drawing(_WIDTH, 0.32 * len(rows) + 0.6, (0.2 + 0.1 * longest, 0.15, 0.45, 0.1)) as (figure, axes):
+        axes.axvline(next(iter(means.values())), color=INK, linewidth=1, linestyle=":")
+        for place, (name, row) in enumerate(rows.items()):
+            colour, deviation = COLOURS[min(place, 1)], row[measure]["standard_deviation"]
+            axes.errorbar(means[name], place, xerr=deviation, fmt="|", color=colour, markersize=12, capsize=3)
+            axes.plot([seed[measure] for seed in row["seeds"]], [place] * len(row["seeds"]), "o", color=colour, ms=4)
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel(unit)
+        return _inside(figure, f"{unit}: " + "; ".join(f"{name} {mean:.2f}" for name, mean in means.items()))
+
+
+def learning_chart(name: str, network: Json) -> Markup:
+    """Return the losses of a network by updates, with a ring around what the weights that were kept have."""
+    evaluations, best = network["evaluations"], network["best"]["update"]
+    losses = pd.json_normalize(evaluations).set_index("update")
+    # Of a network for sentences the teacher-forced loss is what that of the others is.
+    losses.columns = losses.columns.str.replace("teacher_forced_", "")
+    unit = next((unit for unit in UNITS if any(column.endswith(f".per_{unit}") for column in losses)), UNITS[0])
+    # On other pairs or text; the loss that chooses the weights first.
+    columns = {"training_loss": "training", f"validation.per_{unit}": "dev set", f"held_out.per_{unit}": "held out"}
+    losses = losses.reindex(columns=list(columns)).rename(columns=columns).dropna(axis="columns", how="all")
     with drawing(_WIDTH, 3, (0.6, 0.15, 0.5, 0.35)) as (figure, axes):
-        for line in lines:
-            style = "--" if line.dashed else "-"
-            axes.plot(
-                *zip(*line.points, strict=True),
-                style,
-                marker=".",
-                color=COLOURS[line.colour % len(COLOURS)],
-                linewidth=1 if line.dashed else 1.6,
-                label=line.name,
-            )
-        if kept is not None:
-            axes.plot(*kept, "o", color=INK, fillstyle="none", markersize=10)
-            axes.annotate(f"kept: {kept[1]:.2f}", kept, xytext=(0, 9), textcoords="offset points", ha="center")
+        for colour, (what, values) in zip(COLOURS, losses.items(), strict=False):
+            axes.plot(values.dropna(), ".-", color=colour, linewidth=1.6, label=what)
+        for loss in losses.drop(columns="training", errors="ignore").loc[best].iloc[:1]:
+            axes.plot(best, loss, "o", color=INK, fillstyle="none", markersize=10)
+            axes.annotate(f"kept: {loss:.2f}", (best, loss), xytext=(0, 9), textcoords="offset points", ha="center")
         axes.ticklabel_format(useOffset=False)
-        axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
-        axes.set_xlabel(labels[0])
-        axes.set_ylabel(labels[1])
-        if len({line.name for line in lines}) > 1:
+        axes.set_title(name, loc="left", fontsize=10, fontweight="bold")
+        axes.set_xlabel(f"updates, {evaluations[-1]['epoch']:.1f} passes")
+        axes.set_ylabel(f"nats per {unit}")
+        if len(losses.columns) > 1:
             axes.legend(frameon=False, fontsize=9)
-        ends = ", ".join(f"{line.name} ends at {line.points[-1][1]:.2f}" for line in lines)
-        return _inside(figure, f"{title}, {labels[1]}: {ends}")
+        ends = ", ".join(f"{what} ends at {loss:.2f}" for what, loss in losses.iloc[-1].items())
+        return _inside(figure, f"{name}, nats per {unit}: {ends}")
 
 
 def _inside(figure: Figure, description: str) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from experiments.ablation.rows import BASELINE, PARTS, Row
-from experiments.ablation.summary import UNITS, loss_of
 from experiments.pages.results import Selection, Table, networks_of, rows_of
-from experiments.report.charts import Dots, Line, line_chart, row_chart
-from experiments.report.embedded import embedded
+from experiments.report.charts import learning_chart, row_chart
 from experiments.report.translations import Translations, read_translations
 from phrasescore import __version__
 from phrasescore.documents import read_json
@@ -25,29 +23,22 @@ from phrasescore.files import write_atomically
 
 Json = dict[str, Any]
 
-SENTENCES = 1000
-"""Of the test text that are shown, at most."""
 _LIKELY_CHANCE = 0.05
 _ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]
 """In an order that has the first ones in sight on a phone."""
 _COSTS = ["seconds a sentence", "again", "for the lists", "for the table", "queries", "from the cache"]
-_MEASURED = {"dev set": "validation", "held out": "held_out"}
-"""Losses on other pairs or text, the one that chooses the weights first."""
-_SHOWN = 8.0
-"""BLEU below the highest that the charts of tuning show: one decoding with wild weights must not flatten them."""
 
 
 @dataclass(frozen=True)
-class AblationPart:
+class AblationPage:
     """An ablation, as the page's template wants it."""
 
     folder: Path
     report: Json
     kept: Json
-    sentences: int
 
     @classmethod
-    def read(cls, folder: Path, sentences: int) -> AblationPart:
+    def read(cls, folder: Path) -> AblationPage:
         """Read the folder of an ablation.
 
         Raises:
@@ -56,7 +47,7 @@ class AblationPart:
         report, kept = (read_json(folder / f"{name}.json", "run the ablation again") for name in ("report", "summary"))
         if kept.get("kind") != "ablation" or not report.get("rows"):
             raise UserError(f"{folder}: is not the folder of an ablation of this version; run the ablation again")
-        return cls(folder, report, kept, sentences)
+        return cls(folder, report, kept)
 
     @cached_property
     def table(self) -> Table:
@@ -134,41 +125,22 @@ class AblationPart:
     def bleu_charts(self) -> list[Markup]:
         """BLEU of the rows on test and dev text."""
         rows = {self.first: self.kept["rows"][self.first], **self.kept["rows"]}
-        return [
-            row_chart(
-                f"{part} BLEU",
-                [
-                    Dots(name, [seed[key] for seed in row["seeds"]], row[key]["mean"], row[key]["standard_deviation"])
-                    for name, row in rows.items()
-                ],
-            )
-            for part, key in (("test", "test_bleu"), ("dev", "dev_bleu"))
-        ]
+        return [row_chart("test BLEU", "test_bleu", rows), row_chart("dev BLEU", "dev_bleu", rows)]
 
     @property
     def learning_charts(self) -> list[Markup]:
         """How the networks learnt."""
-        return [_learning(name, network) for name, network in self.report["networks"].items()]
-
-    @property
-    def tuning_charts(self) -> list[Markup]:
-        """Dev BLEU by decoding, for the rows that were tuned by decoding again and again."""
-        rows = {name: row["seeds"] for name, row in self.report["rows"].items() if row["seeds"][0].get("iterations")}
-        decodings = [one for seeds in rows.values() for seed in seeds for one in seed["iterations"]]
-        lowest = max((one["bleu"] for one in decodings), default=0.0) - _SHOWN
-        return [
-            line_chart(name, ("decoding", "dev BLEU"), list(_tuning(seeds, lowest))) for name, seeds in rows.items()
-        ]
+        return [learning_chart(name, network) for name, network in self.report["networks"].items()]
 
     def _selected(self, columns: Sequence[str]) -> Selection:
         return Selection({self.table.title: self.table}, columns)
 
     @cached_property
     def translations(self) -> Translations | None:
-        """What the rows made of the test text, if it is there and wanted, and there is something to compare."""
+        """What the rows made of the test text, if it is there and there is something to compare."""
         if self.first == self.best:
             return None
-        return read_translations(self.folder, self.report, self.first, self.best, self.sentences)
+        return read_translations(self.folder, self.report, self.first, self.best)
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -184,58 +156,20 @@ def _turned(selection: Selection) -> list[list[str]]:
     return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
 
 
-def write_page(
-    folders: Sequence[Path],
-    path: Path,
-    qualitative: Sequence[Path] = (),
-    measurements: Sequence[Path] = (),
-    sentences: int = SENTENCES,
-) -> None:
-    """Write the page about ablations.
+def write_page(folders: Sequence[Path], path: Path) -> None:
+    """Write the page about an ablation.
 
     Args:
-        folders: of the ablations.
+        folders: that of the ablation, and no other.
         path: of the page.
-        qualitative: folders of `experiments.qualitative`.
-        measurements: folders of `experiments.speed`.
-        sentences: of the test text that are shown; 0 for a page without any.
 
     Raises:
         UserError: a report is faulty, or the file cannot be written.
     """
+    [folder] = folders
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
     environment.trim_blocks = environment.lstrip_blocks = True
-    template = environment.get_template("page.html")
-    others = {"What the networks have learnt": qualitative, "Speed": measurements}
-    page = template.render(
-        ablations=[AblationPart.read(folder, sentences) for folder in folders],
-        others={title: {str(one): embedded(one) for one in given} for title, given in others.items() if given},
-        version=__version__,
-    )
+    page = environment.get_template("page.html").render(page=AblationPage.read(folder), version=__version__)
     write_atomically(path, page.encode("utf-8", "replace"))
-
-
-def _learning(name: str, network: Json) -> Markup:
-    """Return the losses of a network by updates."""
-    evaluations, best = network["evaluations"], network["best"]
-    measured = [(unit, part) for unit in UNITS for part in _MEASURED.values() if loss_of(best, part, unit) is not None]
-    unit, chosen = measured[0] if measured else (UNITS[0], "")
-    losses = {"training": [one.get("training_loss") for one in evaluations]}
-    losses |= {what: [loss_of(one, part, unit) for one in evaluations] for what, part in _MEASURED.items()}
-    lines = []
-    for colour, (what, values) in enumerate(losses.items()):
-        points = [(one["update"], loss) for one, loss in zip(evaluations, values, strict=True) if loss is not None]
-        lines += [Line(what, points, colour)] if points else []
-    loss = loss_of(best, chosen, unit)
-    kept = None if loss is None else (float(best["update"]), loss)
-    return line_chart(name, (f"updates, {evaluations[-1]['epoch']:.1f} passes", f"nats per {unit}"), lines, kept)
-
-
-def _tuning(seeds: Sequence[Json], lowest: float) -> Iterator[Line]:
-    for colour, seed in enumerate(seeds):
-        for key, what in (("bleu", "measured"), ("predicted", "promised")):
-            values = [max(one[key], lowest) for one in seed["iterations"]]
-            points = [(float(number), value) for number, value in enumerate(values, start=1)]
-            yield Line(f"seed {seed['seed']}, {what}", points, colour, dashed=key == "predicted")

@@ -15,6 +15,9 @@ from sacrebleu.metrics.bleu import BLEU
 from experiments.data.folder import DataFolder
 from phrasescore.text import text_lines
 
+_SHOWN = 1000
+"""Sentences at most."""
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -38,23 +41,20 @@ class Translations:
     """For each row but the first how many of all sentences are better, worse, as good and the same."""
 
 
-def read_translations(
-    folder: Path, report: Mapping[str, Any], first: str, best: str, limit: int
-) -> Translations | None:
-    """Return the first sentences of the test text; None if it is not there or none is wanted.
+def read_translations(folder: Path, report: Mapping[str, Any], first: str, best: str) -> Translations | None:
+    """Return the first sentences of the test text; None if it is not there.
 
     Args:
         folder: of the ablation.
         report: of the ablation.
         first: the row that others are compared with.
         best: the row whose change is told.
-        limit: sentences at most.
     """
     data, seed = DataFolder(folder / "data", report["data"]), report["rows"][first]["seeds"][0]["seed"]
     names = [first, *(name for name in report["rows"] if name != first)]
     paths = [data.source_file("test"), *data.target_files("test")]
     paths += [folder / "rows" / f"{name}.seed{seed}" / "test.out" for name in names]
-    if not limit or not all(path.exists() for path in paths):
+    if not all(path.exists() for path in paths):
         return None
     texts = [[line.decode("utf-8", "replace") for line in text_lines(path)] for path in paths]
     references, outputs = texts[1 : -len(names)], texts[-len(names) :]
@@ -73,7 +73,7 @@ def read_translations(
     labels = ["source", *["reference"] * len(references)]
     sentences = []
     for number, (lines, scores) in enumerate(zip(zip(*texts, strict=True), zip(*bleu, strict=True), strict=True)):
-        if number == limit:
+        if number == _SHOWN:
             break
         given = list(zip(labels, lines[: len(labels)], strict=True))
         said = _grouped(names, lines[len(labels) :], scores)

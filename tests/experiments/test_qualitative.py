@@ -14,14 +14,11 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
-from experiments.qualitative import preferences, probes
+from experiments.markdown import figures
+from experiments.qualitative import probes
 from experiments.qualitative.__main__ import analyse
-from experiments.qualitative.agreement import correlations
-from experiments.qualitative.maps import Region, dense_regions
 from experiments.qualitative.pictures import place_labels
-from experiments.qualitative.preferences import choose_sources
-from experiments.qualitative.probes import Probes, alike_in_words
-from experiments.qualitative.settings import Settings
+from experiments.qualitative.probes import Probes, Settings, alike_in_words, choose_sources, correlations
 from phrasescore.analysis.loaded_table import LoadedTable, load_table
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
@@ -34,7 +31,7 @@ from tests.conftest import DATA, MINI
 from tests.pictures import labels
 
 MODEL, TABLE, FIVE = DATA / "stored-model", MINI / "phrase-table.gz", MINI / "phrase-table.5.gz"
-SMALL = Settings(sources=2, samples=20, pairs=200, phrases=60, words=60, regions=2)
+SMALL = Settings(sources=2, samples=20, pairs=200, phrases=60, words=60)
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +47,19 @@ def report(folder: Path) -> Any:
 
 
 def test_the_files_of_a_report(folder: Path, report: Any) -> None:
-    pictures = {"scatter.svg", "noise.svg", "words.svg", "phrases.svg"}
+    pictures = {"scatter.svg", "words.svg", "phrases.svg"}
     assert set(report["files"]) == pictures
     assert {path.name for path in folder.iterdir()} == pictures | {"report.json", "report.md"}
     for name in pictures:
         assert (folder / name).read_bytes().startswith(b"<?xml")
     text = (folder / "report.md").read_text()
-    for part in ("Long frequent sources", "Long rare sources", "bag of embeddings", "![](phrases.svg)"):
+    for part in ("Long frequent sources", "Long rare sources", "| retrieval, phrases | ", "![](phrases.svg)"):
         assert part in text
+
+
+def test_figures_are_named_by_the_keys_that_lead_to_them() -> None:
+    found = figures({"order": {"mean_margin": 1.2345, "pairs": 5000, "nothing": None}, "where": {"on": "cpu"}})
+    assert list(found) == [("order, mean margin", "1.23"), ("order, pairs", "5,000"), ("where, on", "cpu")]
 
 
 def test_where_the_numbers_come_from(report: Any) -> None:
@@ -126,8 +128,8 @@ def test_the_best_targets_are_shown_and_not_others(
     def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Scores:
         return scores_of([-float(crc32(target)) for target in targets])
 
-    monkeypatch.setattr(preferences, "pair_scores", made_up)
-    rows = preferences.preferences(scorer, table, replace(SMALL, sources=20))["frequent"]
+    monkeypatch.setattr(probes, "pair_scores", made_up)
+    rows = Probes(scorer, table, replace(SMALL, sources=20)).preferences()["frequent"]
     assert max(row["targets"] for row in rows) > 3
     for row in rows:
         pairs = table.pairs_of(table.inputs.index(row["source"].encode()))
@@ -193,17 +195,24 @@ def test_a_threshold_is_measured_where_it_was_not_chosen(
     monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
 ) -> None:
     chosen_on: list[Any] = []
+    measured_on: list[Any] = []
 
     def choose(true: Any, noise: Any) -> float:
         chosen_on.extend([true, noise])
         return -1.0
 
+    def area(true: Any, noise: Any) -> float:
+        measured_on.extend([true, noise])
+        return 0.5
+
     monkeypatch.setattr(probes, "best_threshold", choose)
-    found, true, noise = Probes(scorer, table, SMALL).noise()
-    half = len(true) // 2
-    assert [one.tolist() for one in chosen_on] == [true[:half].tolist(), noise[:half].tolist()]
-    assert found["noise_below"] == pytest.approx((noise[half:] < -1).mean())
-    assert found["true_below"] == pytest.approx((true[half:] < -1).mean())
+    monkeypatch.setattr(probes, "area_under_curve", area)
+    found = Probes(scorer, table, SMALL).noise()
+    assert [len(one) for one in chosen_on + measured_on] == [found["pairs"] // 2] * 2 + [-(-found["pairs"] // 2)] * 2
+    for chosen, measured in zip(chosen_on, measured_on, strict=True):
+        assert chosen.tolist() != measured[: len(chosen)].tolist()
+    assert found["true_below"] == pytest.approx((measured_on[0] < -1).mean())
+    assert found["noise_below"] == pytest.approx((measured_on[1] < -1).mean())
 
 
 def test_correlations_of_a_monotone_relation() -> None:
@@ -216,23 +225,11 @@ def test_correlations_of_a_monotone_relation() -> None:
     assert correlations(constant)["pearson"] is None
 
 
-def test_regions_are_the_dense_places() -> None:
-    random = np.random.default_rng(1)
-    crowds = [centre + random.standard_normal((20, 2)) * 0.05 for centre in ((0.0, 0.0), (5.0, 5.0))]
-    points = np.concatenate((random.uniform(-10, 10, (300, 2)), *crowds))
-    first, second = dense_regions(points, 2)
-    assert {round(first.x), round(second.x)} == {0, 5}
-    assert len(first.holds(points)) >= 15
-    assert not first.is_near(second)
-    assert Region(0, 0, 1).is_near(Region(3.5, 0.5, 1))
-    assert not Region(0, 0, 1).is_near(Region(4.5, 0.5, 1))
-
-
 def test_dollar_signs_in_a_label_are_no_formula(tmp_path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axis = plt.subplots()
-    place_labels(axis, np.full((1, 2), 0.5), ["$$ and $a_$"], "black")
+    place_labels(axis, np.full((1, 2), 0.5), ["$$ and $a_$"])
     write_figure(figure, tmp_path / "map.svg")
     assert "$$ and $a_$" in labels(tmp_path / "map.svg")
 
@@ -244,7 +241,7 @@ def test_labels_without_room_are_left_out() -> None:
     crowd = np.full((30, 2), 0.5) + np.arange(30)[:, None] * 1e-3
     axis.set_xlim(0, 1)
     axis.set_ylim(0, 1)
-    place_labels(axis, crowd, ["the same long label for all of them"] * 30, "black")
+    place_labels(axis, crowd, ["the same long label for all of them"] * 30)
     boxes = [text.get_window_extent() for text in axis.texts]
     assert 1 < len(boxes) < 30
     for index, box in enumerate(boxes):

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import base64
 import json
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,10 +9,9 @@ from typing import Any
 import pytest
 
 from experiments.ablation.summary import summary
-from experiments.report.__main__ import parse_arguments, run
-from experiments.report.charts import Dots, Line, line_chart, row_chart
-from experiments.report.embedded import embedded
-from experiments.report.page import AblationPart, write_page
+from experiments.report import translations
+from experiments.report.charts import learning_chart, row_chart
+from experiments.report.page import AblationPage, write_page
 from experiments.report.translations import word_differences
 from phrasescore.errors import UserError
 
@@ -65,7 +62,6 @@ def checked(html: str) -> Checker:
 
 
 def row(test: list[float], against: dict[str, Any], columns: int = 5) -> dict[str, Any]:
-    iteration = {"weights": {}, "bleu": 50.25, "predicted": 51.5, "candidates": 10, "seconds": 1.0}
     seeds = [
         {
             "seed": number,
@@ -73,7 +69,6 @@ def row(test: list[float], against: dict[str, Any], columns: int = 5) -> dict[st
             "test_bleu": bleu,
             "signature": "a<b",
             "weights": {"LM0": [0.25], "TranslationModel0": [0.15] * columns, "UnknownWordPenalty0": [1.0]},
-            "iterations": [iteration, iteration],
         }
         for number, bleu in enumerate(test, 1)
     ]
@@ -138,9 +133,9 @@ def folder(tmp_path: Path) -> Path:
     return write(tmp_path / "ablation", make_report())
 
 
-def page(*folders: Path, **options: Any) -> Checker:
-    path = folders[0].parent / "page.html"
-    write_page(folders, path, **options)
+def page(folder: Path) -> Checker:
+    path = folder.parent / "page.html"
+    write_page([folder], path)
     return checked(path.read_text())
 
 
@@ -158,7 +153,7 @@ def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
 def test_pictures_refer_to_nothing_outside_themselves(folder: Path) -> None:
     page(folder)
     drawn = [one.group() for one in re.finditer(r"<svg.*?</svg>", (folder.parent / "page.html").read_text(), re.DOTALL)]
-    assert len(drawn) == 5
+    assert len(drawn) == 3
     for picture in drawn:
         names = set(re.findall(r' id="([^"]+)"', picture))
         assert set(re.findall(r'(?:url\(|href=")#([^")]+)', picture)) == names
@@ -196,16 +191,16 @@ def test_a_network_for_sentences_has_its_loss_too(tmp_path: Path) -> None:
 def test_the_best_row_is_not_one_whose_dev_bleu_flatters(tmp_path: Path) -> None:
     report = make_report()
     report["rows"]["+S2S"] = {**report["rows"]["baseline"], "dev_bleu": {"mean": 99.0, "standard_deviation": 0.0}}
-    assert AblationPart.read(write(tmp_path / "a", report), 0).best == "+RNN"
+    assert AblationPage.read(write(tmp_path / "a", report)).best == "+RNN"
     del report["rows"]["+RNN"]
-    assert AblationPart.read(write(tmp_path / "b", report), 0).best == "+S2S"
+    assert AblationPage.read(write(tmp_path / "b", report)).best == "+S2S"
 
 
 def test_a_row_is_compared_with_those_that_it_extends(tmp_path: Path) -> None:
     report = make_report()
     against = {"baseline": {"difference": 2.0, "p_value": 0.01}, "+RNN": {"difference": 0.5, "p_value": 0.25}}
     report["rows"]["+RNN+CSLM"] = row([43.0, 42.0], against)
-    part = AblationPart.read(write(tmp_path / "a", report), 0)
+    part = AblationPage.read(write(tmp_path / "a", report))
     assert part.extended == [["+RNN+CSLM", "+RNN", "+0.50", "0.25"]]
     assert set(part.parts) == {"RNN", "CSLM"}
 
@@ -214,7 +209,7 @@ def test_what_translating_costs_is_told(tmp_path: Path) -> None:
     report = make_report()
     cold, warm = {"seconds": 0.5, "queries": 300.0, "served": 0.4}, {"seconds": 0.05, "queries": 300.0, "served": 1.0}
     report["rows"]["+RNN"]["translating"] = {"sentences": 3, "device": "cpu", "cold": cold, "warm": warm}
-    part = AblationPart.read(write(tmp_path / "a", report), 0)
+    part = AblationPage.read(write(tmp_path / "a", report))
     assert part.costs.head() == ["row", "seconds a sentence", "again", "queries", "from the cache"]
     assert part.costs.body()[1] == ["+RNN", "0.500", "0.050", "300", "40 %"]
     assert "What translating a sentence costs" in page(part.folder).text
@@ -225,7 +220,7 @@ def test_a_language_model_has_perplexities_and_losses_per_word(tmp_path: Path) -
     perplexity = {"network": 21.0, "backoff": 20.0, "interpolation": 17.0}
     scored = {"unnormalised": False, "weight": 0.61, "perplexity": perplexity}
     report["networks"]["cslm"] = {**network(validation={"per_word": 2.0}), "perplexities": [scored]}
-    part = AblationPart.read(write(tmp_path / "a", report), 0)
+    part = AblationPage.read(write(tmp_path / "a", report))
     assert part.networks[0] == ["network", "rnn", "cslm"]
     lines = {first: cells for first, *cells in part.networks}
     assert lines["interpolated"] == ["", "17.00"]
@@ -235,7 +230,7 @@ def test_a_language_model_has_perplexities_and_losses_per_word(tmp_path: Path) -
 
 def test_translations_stand_with_what_they_changed(folder: Path) -> None:
     """The row is better in the first and the last sentence and worse in the second."""
-    part = AblationPart.read(folder, 1000)
+    part = AblationPage.read(folder)
     assert part.translations is not None
     assert part.translations.counts == [["+RNN", "2", "1", "0", "0"]]
     first, second, third = part.translations.sentences
@@ -249,18 +244,15 @@ def test_translations_stand_with_what_they_changed(folder: Path) -> None:
     assert re.findall(r'data-number="(\d)" data-change="([-\d.]+)"', html)[1:] == [("2", "-100.00"), ("3", "100.00")]
 
 
-def test_a_page_without_sentences_has_no_text_of_the_data_set(folder: Path) -> None:
+def test_a_page_shows_so_many_sentences_at_most(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translations, "_SHOWN", 2)
+    assert len(re.findall("Sentence [0-9]", page(folder).text)) == 2
+
+
+def test_a_page_without_the_test_text_has_no_translations(folder: Path) -> None:
     assert "Search" in page(folder).text
-    found = page(folder, sentences=0).text
-    assert "Search" not in found
-    assert "& C" not in found
-    assert len(re.findall("Sentence [0-9]", page(folder, sentences=2).text)) == 2
-
-
-def test_several_ablations_have_an_overview(folder: Path, tmp_path: Path) -> None:
-    found = page(folder, write(tmp_path / "again", make_report()), sentences=0)
-    assert "toy (ablation): +RNN has 42.00" in found.text
-    assert [link for link in found.links if link.startswith("#a")] == ["#a1", "#a2"]
+    (folder / "data" / "test.en").unlink()
+    assert "Search" not in page(folder).text
 
 
 def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
@@ -279,80 +271,27 @@ def test_a_faulty_report_is_one_sentence(tmp_path: Path, content: str) -> None:
     for name in ("report", "summary"):
         (tmp_path / f"{name}.json").write_text(content)
     with pytest.raises(UserError, match="run the ablation again"):
-        AblationPart.read(tmp_path, 0)
+        AblationPage.read(tmp_path)
 
 
 def test_a_row_chart_names_rows_and_means_for_those_who_cannot_see_it() -> None:
-    rows = [Dots("baseline", [57.0, 58.0], 57.5, 0.5), Dots("a<b", [60.0], 60.0, None)]
-    drawn = row_chart("test BLEU", rows)
+    drawn = row_chart("test BLEU", "test_bleu", {"baseline": row([57.0, 58.0], {}), "a<b": row([60.0], {})})
     assert 'aria-label="test BLEU: baseline 57.50; a&lt;b 60.00"' in drawn
     assert "a&lt;b" in checked(drawn).text or "a<b" in checked(drawn).text
 
 
-def test_a_line_chart_has_a_line_for_each_and_rings_what_was_kept() -> None:
-    lines = [Line("measured", [(1, 50.0), (2, 51.0)], 0), Line("promised", [(1, 52.0), (2, 53.0)], 0, dashed=True)]
-    drawn = line_chart("+RNN", ("decoding", "dev BLEU"), lines, (2, 51.0))
-    assert {"+RNN", "decoding", "dev BLEU", "measured", "promised", "kept: 51.00"} <= set(checked(drawn).texts)
-    # In the chart and in the legend.
-    assert drawn.count("stroke-dasharray: 3.7") == 2
+def test_a_learning_chart_has_a_line_for_each_loss_and_rings_what_was_kept() -> None:
+    first = evaluation(held_out={"per_pair": 2.5}, validation={"per_pair": 2.75})
+    last = {**first, "update": 10, "validation": {"per_pair": 3.0}}
+    drawn = learning_chart("rnn", {"best": first, "evaluations": [first, last]})
+    assert {"rnn", "nats per pair", "training", "dev set", "held out", "kept: 2.75"} <= set(checked(drawn).texts)
+    assert 'aria-label="rnn, nats per pair: training ends at 3.00, dev set ends at 3.00, held out ends at' in drawn
 
 
-@pytest.fixture
-def other(tmp_path: Path) -> Path:
-    """A report with a table and a picture, as other experiments write them."""
-    other = tmp_path / "what it learnt"
-    other.mkdir()
-    text = "# Learnt\n\n| source | target |\n|---|---|\n| a | b <i><br>c |\n\n![](scatter.svg)\n"
-    (other / "report.md").write_text(text)
-    (other / "scatter.svg").write_text("<svg/>")
-    return other
-
-
-def test_the_reports_of_other_experiments_are_on_the_page(other: Path) -> None:
-    html = embedded(other)
-    found = checked(f"<div>{html}</div>")
-    assert re.search(r"<h3>\s*Learnt</h3>", html)
-    assert "b &lt;i&gt;<br>c" in html
-    assert 'alt="scatter"' in html
-    [picture] = found.links
-    assert base64.b64decode(picture.removeprefix("data:image/svg+xml;base64,")) == b"<svg/>"
-
-
-def test_a_picture_that_cannot_be_shown(other: Path) -> None:
-    (other / "scatter.svg").unlink()
-    with pytest.raises(UserError, match=r"scatter\.svg"):
-        embedded(other)
-    (other / "report.md").write_text("![](scatter.png)\n")
-    with pytest.raises(UserError, match=r"scatter\.png: is no SVG; make the report again"):
-        embedded(other)
-
-
-def test_the_command_leaves_out_what_is_not_finished(
-    folder: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output, unfinished = tmp_path / "results" / "all.html", tmp_path / "unfinished"
-    arguments = ["report", str(folder), str(unfinished), "--qualitative", str(other), "-o", str(output)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    assert run(parse_arguments()) == 0
-    assert f"{unfinished}: has no report.json yet, left out" in capsys.readouterr().err
-    assert "Learnt" in checked(output.read_text()).text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["unfinished"], r"has no report\.json; run `python -m experiments\.ablation` first"),
-        (["ablation", "--qualitative", "unfinished"], r"unfinished/report\.md"),
-    ],
-)
-def test_nothing_is_written_where_a_report_is_missing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
-) -> None:
-    monkeypatch.chdir(folder.parent)
-    monkeypatch.setattr(sys, "argv", ["report", *arguments, "-o", "a.html"])
-    with pytest.raises(UserError, match=message):
-        run(parse_arguments())
-    assert not Path("a.html").exists()
+def test_a_network_that_nothing_measured_has_its_training_loss() -> None:
+    texts = checked(learning_chart("rnn", network())).texts
+    assert "nats per pair" in texts
+    assert not any(text.startswith("kept") for text in texts)
 
 
 def test_words_are_new_gone_or_the_same() -> None:
