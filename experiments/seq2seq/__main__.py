@@ -15,7 +15,6 @@ from experiments.seq2seq.report import markdown
 from experiments.seq2seq.translators import Sentences
 from experiments.steps import say
 from phrasescore.cli.console import run_command
-from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -49,9 +48,6 @@ def parse_arguments() -> argparse.Namespace:
     )
     add_origin_option(parser)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda[:N] (default: %(default)s)")
-    parser.add_argument(
-        "--processes", type=positive, default=1, help="systems to train and measure at once (default: %(default)s)"
-    )
     return parser.parse_args()
 
 
@@ -64,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--tables: is needed for scorers of phrases; give a phrase table and one of other sentences")
     for path, config in zip(paths, configs, strict=True):
         folder = args.output / (f"{path.stem}-gpu" if args.gpu else path.stem)
-        print(markdown(compare(config, _material(args, config, folder), folder, args.device, say, args.processes)))
+        print(markdown(compare(config, _material(args, config, folder), folder, say)))
     return 0
 
 

@@ -43,7 +43,6 @@ def summary(report: Json) -> Json:
         "provenance": {
             "config": config,
             "sha256": report["sha256"],
-            "processes": report["processes"],
             "networks": networks,
         },
     }

@@ -16,8 +16,8 @@ from experiments.ablation.config import read_config as read_ablation_config
 from experiments.data import prepare
 from experiments.pages.results import Results
 from experiments.seq2seq.__main__ import run
-from experiments.seq2seq.comparison import compare, each
-from experiments.seq2seq.config import Config, System, read_config, search_config
+from experiments.seq2seq.comparison import compare
+from experiments.seq2seq.config import Config, read_config, search_config
 from experiments.seq2seq.phrase_scorers import Tables
 from experiments.seq2seq.report import markdown, summary
 from experiments.seq2seq.translators import Sentences, perplexities
@@ -339,12 +339,10 @@ def test_a_list_is_not_changed_like_a_section(tmp_path: Path) -> None:
         small(tmp_path, ["systems.x = 1"])
 
 
-def compared(
-    config: Config, folder: Path, origin: Path, said: list[str] | None = None, processes: int = 1
-) -> dict[str, Any]:
+def compared(config: Config, folder: Path, origin: Path, said: list[str] | None = None) -> dict[str, Any]:
     data = prepare("multi30k", folder / "data", "en", "fr", origin=origin)
     say = silent if said is None else said.append
-    return compare(config, Sentences(data, config.searches, "cpu"), folder, "cpu", say, processes)
+    return compare(config, Sentences(data, config.searches, "cpu"), folder, say)
 
 
 def test_a_comparison_from_text_to_table(tmp_path: Path, multi30k_of_mini: Path) -> None:
@@ -390,35 +388,6 @@ def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pyte
     assert found["free_running"] == pytest.approx(whole.free_running_perplexity)
     assert found["tutorial"] == pytest.approx(math.exp(np.mean([loss(pair).free_running_per_word for pair in pairs])))
     assert len({round(value, 3) for value in found.values()}) == 3
-
-
-def test_systems_beside_each_other_come_to_the_same(tmp_path: Path, multi30k_of_mini: Path) -> None:
-    """Two at once leave what one after the other finds done, and trains the same networks."""
-    config, folder = small(tmp_path), tmp_path / "out"
-    report = compared(config, folder, multi30k_of_mini, processes=2)
-    assert report["processes"] == 2
-    said: list[str] = []
-    again = compared(config, folder, multi30k_of_mini, said)
-    assert all(line.endswith("done before") for line in said)
-    assert again["systems"] == report["systems"]
-    assert again["processes"] == 1
-    alone = compared(config, tmp_path / "alone", multi30k_of_mini)
-    for name, system in alone["systems"].items():
-        found = report["systems"][name]["best"]["validation"]["teacher_forced_per_word"]
-        assert found == pytest.approx(system["best"]["validation"]["teacher_forced_per_word"], abs=1e-3)
-
-
-def test_a_system_that_is_stopped_does_not_make_room_for_another(tmp_path: Path) -> None:
-    """Its process ends; the others, which nobody waits for any more, do not begin."""
-    systems = [System(str(tmp_path / name), None, {}, {}) for name in "abcdef"]
-    with pytest.raises(UserError, match="a process was killed"):
-        list(each(note_and_stop, systems, 2))
-    assert 1 <= len(list(tmp_path.iterdir())) <= 2
-
-
-def note_and_stop(system: System) -> dict[str, Any]:
-    Path(system.name).touch()
-    raise SystemExit(143)
 
 
 def test_the_table_says_whether_a_step_helps_as_it_did_elsewhere(tmp_path: Path, multi30k_of_mini: Path) -> None:
@@ -478,7 +447,7 @@ def test_scorers_of_phrases_from_tables_to_a_table(tmp_path: Path, capsys: pytes
     """Run again, everything is found done."""
     (tmp_path / "a.toml").write_text(SMALL_PHRASES)
     args = Namespace(configs=[str(tmp_path / "a.toml")], output=tmp_path / "out", set=[], gpu=False, tables=None)
-    args = Namespace(**vars(args), device="cpu", processes=1, origin=None)
+    args = Namespace(**vars(args), device="cpu", origin=None)
     with pytest.raises(UsageError, match="--tables: is needed for scorers of phrases"):
         run(args)
     assert not args.output.exists()
@@ -494,7 +463,7 @@ def test_scorers_of_phrases_from_tables_to_a_table(tmp_path: Path, capsys: pytes
         assert system["scoring"]["pairs"] > 4096
     said: list[str] = []
     tables = Tables(args.tables[0], args.tables[1], "cpu")
-    again = compare(small(tmp_path, text=SMALL_PHRASES), tables, args.output / "a", "cpu", said.append)
+    again = compare(small(tmp_path, text=SMALL_PHRASES), tables, args.output / "a", said.append)
     assert again["systems"] == report["systems"]
     assert all(line.endswith("done before") for line in said)
 
