@@ -8,12 +8,14 @@ other work too; where a GPU computes the networks they are the clock's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from experiments.timing import used_time
+from experiments.timing import timed
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder
@@ -27,117 +29,95 @@ from moses_integration.placed.toolkit import narrow
 from moses_integration.rescoring import add_scores, best_of, rerank
 from moses_integration.scorer_kinds import ScorerChoice
 from moses_integration.toolkits.embedded import Translating
-from phrasescore.device import Device, choose_device, one_thread
+from phrasescore.device import choose_device, one_thread
 from phrasescore.files import write_lines
 from phrasescore.text import text_lines
 
 Json = dict[str, Any]
 
 
-def time_decoding(ini: MosesIni, source: Sequence[bytes]) -> Json:
-    """Return what decoding costs.
+@dataclass(frozen=True)
+class Rescoring:
+    """How networks choose from n-best lists."""
+
+    choices: Sequence[ScorerChoice]
+    """What scores the lists."""
+    weights: Weights
+    """For all features."""
+    size: int
+    """Translations of a list."""
+
+
+def time_translating(
+    ini: MosesIni, source: Sequence[bytes], column: PlaceColumns | None = None, rescoring: Rescoring | None = None
+) -> Json:
+    """Return what translating costs.
 
     Args:
-        ini: tuned.
+        ini: tuned; that of the decoder if lists are rescored.
         source: sentences as tokens.
+        column: what makes a table for the text, to translate with.
+        rescoring: how networks then choose from n-best lists.
 
     Returns:
         `device`, where networks compute; `cold` and `warm`: `seconds` a sentence, `queries` of the neural language
-        model a sentence, and `served`, the share of them that its cache had (None without queries).
-
-    Raises:
-        UserError: the model cannot be loaded.
-    """
-    with one_thread():
-        return _decode_twice(ini, source)[0]
-
-
-def time_rescoring(
-    ini: MosesIni, source: Sequence[bytes], choices: Sequence[ScorerChoice], weights: Weights, size: int
-) -> Json:
-    """Return what decoding costs if networks then choose from n-best lists; `ini` is that of the decoder.
-
-    Args:
-        ini: tuned, of what makes the lists.
-        source: sentences as tokens.
-        choices: what scores the lists.
-        weights: for all features.
-        size: translations of a list.
-
-    Returns:
-        See `time_decoding`; besides, `rescoring` is what scoring and choosing take, in seconds a sentence. It is part
-        of the other seconds.
+        model a sentence, and `served`, the share of them that its cache had (None without queries). Besides, in seconds
+        a sentence that are part of both: `placing`, what the table takes, and `rescoring`, scoring and choosing.
 
     Raises:
         UserError: a model cannot be loaded.
     """
-    with one_thread():
-        costs, lines = _decode_twice(ini, source, size)
-        device, entries = _device(), [parse_entry(line.rstrip(b"\n")) for line in lines]
-        scorers = load_scorers(choices, device, ini.language_model())
-        started = used_time(device)
-        best_of(rerank(add_scores(entries, source, scorers), weights), len(source))
-        return _with_part(costs, "rescoring", (used_time(device) - started) / len(source))
+    # Where the decoder lets networks compute.
+    device, seconds = choose_device("auto", "fp32"), dict[str, float]()
 
+    @contextmanager
+    def part(name: str) -> Iterator[None]:
+        with timed() as timing:
+            yield
+        used = timing.cpu_seconds if device.torch_device.type == "cpu" else timing.seconds
+        seconds[name] = used / len(source)
 
-def time_in_context(ini: MosesIni, source: Sequence[bytes], column: PlaceColumns) -> Json:
-    """Return what decoding costs with the table that a column makes for the text.
-
-    Returns:
-        See `time_decoding`; `placing`, in seconds a sentence, is what the table takes, and part of the other seconds.
-
-    Raises:
-        UserError: a model cannot be loaded.
-    """
     with TemporaryDirectory() as folder, one_thread():
-        text, device = Path(folder) / "text", _device()
-        write_lines(text, source)
-        started = used_time(device)
-        narrowed = narrow(ini, column.width)
-        placed = place_text(narrowed, text, Path(folder), column, ini.weights_of_features(), ini.name)
-        placing = (used_time(device) - started) / len(source)
-        costs = time_decoding(MosesIni.read(placed.ini), list(text_lines(placed.text)))
-    return _with_part(costs, "placing", placing)
+        if column is not None:
+            text = Path(folder) / "text"
+            write_lines(text, source)
+            with part("placing"):
+                narrowed = narrow(ini, column.width)
+                placed = place_text(narrowed, text, Path(folder), column, ini.weights_of_features(), ini.name)
+            ini, source = MosesIni.read(placed.ini), list(text_lines(placed.text))
+        decoder = _warmed_up(ini, source)
+        queries: Json = {}
+        for name in ("cold", "warm"):
+            with part(name):
+                queries[name], lists = _decode(decoder, len(source), rescoring.size if rescoring else 0)
+        if rescoring is not None:
+            entries = [parse_entry(line.rstrip(b"\n")) for line in lists]
+            scorers = load_scorers(rescoring.choices, device, ini.language_model())
+            with part("rescoring"):
+                best_of(rerank(add_scores(entries, source, scorers), rescoring.weights), len(source))
+    more = {name: used for name, used in seconds.items() if name not in queries}
+    whole = {name: {"seconds": seconds[name] + sum(more.values()), **found} for name, found in queries.items()}
+    return {"device": str(device), **whole, **more}
 
 
-def _device() -> Device:
-    """Return where the decoder lets networks compute."""
-    return choose_device("auto", "fp32")
-
-
-def _decode_twice(ini: MosesIni, source: Sequence[bytes], size: int = 0) -> tuple[Json, list[bytes]]:
-    """Return what `time_decoding` does, and the lines of n-best lists of a size."""
-    device, sentences = _device(), [words_of(line) for line in source]
-    # So that no pass has to pay for what a process does once: one word, whose few n-grams hardly fill a cache.
-    sentences.append(sentences[0][:1])
-    decoder = SentenceDecoder(_with_empty_caches(ini), read_settings(ini), sentences)
-    decoder.run(Translating(0), len(source))
-    neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
-    costs: Json = {"device": str(device)}
-    for name in ("cold", "warm"):
-        for feature in neural:
-            feature.queries = feature.served = 0
-        started = used_time(device)
-        lists = [decoder.run(Translating(size), number)[1] for number in range(len(source))]
-        seconds = used_time(device) - started
-        queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)
-        costs[name] = {
-            "seconds": seconds / len(source),
-            "queries": queries / len(source),
-            "served": served / queries if queries else None,
-        }
-    return costs, [line for lines in lists for line in lines]
-
-
-def _with_part(costs: Json, name: str, seconds: float) -> Json:
-    """Return costs with the seconds that something more takes for a sentence."""
-    whole = {one: {**costs[one], "seconds": costs[one]["seconds"] + seconds} for one in ("cold", "warm")}
-    return {**costs, **whole, name: seconds}
-
-
-def _with_empty_caches(ini: MosesIni) -> MosesIni:
-    """Return a copy whose neural language models keep no scores in files: those would be of earlier decodings."""
+def _warmed_up(ini: MosesIni, source: Sequence[bytes]) -> SentenceDecoder:
+    """Return a decoder of the sentences that has done what a process does once; its caches have next to nothing."""
     ini = ini.copy()
     for feature in ini.features():
+        # Scores in a file would be those of earlier decodings.
         ini.remove_argument(feature.label, "cache")
-    return ini
+    sentences = [words_of(line) for line in source]
+    # One word, whose few n-grams hardly fill a cache.
+    decoder = SentenceDecoder(ini, read_settings(ini), [*sentences, sentences[0][:1]])
+    decoder.run(Translating(0), len(source))
+    return decoder
+
+
+def _decode(decoder: SentenceDecoder, sentences: int, size: int) -> tuple[Json, list[bytes]]:
+    """Return what the neural language model was asked and its cache had, and the lines of n-best lists of a size."""
+    neural = [one for one in decoder.model.context_features if isinstance(one, NeuralLanguageModelFeature)]
+    for feature in neural:
+        feature.queries = feature.served = 0
+    lines = [line for number in range(sentences) for line in decoder.run(Translating(size), number)[1]]
+    queries, served = sum(one.queries for one in neural), sum(one.served for one in neural)
+    return {"queries": queries / sentences, "served": served / queries if queries else None}, lines

@@ -7,13 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from phrasescore.device import Device
-
-
-def used_time(device: Device) -> float:
-    """Return a time that runs while this process works: the CPU's, or the clock's where a GPU works; in seconds."""
-    return time.process_time() if device.torch_device.type == "cpu" else time.monotonic()
-
 
 @dataclass
 class Timing:

@@ -16,7 +16,7 @@ from experiments.ablation.networks import Networks
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import over_seeds, summary
 from experiments.data import DataFolder, prepare
-from experiments.decoding_time import time_decoding, time_in_context, time_rescoring
+from experiments.decoding_time import Rescoring, time_translating
 from experiments.steps import Steps, run_toolkit
 from moses_integration.build.system import PHRASE_TABLE
 from moses_integration.build.system_text import SystemText
@@ -330,11 +330,9 @@ class Ablation:
         size = self._config.scoring.rescored
 
         def work() -> Json:
-            if "CTX" in row.parts:
-                return time_in_context(ini, source, self._networks.context_column(processes=1))
-            if not row.listed:
-                return time_decoding(ini, source)
-            return time_rescoring(ini, source, self._networks.scorers(row), seed["weights"], size)
+            column = self._networks.context_column(processes=1) if "CTX" in row.parts else None
+            rescoring = Rescoring(self._networks.scorers(row), seed["weights"], size) if row.listed else None
+            return time_translating(ini, source, column, rescoring)
 
         # Rows are compared, so all are timed on one machine.
         place = [str(choose_device("auto", "fp32")), machine()["cpu"]]
