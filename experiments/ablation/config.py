@@ -63,6 +63,8 @@ class ScoringSection:
 class Config:
     """An ablation."""
 
+    title: str = ""
+    """What pages call its data set."""
     toolkit: ToolkitName = "embedded"
     seeds: tuple[int, ...] = (1, 2, 3)
     rows: tuple[Row, ...] = WHOLE
@@ -98,6 +100,8 @@ _COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
 def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
     """Read a configuration; `changes` are lines of TOML such as `build.aligner = "hmm"` that come after it.
 
+    One without a title has the name of its file.
+
     Raises:
         UserError: it cannot be read, has an unknown key or a value of the wrong type, or a command refuses its options.
     """
@@ -120,7 +124,7 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         values["seeds"] = tuple(values["seeds"])
     if "rows" in values:
         values["rows"] = _rows(values["rows"], path)
-    return Config(**values)
+    return Config(**{"title": path.stem, **values})
 
 
 def _check_shape(values: dict[str, Any], path: Path) -> None:
@@ -129,8 +133,10 @@ def _check_shape(values: dict[str, Any], path: Path) -> None:
     for key, value in values.items():
         if key not in known:
             raise UserError(unknown_key(key, known, str(path)))
-        if key not in ("toolkit", "seeds", "rows") and not isinstance(value, dict):
+        if key not in ("title", "toolkit", "seeds", "rows") and not isinstance(value, dict):
             raise UserError(f"{path}: `{key}` must be a section, written [{key}]")
+    if not isinstance(values.get("title", ""), str):
+        raise UserError(f'{path}: title is {values["title"]!r}; give text, as in "Multi30k"')
     if values.get("toolkit", "auto") not in choices(ToolkitName):
         raise UserError(f"{path}: toolkit is {values['toolkit']!r}; choose one of {', '.join(choices(ToolkitName))}")
     if not _are_distinct(values.get("seeds", [1]), int) or min(values.get("seeds", [1])) < 0:

@@ -14,7 +14,7 @@ from typing import Any
 from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
 from experiments.ablation.rows import BASELINE, Row, extended_by
-from experiments.ablation.summary import over_seeds, summary
+from experiments.ablation.summary import MEASURES, over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import Rescoring, time_translating
 from experiments.steps import Steps, run_toolkit
@@ -36,7 +36,7 @@ from moses_integration.tuning.tunings import Tuning, TuningSettings, spread
 from phrasescore.device import choose_device
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines, sha256_of, write_json, write_lines
+from phrasescore.files import read_lines, write_json, write_lines
 from phrasescore.provenance import machine
 from phrasescore.text import text_lines
 
@@ -104,8 +104,7 @@ class Ablation:
             "tables": self._networks.annotated,
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
-        [first, *_] = whole["rows"][config.rows[0].name]["seeds"]
-        whole["signatures"] = {"bleu": first["signature"], **first["signatures"]}
+        whole["signatures"] = rows[config.rows[0].name][0]["signatures"]
         report: Json = _relative(whole, f"{self._folder}/")
         write_json(self._folder / "report.json", report)
         write_json(self._folder / "summary.json", summary(report))
@@ -173,7 +172,7 @@ class Ablation:
             return [
                 self._steps.run(
                     f"{row.name}.seed{tuning['seed']}",
-                    [rests_on, tuning],
+                    [rests_on, tuning, MEASURES],
                     lambda tuning=tuning: self._translate(row, ini, tuning, translate),  # type: ignore[misc]
                 )
                 for tuning in tunings
@@ -291,12 +290,15 @@ class Ablation:
         assert text is not None, "the system was built here"
         plain = self._output(row, tuning.seed)
         write_lines(plain, text.detokenise(read_lines(tokens)))
-        result = score(plain, self._data.target_files("test"), self._tokenise)
+        references = self._data.target_files("test")
+        bleu, others = score(plain, references, self._tokenise), other_scores(plain, references)
         return {
             "seed": tuning.seed,
             "dev_bleu": tuning.bleu,
-            "test_bleu": result.bleu,
-            "signature": result.signature,
+            "test_bleu": bleu.bleu,
+            "chrf": others.chrf,
+            "ter": others.ter,
+            "signatures": {"bleu": bleu.signature, **others.signatures},
             "weights": tuning.weights,
             "machine": machine(),
         }
@@ -344,8 +346,7 @@ class Ablation:
 
     def _summary(self, row: Row, rows: dict[str, list[Json]]) -> Json:
         seeds = rows[row.name]
-        scored = [{**seed, **self._other_scores(row, seed)} for seed in seeds]
-        found: Json = {"seeds": scored, "against": {}, **over_seeds(scored)}
+        found: Json = {"seeds": seeds, "against": {}, **over_seeds(seeds)}
         # A row whose lists are rescored needs the one that made them.
         steps = [f"{name}.seed{one['seed']}" for name in {row.name, row.decoded.name} for one in seeds]
         steps += [_tuning_step(row.decoded, one["seed"]) for one in seeds]
@@ -355,16 +356,6 @@ class Ablation:
         for other in (*baseline, *extended_by(row, self._config.rows)):
             if other != row:
                 found["against"][other.name] = self._compared(row, other, rows)
-        return found
-
-    def _other_scores(self, row: Row, seed: Json) -> Json:
-        """Return chrF and TER: a step of its own, for runs that were tuned before it was there."""
-        output, references = self._output(row, seed["seed"]), self._data.target_files("test")
-        found: Json = self._steps.run(
-            f"{row.name}.seed{seed['seed']}.scores",
-            [sha256_of(path) for path in (output, *references)],
-            lambda: asdict(other_scores(output, references)),
-        )
         return found
 
     def _compared(self, row: Row, other: Row, rows: dict[str, list[Json]]) -> Json:

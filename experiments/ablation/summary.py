@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -29,9 +29,6 @@ _MOSES_SCORES = (
 )
 """The columns that the table has before others are appended."""
 _PLACED = "network, in its sentence"
-_CORPORA = {"multi30k": "Multi30k", "gettext": "message catalogues", "bible": "Bible"}
-_LANGUAGES = {"de": "German", "en": "English", "fr": "French"}
-_USUAL_TARGET = "fr"
 
 
 def summary(report: Json) -> Json:
@@ -39,7 +36,7 @@ def summary(report: Json) -> Json:
     data = report["data"]
     return {
         "kind": "ablation",
-        "title": title(data["settings"]),
+        "title": report["config"]["title"],
         "corpus": {
             **{key: data["settings"][key] for key in ("name", "source", "target")},
             "sentence_pairs": data["sizes"]["train"]["sentences"],
@@ -65,22 +62,12 @@ def summary(report: Json) -> Json:
     }
 
 
-def title(settings: Mapping[str, Any]) -> str:
-    """Return what a data set is called, from the settings that it was prepared with."""
-    name = _CORPORA.get(settings["name"], settings["name"])
-    target = settings["target"]
-    into = f", into {_LANGUAGES.get(target, target)}" if target != _USUAL_TARGET else ""
-    crossed = ", all versions" if settings["name"] == "bible" and not settings["versions"] else ""
-    return f"{name}{into}{crossed}"
-
-
 def over_seeds(seeds: Sequence[Json]) -> dict[str, Json]:
     """Return the mean and the standard deviation of what is known of every seed; one seed has none."""
     found: dict[str, Json] = {}
     for measure in MEASURES:
-        if all(measure in seed for seed in seeds):
-            mean, deviation = spread([seed[measure] for seed in seeds])
-            found[measure] = {"mean": mean, "standard_deviation": deviation if len(seeds) > 1 else None}
+        mean, deviation = spread([seed[measure] for seed in seeds])
+        found[measure] = {"mean": mean, "standard_deviation": deviation if len(seeds) > 1 else None}
     return found
 
 

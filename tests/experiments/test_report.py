@@ -93,7 +93,7 @@ def make_report() -> dict[str, Any]:
         "version": "0.1",
         "machine": {"cpu": "a quick one"},
         "signatures": {"bleu": "a<b"},
-        "config": {"rows": ["baseline", "+RNN"]},
+        "config": {"title": "toy", "rows": ["baseline", "+RNN"]},
         "toolkit": "embedded",
         "data": {
             "settings": {"name": "toy", "source": "en", "target": "fr"},
