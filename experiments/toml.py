@@ -12,9 +12,11 @@ from typing import Any, Literal, TypeVar
 from moses_integration.cli import make_parser as make_toolkit_parser
 from phrasescore.cli import make_parser, train
 from phrasescore.cli.lm import train as lm_train
+from phrasescore.cli.options import given_options
 from phrasescore.documents import parse_toml, read_toml
 from phrasescore.errors import UserError
 from phrasescore.plugins import load_plugins
+from phrasescore.search.search_config import SearchConfig
 from phrasescore.training.run import Settings
 
 T = TypeVar("T")
@@ -77,6 +79,16 @@ def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsF
 def check_language_model(options: Sequence[str], place: str) -> None:
     """Check options of `phrasescore lm train`; see `network_settings`."""
     _understood("phrasescore lm train", ["TEXT", "--validation", "TEXT", *options], lm_train.settings_of, place)
+
+
+def check_search(options: Sequence[str], place: str) -> None:
+    """Check options of `phrasescore translate`; see `network_settings`."""
+
+    def settings_of(args: argparse.Namespace) -> None:
+        given = given_options(args, SearchConfig)
+        SearchConfig(**given).check_effect(given)
+
+    _understood("phrasescore translate", ["TEXT", "-m", "MODEL", *options], settings_of, place)
 
 
 def check_expected_bleu(options: Sequence[str], place: str) -> None:

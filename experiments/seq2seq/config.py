@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments.toml import command_options, network_settings, read_values
+from experiments.toml import check_search, command_options, network_settings, read_values
 from phrasescore.configuration import check_values, option, unknown_key
 from phrasescore.errors import UserError
-from phrasescore.search.search_config import SearchConfig
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def read_config(path: Path, changes: Sequence[str] = (), *, gpu: bool = False) -
     systems, searches = (_sections(values.pop(key, []), path, key) for key in ("systems", "searches"))
     task = Task(**check_values(Task, values, str(path)))
     for search in searches:
-        search_config(search, f"{path}: [[searches]]")
+        check_search(command_options(search), f"{path}: [[searches]]")
     found = _systems(systems, {**common, **(on_gpu if gpu else {})}, path)
     for system in found:
         network_settings(system.command, f"{path}: system `{system.name}`", learns_from=task.learns_from)
@@ -103,13 +102,3 @@ def _systems(entries: Sequence[dict[str, Any]], common: dict[str, Any], path: Pa
     if not systems:
         raise UserError(f"{path}: has no [[systems]]; name at least one")
     return tuple(systems.values())
-
-
-def search_config(options: Mapping[str, Any], place: str) -> SearchConfig:
-    """Return options of `phrasescore translate` as it has them; `place` says where they come from.
-
-    Raises:
-        UserError: one does not exist, or has a value that it cannot have.
-    """
-    values = {name.replace("-", "_"): value for name, value in options.items()}
-    return SearchConfig(**check_values(SearchConfig, values, place))

@@ -15,8 +15,8 @@ Cells: TypeAlias = "dict[str, tuple[str, float | str | None]]"
 
 _PERPLEXITIES = {"perplexity": "teacher_forced", "free-running": "free_running", "the tutorial's way": "tutorial"}
 _NOTE = (
-    "Perplexities are of the test set, per word and end symbol; seconds are those of a sentence, reading left out; "
-    "changes of BLEU are of the last search. Losses are nats per pair, and per word and end symbol of validation pairs."
+    "Perplexities are of the test set, per word and end symbol. Losses are nats per pair, and per word and end symbol "
+    "of validation pairs."
 )
 
 
@@ -93,26 +93,4 @@ def _of_sentences(report: Json, system: Json) -> Cells:
     for one in found["searches"]:
         name = ", ".join(f"{key.replace('-', ' ')} {value}" for key, value in one["search"].items())
         cells[f"BLEU, {name}"] = (".2f", one["bleu"])
-        cells[f"CPU seconds, {name}"] = (".4f", one["cpu_seconds"] / one["sentences"])
-        cells[f"seconds, {name}"] = (".4f", one["seconds"] / one["sentences"])
-    return cells | _changes(report, system)
-
-
-def _changes(report: Json, system: Json) -> Cells:
-    """Return the changes against the system that this one extends, and beside them those that were published."""
-    both = [one for one in report["config"]["systems"] if one["name"] in (system["base"], system["name"])]
-    measured = [_measured(report["systems"].get(one["name"])) for one in both]
-    cells: Cells = {}
-    for key in ("perplexity", "BLEU"):
-        for name, figures in (("", measured), (", published", [one["published"] for one in both])):
-            # A system comes behind the one that it extends.
-            found = [one[key] for one in figures if key in one]
-            cells[f"change of {key}{name}"] = ("+.2f", found[1] - found[0] if len(found) == 2 else None)
     return cells
-
-
-def _measured(found: Json | None) -> dict[str, float]:
-    if found is None:
-        return {}
-    last = [("BLEU", one["bleu"]) for one in found["searches"][-1:]]
-    return {"perplexity": found["perplexity"]["teacher_forced"], **dict(last)}

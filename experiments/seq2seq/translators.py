@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from experiments.data import DataFolder
-from experiments.seq2seq.config import search_config
-from experiments.steps import Steps
-from experiments.timing import timed
+from experiments.steps import Steps, run_phrasescore
+from experiments.toml import command_options
 from experiments.training import Json
 from moses_integration.evaluation import score
 from phrasescore.device import Device, choose_device
-from phrasescore.files import write_lines
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.pairs import PhrasePairs
-from phrasescore.provenance import machine
-from phrasescore.scoring.engine import Scorer
-from phrasescore.search.translator import Translator
 from phrasescore.text import text_lines
 from phrasescore.training.evaluation import batch_losses
 
@@ -65,9 +60,7 @@ class Sentences:
             label = ".".join(f"{key}-{value}" for key, value in search.items())
             output = model.with_name(f"{name}.{label}.out")
             work = partial(self._translate, model, search, output)
-            # Seconds of two machines do not compare.
-            place = [str(choose_device(self.device, "auto")), machine()["cpu"]]
-            searches.append(steps.run(f"translate.{name}.{label}", [trained, search, place], work))
+            searches.append(steps.run(f"translate.{name}.{label}", [trained, search], work))
         return {"perplexity": perplexity, "searches": searches}
 
     def _perplexities(self, model: Path) -> dict[str, float]:
@@ -77,23 +70,10 @@ class Sentences:
         return perplexities(load_model(model), self.data.source_file("test"), target, device)
 
     def _translate(self, model: Path, search: Json, output: Path) -> Json:
-        device = choose_device(self.device, "auto")
-        translator = Translator(Scorer(load_model(model), device), search_config(search, "[[searches]]"))
-        sentences = list(text_lines(self.data.source_file("test")))
-        with timed() as timing:
-            found = translator.translate(sentences)
-        write_lines(output, (some[0].text if some else b"" for some in found))
+        command = ["translate", str(self.data.source_file("test")), "-m", str(model), "-o", str(output)]
+        run_phrasescore([*command, "--device", self.device, *command_options(search)])
         result = score(output, self.data.target_files("test"), "none")
-        return {
-            "search": search,
-            "bleu": result.bleu,
-            "signature": result.signature,
-            "sentences": len(sentences),
-            # Reading the network and the text, and BLEU, are left out.
-            **asdict(timing),
-            "device": str(device),
-            "machine": machine(),
-        }
+        return {"search": search, "bleu": result.bleu, "signature": result.signature}
 
 
 def perplexities(model: TrainedModel, source: Path, target: Path, device: Device) -> dict[str, float]:
