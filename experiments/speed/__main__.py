@@ -44,7 +44,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=positive, default=16_384, help="lines to score")
     parser.add_argument("--annotated-lines", type=positive, default=131_072, help="to annotate from file to file")
     parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer")
-    parser.add_argument("--updates", type=positive, default=80, help="of training")
+    parser.add_argument("--updates", type=positive, default=80, help="of training whose time is taken, after as many")
     parser.add_argument("--preset", choices=PRESETS, default="cho2014", help="sizes of the language model")
     parser.add_argument("--memory-lines", type=positive, default=10_000_000, help="lines of the huge table")
     parser.add_argument("--output", type=Path, default=Path("results/speed"), help="folder of the report")
@@ -82,7 +82,7 @@ def _figures(name: str, value: Any) -> Iterator[tuple[str, str]]:
 def run(args: argparse.Namespace) -> int:
     """Measure what was asked for; print the table."""
     settle_memory()
-    report: dict[str, Any] = {"schema": 4, "table": str(args.table), "machine": measured_on(args.device)}
+    report: dict[str, Any] = {"schema": 5, "table": str(args.table), "machine": measured_on(args.device)}
     args.output.mkdir(parents=True, exist_ok=True)
     for name in args.parts:
         report[name] = PARTS[name](args)

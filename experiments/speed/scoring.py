@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from experiments.speed import straightforward
+from experiments.timing import Timing, timed
 from phrasescore.device import Device, Precision, choose_device
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.architecture import ModelConfig
@@ -22,9 +22,10 @@ from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
-from phrasescore.training.presets import PRESETS
 from phrasescore.vocabulary import END, Vocabulary
 
+PAPER = ModelConfig()
+"""The paper's sizes."""
 _BATCHES_A_BLOCK = {"cpu": 1, "cuda": 4}
 """A GPU computes one batch while the next one is made."""
 
@@ -37,8 +38,8 @@ def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[li
     return [chunks[i * len(chunks) // wanted] for i in range(min(wanted, len(chunks)))]
 
 
-def paper_model(table: Path) -> TrainedModel:
-    """Return a network of the paper's sizes with random weights and 15,000 words a side."""
+def random_model(table: Path, config: ModelConfig = PAPER) -> TrainedModel:
+    """Return a network with random weights and 15,000 words a side."""
     words: tuple[dict[bytes, None], dict[bytes, None]] = {}, {}
     for chunk in TableReader(table):
         for entry in chunk.entries:
@@ -50,14 +51,15 @@ def paper_model(table: Path) -> TrainedModel:
         Vocabulary(islice({**side, **{b"filler%d" % i: None for i in range(size)}}, size)) for side in words
     )
     torch.manual_seed(1)
-    network = EncoderDecoder(ModelConfig(**PRESETS["cho2014"]["model"]), len(source), len(target)).eval()
+    network = EncoderDecoder(config, len(source), len(target)).eval()
     return TrainedModel(Path("random"), network, source, target, "target-given-source", "random")
 
 
 def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:
     """Return pairs a second of each way, and of the engine how many times that of the straightforward way it is.
 
-    Besides, how much its scores differ from the straightforward ones.
+    Besides, how much its scores differ from the straightforward ones. Other work disturbs the processor's seconds less
+    than those of the clock.
 
     Args:
         table: whose lines are scored.
@@ -65,7 +67,7 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
         lines: how many.
         repetitions: of each way.
     """
-    model = paper_model(table)
+    model = random_model(table)
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
     # The same for both precisions, so that both score the same lines.
@@ -76,25 +78,35 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
         "straightforward": partial(straightforward_scores, model, blocks, devices["fp32"]),
         **{precision: partial(_engine, model, blocks, device, batch_pairs) for precision, device in devices.items()},
     }
-    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    timings: dict[str, list[Timing]] = {way: [] for way in ways}
     scores: dict[str, NDArray[np.float64]] = {}
     for _ in range(repetitions):
         for way, score in ways.items():
-            started = time.perf_counter()
-            scores[way] = score()
-            seconds[way].append(time.perf_counter() - started)
-    speed = {way: pairs / float(np.median(found)) for way, found in seconds.items()}
+            with timed() as timing:
+                scores[way] = score()
+            timings[way].append(timing)
+    speeds = {way: speed(pairs, found) for way, found in timings.items()}
     found: dict[str, Any] = {"pairs": pairs, "repetitions": repetitions, "batch_pairs": batch_pairs}
-    found["straightforward"] = {"pairs_per_second": speed["straightforward"]}
+    found["straightforward"] = speeds["straightforward"]
     for precision in precisions:
         difference = np.abs(scores[precision] - scores["straightforward"])
         found[f"engine, {precision}"] = {
-            "pairs_per_second": speed[precision],
-            "times_straightforward": speed[precision] / speed["straightforward"],
+            **speeds[precision],
+            "times_straightforward": speeds[precision]["pairs_per_second"]
+            / speeds["straightforward"]["pairs_per_second"],
             "mean_difference": float(difference.mean()),
             "largest_difference": float(difference.max()),
         }
     return found
+
+
+def speed(pairs: int, timings: Sequence[Timing]) -> dict[str, float]:
+    """Return pairs, each a line of a table, a second of the clock and of the processor, by the median of timings."""
+    by_clock, by_cpu = ([getattr(one, key) for one in timings] for key in ("seconds", "cpu_seconds"))
+    return {
+        "pairs_per_second": pairs / float(np.median(by_clock)),
+        "pairs_per_cpu_second": pairs / float(np.median(by_cpu)),
+    }
 
 
 def straightforward_scores(model: TrainedModel, blocks: list[list[Entry]], device: Device) -> NDArray[np.float64]:

@@ -2,52 +2,39 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
+from experiments.steps import run_phrasescore
+from experiments.toml import command_options
+from phrasescore.documents import read_json, read_json_lines
+from phrasescore.model_folder import CONFIG, METRICS
 
-from phrasescore.device import choose_device
-from phrasescore.nn.architecture import ModelConfig
-from phrasescore.pairs import DataConfig
-from phrasescore.training.loop import Watcher
-from phrasescore.training.run import Settings, prepare
-from phrasescore.training.training_config import TrainingConfig
-
-SETTINGS = Settings(
-    ModelConfig(hidden=512, embedding=128, maxout=256, output_rank=128, biases="all", initialisation="scaled"),
-    DataConfig(source_vocabulary=11_000, target_vocabulary=11_000),
-    # So many that the learning rate does not fall; the evaluations never come.
-    TrainingConfig(batch_size=768, epochs=None, max_updates=10**9, evaluate_every=10**9),
-)
-
-
-_WARMUP = 20
-"""Updates before those whose time is taken."""
+NETWORK = {
+    "preset": "base",
+    "hidden": 512,
+    "embedding": 128,
+    "maxout": 256,
+    "output-rank": 128,
+    "dropout": 0.0,
+    "source-vocabulary": 11_000,
+    "target-vocabulary": 11_000,
+    "batch-size": 768,
+}
 
 
-def measure(table: Path, device_name: str, updates: int) -> dict[str, Any]:
-    """Train for some updates after a warm-up and return the speed, by the clock.
+def measure(table: Path, device: str, updates: int) -> dict[str, Any]:
+    """Train for twice so many updates; return the speed of the second half, as the training tells it.
 
     Raises:
         UserError: the table has nothing to learn.
     """
-    device, times = choose_device(device_name, "auto"), list[float]()
-    with TemporaryDirectory() as folder:
-        trainer, _ = prepare(table, Path(folder) / "network", SETTINGS, device)
-
-        def note() -> bool:
-            update = trainer.progress.update
-            if update in (_WARMUP, _WARMUP + updates):
-                if device.torch_device.type == "cuda":
-                    torch.cuda.synchronize(device.torch_device)
-                times.append(time.perf_counter())
-            return update >= _WARMUP + updates
-
-        trainer.watcher = Watcher(should_stop=note)
-        trainer.train()
-    started, ended = times
-    speed = updates * SETTINGS.training.batch_size / (ended - started)
-    return {"precision": device.precision, "updates": updates, "pairs_per_second": speed}
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "network"
+        length = {"max-updates": 2 * updates, "evaluate-every": updates}
+        options = command_options({**NETWORK, **length, "device": device, "quiet": True})
+        run_phrasescore(["train", str(table), "-o", str(folder), *options])
+        [_, second] = read_json_lines(folder / METRICS, "measure again")
+        where = read_json(folder / CONFIG, "measure again")["training"]["device"]
+    return {"device": where, "updates": updates, "pairs_per_second": second["pairs_per_second"]}

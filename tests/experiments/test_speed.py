@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from experiments.speed import __main__ as speed
 from experiments.speed import decoding, training
-from phrasescore.nn.architecture import ModelConfig
+from phrasescore.documents import read_json_lines
 from tests.conftest import MINI
 
 
@@ -32,14 +31,20 @@ def test_the_report_has_a_figure_a_line(
     assert (tmp_path / "report" / "report.md").read_text() == printed
 
 
-def test_the_speed_of_training_leaves_out_the_first_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = ModelConfig(hidden=4, embedding=4, maxout=2, output_rank=2)
-    monkeypatch.setattr(training, "SETTINGS", replace(training.SETTINGS, model=small))
-    times = iter([100.0, 106.0])
-    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=times.__next__))
+def test_the_speed_of_training_is_that_of_its_second_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"hidden": 4, "embedding": 4, "maxout": 2, "output-rank": 2}
+    monkeypatch.setattr(training, "NETWORK", {**training.NETWORK, **small})
+    evaluations = list[dict[str, Any]]()
+
+    def noted(path: Path, remedy: str) -> list[dict[str, Any]]:
+        evaluations.extend(read_json_lines(path, remedy))
+        return evaluations
+
+    monkeypatch.setattr(training, "read_json_lines", noted)
     found = training.measure(MINI / "phrase-table.gz", "cpu", 3)
-    assert found["pairs_per_second"] == 768 * 3 / 6
-    assert next(times, None) is None
+    assert [one["update"] for one in evaluations] == [3, 6]
+    assert found["pairs_per_second"] == evaluations[1]["pairs_per_second"]
+    assert found["device"].startswith("cpu ")
 
 
 def test_the_language_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
