@@ -156,17 +156,16 @@ def _turned(selection: Selection) -> list[list[str]]:
     return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
 
 
-def write_page(folders: Sequence[Path], path: Path) -> None:
+def write_page(folder: Path, path: Path) -> None:
     """Write the page about an ablation.
 
     Args:
-        folders: that of the ablation, and no other.
+        folder: of the ablation.
         path: of the page.
 
     Raises:
         UserError: a report is faulty, or the file cannot be written.
     """
-    [folder] = folders
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )

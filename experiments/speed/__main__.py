@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from experiments.markdown import as_markdown
+from experiments.markdown import as_markdown, figures
 from experiments.speed import annotation, decoding, scoring, training
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
@@ -66,17 +66,7 @@ def as_table(report: dict[str, Any]) -> str:
     where = report["machine"]
     measured = {name: part for name, part in report.items() if name in PARTS}
     head = f"Measured on {where['gpu'] or where['cpu']}, {where['threads']} threads.\n\n"
-    return head + as_markdown(["what", "figure"], _figures("", measured))
-
-
-def _figures(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield from _figures(f"{name}, {key.replace('_', ' ')}".removeprefix(", "), part)
-    elif isinstance(value, float):
-        yield name, f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    else:
-        yield name, f"{value:,}" if isinstance(value, int) else str(value)
+    return head + as_markdown(["what", "figure"], figures(measured))
 
 
 def run(args: argparse.Namespace) -> int:

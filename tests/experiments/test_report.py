@@ -135,7 +135,7 @@ def folder(tmp_path: Path) -> Path:
 
 def page(folder: Path) -> Checker:
     path = folder.parent / "page.html"
-    write_page([folder], path)
+    write_page(folder, path)
     return checked(path.read_text())
 
 
