@@ -20,7 +20,6 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -31,7 +30,7 @@ from numpy.typing import NDArray
 from moses_integration.build.language_model import build_language_model
 from moses_integration.build.parallel_text import read_pairs
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, write_json, write_lines
+from phrasescore.files import open_output, write_lines
 from phrasescore.lm.ngram_model import LN_10, load_kenlm
 from phrasescore.text import is_text, text_lines
 from phrasescore.words import split_words
@@ -48,27 +47,15 @@ OTHER = b"<other>"
 _SCORE = np.dtype([("difference", "<f4"), ("words", "<i4")])
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """What was kept of a part of the corpus; words are those of the last side."""
-
-    part: str
-    sentences: int
-    kept: int
-    words: int
-    kept_words: int
-
-
 def select(
     small: Sequence[str],
     large: Sequence[Sequence[str]],
     share: float,
     order: int,
     outputs: Sequence[str],
-    report: str,
     seed: int = 1,
-) -> list[Chosen]:
-    """Write the best sentences of a large corpus and return, and report, how many each part gave.
+) -> None:
+    """Write the best sentences of a large corpus, and print how many each part gave.
 
     Args:
         small: the text that they are to be like, a file a side.
@@ -76,7 +63,6 @@ def select(
         share: of the words of its last side that are kept at most.
         order: of the models.
         outputs: a file a side.
-        report: file for what was kept, as JSON.
         seed: draws the sample of the corpus, of as many sentences as the small text has.
 
     Raises:
@@ -98,13 +84,7 @@ def select(
     kept_N = best(scores_N["difference"], scores_N["words"], share)
     if not kept_N.any():
         raise UserError(f"{large[0][-1]}: not one sentence fits into a share of {share:g} of the words; keep more")
-    chosen = _copy(large, kept_N, scores_N["words"], outputs)
-    for part in chosen:
-        print(
-            f"{part.part}: {part.kept:,} of {part.sentences:,} sentences, {part.kept_words:,} of {part.words:,} words"
-        )
-    write_json(Path(report), {"small": list(small), "share": share, "order": order, "parts": list(map(asdict, chosen))})
-    return chosen
+    _copy(large, kept_N, scores_N["words"], outputs)
 
 
 def _read(files: Sequence[str]) -> Iterator[Sentences]:
@@ -177,9 +157,9 @@ def best(difference_N: NDArray[np.float32], words_N: NDArray[np.int32], share: f
 
 def _copy(
     large: Sequence[Sequence[str]], kept_N: NDArray[np.bool_], words_N: NDArray[np.int32], outputs: Sequence[str]
-) -> list[Chosen]:
-    """Copy the sentences that are kept, in their order."""
-    report, first = [], 0
+) -> None:
+    """Copy the sentences that are kept, in their order, and print how many; words are those of the last side."""
+    first = 0
     with ExitStack() as stack:
         streams = [stack.enter_context(open_output(Path(output))) for output in outputs]
         for part in large:
@@ -189,6 +169,6 @@ def _copy(
                     for stream, line in zip(streams, sentences, strict=True):
                         stream.write(line + b"\n")
             kept, words = kept_N[first:last], words_N[first:last]
-            report.append(Chosen(part[-1], len(kept), int(kept.sum()), int(words.sum()), int(words[kept].sum())))
+            counted = f"{kept.sum():,} of {len(kept):,} sentences, {words[kept].sum():,} of {words.sum():,} words"
+            print(f"{part[-1]}: {counted}")
             first = last
-    return report

@@ -14,10 +14,16 @@ import numpy as np
 import pytest
 import yaml
 
-from experiments.wmt14.bleu import compare_rows
 from experiments.wmt14.selection import Domain, best, sample, select
-from experiments.wmt14.system import build_language_model, build_tables, filter_system, likeliest
-from experiments.wmt14.text import prepare_pairs, split
+from experiments.wmt14.steps import (
+    build_language_model,
+    build_tables,
+    compare_rows,
+    filter_system,
+    likeliest,
+    prepare_pairs,
+    split,
+)
 from moses_integration.build.system import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni
@@ -86,28 +92,34 @@ def corpus(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("sides", [("fr",), ("en", "fr")], ids=["Moore-Lewis", "Axelrod"])
-def test_sentences_like_the_small_text_are_kept(tmp_path: Path, sides: tuple[str, ...]) -> None:
+def test_sentences_like_the_small_text_are_kept(
+    tmp_path: Path, sides: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     files = corpus(tmp_path)
     small, large = ([files[f"{name}.{side}"] for side in sides] for name in ("small", "large"))
     outputs = [str(tmp_path / f"kept.{side}") for side in sides]
-    [chosen] = select(small, [large], 0.2, 2, outputs, str(tmp_path / "report.json"))
+    select(small, [large], 0.2, 2, outputs)
     kept, whole = read(Path(outputs[-1])), read(Path(large[-1]))
-    assert sum(len(line.split()) for line in kept) == chosen.kept_words <= 0.2 * chosen.words
-    assert len(kept) == len(read(Path(outputs[0]))) == chosen.kept >= 30
+    words, all_words = (sum(len(line.split()) for line in text) for text in (kept, whole))
+    assert words <= 0.2 * all_words
+    said = f"large.fr: {len(kept)} of 200 sentences, {words} of {all_words:,} words"
+    assert said in capsys.readouterr().out
+    assert len(kept) == len(read(Path(outputs[0]))) >= 30
     assert not any({"sel", "beurre", "four", "soupe"} & set(line.split()) for line in kept)
     # In their order: each line is the next one of its text in the corpus.
     rest = iter(whole)
     assert all(line in rest for line in kept)
-    assert json.loads((tmp_path / "report.json").read_bytes())["parts"][0]["sentences"] == 200
 
 
-def test_a_corpus_of_several_parts(tmp_path: Path) -> None:
+def test_a_corpus_of_several_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = corpus(tmp_path)
     parts = [[files["small.fr"]], [files["large.fr"]]]
-    chosen = select([files["small.fr"]], parts, 0.4, 2, [str(tmp_path / "kept")], str(tmp_path / "report.json"))
-    assert [part.sentences for part in chosen] == [50, 200]
-    assert read(tmp_path / "kept")[: chosen[0].kept] == read(Path(files["small.fr"]))[: chosen[0].kept]
-    assert len(read(tmp_path / "kept")) == sum(part.kept for part in chosen)
+    select([files["small.fr"]], parts, 0.4, 2, [str(tmp_path / "kept")])
+    told = re.findall(r"(\d+) of (\d+) sentences", capsys.readouterr().out)
+    first, second = (int(kept) for kept, _ in told)
+    assert [int(sentences) for _, sentences in told] == [50, 200]
+    assert read(tmp_path / "kept")[:first] == read(Path(files["small.fr"]))[:first]
+    assert len(read(tmp_path / "kept")) == first + second
 
 
 def test_a_difference_is_that_of_the_cross_entropies(tmp_path: Path) -> None:
@@ -141,10 +153,10 @@ def test_a_sample_is_of_its_size_and_of_all_the_text() -> None:
 def test_nothing_to_choose_by_and_nothing_chosen(tmp_path: Path) -> None:
     files = corpus(tmp_path)
     with pytest.raises(UserError, match=r"large\.fr: not one sentence fits into a share of 0\.001"):
-        select([files["small.fr"]], [[files["large.fr"]]], 0.001, 2, [str(tmp_path / "out")], str(tmp_path / "report"))
+        select([files["small.fr"]], [[files["large.fr"]]], 0.001, 2, [str(tmp_path / "out")])
     write(Path(files["small.fr"]), ["", " "])
     with pytest.raises(UserError, match=r"small\.fr: has no words; give text of the domain"):
-        select([files["small.fr"]], [[files["large.fr"]]], 0.5, 2, [str(tmp_path / "out")], str(tmp_path / "report"))
+        select([files["small.fr"]], [[files["large.fr"]]], 0.5, 2, [str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
 
 

@@ -1,29 +1,61 @@
-"""Steps that make a system of text: language model, tables, and what texts need of the tables."""
+"""Steps of the workflow that are no commands: text, language model, tables, what texts need of them, BLEU of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from heapq import nlargest
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
-from experiments.wmt14.text import SETTINGS
 from moses_integration.build import language_model
 from moses_integration.build.corpus import Corpus
 from moses_integration.build.pair_alignment import LONGEST_PHRASE
+from moses_integration.build.parallel_text import clean
+from moses_integration.build.prepare import prepare_file
 from moses_integration.build.system import INI, PHRASE_TABLE, REORDERING_TABLE, write_initial_ini
-from moses_integration.build.system_text import PREPARATION
+from moses_integration.build.system_text import PREPARATION, TextSettings
+from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.installation import run_step
 from moses_integration.toolkits.toolkit import ToolkitName
+from moses_integration.tuning.tunings import spread
 from phrasescore.errors import UserError
-from phrasescore.files import open_input, open_output, read_bytes, write_atomically, write_json
+from phrasescore.files import open_input, open_output, read_bytes, read_lines, write_atomically, write_json, write_lines
 from phrasescore.table.entry import LineFault, cut_line, cut_source, parse_scores
 from phrasescore.table.sources import phrases_in_texts
 
+SETTINGS = TextSettings("en", "fr", casing="keep")
+"""Tokenised and escaped, capitals kept: the paper tells of no lower-casing."""
 _DIRECT = 2
 """Which score of a table is p(target | source)."""
+
+
+def prepare_lines(raw: str, prepared: str, language: str) -> None:
+    """Prepare a text; each line gives one."""
+    side = "source" if language == SETTINGS.source_language else "target"
+    prepare_file(Path(raw), Path(prepared), SETTINGS.of(side))
+
+
+def prepare_pairs(raw: Sequence[str], prepared: Sequence[str]) -> None:
+    """Prepare both sides of a text and drop the pairs that are unfit for training, those above 80 words among them."""
+    outputs = [Path(path) for path in prepared]
+    whole = [path.with_name(f"whole.{path.name}") for path in outputs]
+    for language, before, after in zip((SETTINGS.source_language, SETTINGS.target_language), raw, whole, strict=True):
+        prepare_lines(before, str(after), language)
+    report = clean(whole[0], whole[1], outputs[0], outputs[1])
+    print(f"{prepared[0]}: {report.kept:,} of {report.pairs:,} pairs; dropped {report.dropped}")
+    for path in whole:
+        path.unlink()
+
+
+def split(text: str, parts: Sequence[str]) -> None:
+    """Cut a text into parts of as many lines each, one after the other."""
+    lines = sum(1 for _ in read_lines(Path(text)))
+    rest, size = read_lines(Path(text)), -(-lines // len(parts))
+    for part in parts:
+        write_lines(Path(part), islice(rest, size))
 
 
 def build_language_model(text: str, output: str, order: int, memory: str) -> None:
@@ -94,3 +126,18 @@ def _direct(line: bytes, path: Path) -> float:
 def _pair(line: bytes) -> int:
     entry = cut_line(line)
     return hash((entry.source, entry.target))
+
+
+def compare_rows(outputs: Mapping[str, Sequence[Path]], reference: Path, report: Path) -> None:
+    """Write BLEU of each row and its difference from the first as JSON; print them as a table."""
+    found: dict[str, Any] = {}
+    [baseline, *_] = outputs
+    print("| row | test BLEU | against the baseline | p |\n|---|---|---|---|")
+    for row, runs in outputs.items():
+        scores = [score(run, [reference]) for run in runs]
+        mean, deviation = spread([one.bleu for one in scores])
+        p_value = None if row == baseline else p_value_over_runs(runs, outputs[baseline], [reference])
+        found[row] = {"bleu": [one.bleu for one in scores], "mean": mean, "deviation": deviation, "p_value": p_value}
+        against = "| | |" if p_value is None else f"| {mean - found[baseline]['mean']:+.2f} | {p_value:.4f} |"
+        print(f"| {row} | {mean:.2f} ± {deviation:.2f} {against}")
+    write_json(report, {"rows": found, "signature": scores[0].signature})
