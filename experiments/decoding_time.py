@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+from experiments.steps import Json
 from experiments.timing import timed
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import words_of
@@ -32,8 +32,6 @@ from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device, one_thread
 from phrasescore.files import write_lines
 from phrasescore.text import text_lines
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import write_json
 
+Json = dict[str, Any]
+
 
 class Steps:
     """The steps of an experiment in a folder."""

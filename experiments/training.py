@@ -8,13 +8,11 @@ from typing import Any
 
 from safetensors.numpy import load_file
 
-from experiments.steps import Steps, run_phrasescore
+from experiments.steps import Json, Steps, run_phrasescore
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import CONFIG, METRICS, WEIGHTS
 from phrasescore.provenance import machine
-
-Json = dict[str, Any]
 
 
 def train(steps: Steps, folder: Path, command: Sequence[str], depends_on: Any) -> Json:

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 
 from experiments.ablation.config import Config
 from experiments.ablation.rows import ENSEMBLE, PAIR_FUNCTION, REVERSE, Column, Row
-from experiments.steps import Steps, run_phrasescore, run_toolkit
+from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.toml import network_settings
-from experiments.training import Json, train
+from experiments.training import train
 from moses_integration.build.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import NEW_WEIGHT, MosesIni
 from moses_integration.placed import IN_CONTEXT

@@ -17,7 +17,7 @@ from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import MEASURES, over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import Rescoring, time_translating
-from experiments.steps import Steps, run_toolkit
+from experiments.steps import Json, Steps, run_toolkit
 from moses_integration.build.system import PHRASE_TABLE
 from moses_integration.build.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
@@ -39,8 +39,6 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_json, write_lines
 from phrasescore.provenance import machine
 from phrasescore.text import text_lines
-
-Json = dict[str, Any]
 
 TIMED = 100
 """Sentences of the test text that are translated again to see what a row costs."""

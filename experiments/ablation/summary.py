@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import Any
 
 from experiments.ablation.rows import Row
 from experiments.markdown import as_markdown
 from experiments.pages.results import Selection, rows_of
+from experiments.steps import Json
 from moses_integration.ini import Weights
 from moses_integration.tuning.tunings import spread
-
-Json = dict[str, Any]
 
 MEASURES = ("dev_bleu", "test_bleu", "chrf", "ter")
 """What is known of the translations with the weights of each seed; the last three of the test text."""

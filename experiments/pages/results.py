@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 from jsonschema import Draft202012Validator
 
+from experiments.steps import Json
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 
-Json = dict[str, Any]
 Cell: TypeAlias = "float | str | Mapping[str, float | None] | None"
 """A mapping has the `mean` and the `standard_deviation` of several seeds."""
 

@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from experiments.qualitative import pictures, report
 from experiments.qualitative.probes import LONG, Probes, Settings
-from experiments.steps import say
+from experiments.steps import Json, say
 from phrasescore.analysis.loaded_table import load_table
 from phrasescore.analysis.vectors import output_word_vectors, phrase_vectors
 from phrasescore.cli.console import run_command
@@ -24,8 +23,6 @@ from phrasescore.model_folder import load_model
 from phrasescore.provenance import described, machine
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
-
-Json = dict[str, Any]
 
 
 def parse_arguments() -> argparse.Namespace:

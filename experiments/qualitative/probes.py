@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from experiments.steps import Json
 from phrasescore.analysis.corruption import misaligned, shuffled, with_wrong_word
 from phrasescore.analysis.loaded_table import LoadedTable
 from phrasescore.analysis.ranking import accuracy, area_under_curve, best_threshold, mean_reciprocal_rank
@@ -20,7 +21,6 @@ from phrasescore.analysis.word_scores import pair_scores
 from phrasescore.configuration import option
 from phrasescore.scoring.engine import Scorer
 
-Json = dict[str, Any]
 LONG = 4
 """Words of a long phrase at least: more than three, as in the paper."""
 _SHOWN = 3

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from experiments.markdown import as_markdown, figures
+from experiments.steps import Json
 
-Json = dict[str, Any]
 _PROBES = """\
 Retrieval: how well vectors find the phrases with the same most frequent target, among all and among those that share
 less than half of their words. Order and wrong word: how often a true pair scores above one with shuffled words, or with

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -11,8 +10,8 @@ from matplotlib.figure import Figure
 
 from experiments.ablation.summary import UNITS
 from experiments.drawing import COLOURS, INK, drawing, svg
+from experiments.steps import Json
 
-Json = dict[str, Any]
 _WIDTH = 5.0
 """Inches, at most, of all charts: beside each other on a wide page, and none too wide for a phone."""
 

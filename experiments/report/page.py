@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -16,12 +15,11 @@ from experiments.ablation.rows import BASELINE, PARTS, Row
 from experiments.pages.results import Selection, Table, networks_of, rows_of
 from experiments.report.charts import learning_chart, row_chart
 from experiments.report.translations import Translations, read_translations
+from experiments.steps import Json
 from phrasescore import __version__
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
-
-Json = dict[str, Any]
 
 _LIKELY_CHANCE = 0.05
 _ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]

@@ -11,8 +11,8 @@ from experiments.seq2seq.config import Config
 from experiments.seq2seq.phrase_scorers import Tables
 from experiments.seq2seq.report import write_report
 from experiments.seq2seq.translators import Sentences
-from experiments.steps import Steps
-from experiments.training import Json, train
+from experiments.steps import Json, Steps
+from experiments.training import train
 from phrasescore.device import settle_memory
 
 Material: TypeAlias = Sentences | Tables

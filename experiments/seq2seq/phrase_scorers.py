@@ -7,9 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from experiments.speed.scoring import blocks_of_lines
-from experiments.steps import Steps
+from experiments.steps import Json, Steps
 from experiments.timing import timed
-from experiments.training import Json
 from phrasescore.device import choose_device
 from phrasescore.model_folder import load_model
 from phrasescore.provenance import described, machine

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from experiments.markdown import as_markdown
 from experiments.pages.results import Selection, table_of
+from experiments.steps import Json
 from phrasescore.files import write_atomically, write_json
 
-Json = dict[str, Any]
 Cells: TypeAlias = "dict[str, tuple[str, float | str | None]]"
 """By column: a format, as the tables of `docs/results` have it, and a figure."""
 

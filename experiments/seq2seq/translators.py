@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments.data import DataFolder
-from experiments.steps import Steps, run_phrasescore
+from experiments.steps import Json, Steps, run_phrasescore
 from experiments.toml import command_options
-from experiments.training import Json
 from moses_integration.evaluation import score
 from phrasescore.device import Device, choose_device
 from phrasescore.model_folder import TrainedModel, load_model
