@@ -129,7 +129,9 @@ def test_annotating_without_a_folder_or_processes_is_refused(
 
 def test_wrong_values_are_refused() -> None:
     half: Any = "fp16"
-    with pytest.raises(phrasescore.UserError, match="precision `fp16`: there is none of this name; give auto, fp32, bf16"):
+    with pytest.raises(
+        phrasescore.UserError, match="precision `fp16`: there is none of this name; give auto, fp32, bf16"
+    ):
         phrasescore.Scorer.load(MODEL, precision=half)
     number: Any = 0
     with pytest.raises(TypeError, match="not int"):
