@@ -37,7 +37,10 @@ _UNGUARDED = (
 
 
 class Answer(Generic[Result]):
-    """What comes of a task, once it is done. Who waits for it may be interrupted, as with a Future it is not quite."""
+    """What comes of a task, once it is done.
+
+    An interrupt may come while it is waited for. In a `Future` that can leave a lock that is released twice.
+    """
 
     def __init__(self) -> None:
         self._outcome = SimpleQueue[tuple[Result, BaseException | None]]()
@@ -244,7 +247,7 @@ def _answer_all(pipe: Connection, threads: int) -> None:
 
 
 def _answer(message: bytes) -> memoryview:
-    """Return the result of a task and None, or None and what it fails with, as `Connection.recv` reads them."""
+    """Return the result of a task and None, or None and what it fails with, pickled."""
     try:
         task, item = ForkingPickler.loads(message)
         return ForkingPickler.dumps((task(item), None))

@@ -220,12 +220,7 @@ class _Dask:
 
     def __init__(self, killed: str, client: Client, address: str) -> None:
         self._killed, self._client, self._address = killed, client, address
-        try:
-            client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
-        except TimeoutError as error:
-            raise UserError(
-                f"{address}: the scheduler has no workers; start some by `dask worker {address}`"
-            ) from error
+        self._require_workers(_SECONDS_TO_CONNECT)
 
     @property
     def number(self) -> int:
@@ -233,16 +228,16 @@ class _Dask:
         return max(1, sum(threads.values()))
 
     def _require_workers(self, seconds: float) -> None:
-        """Check that there are workers.
+        """Wait until there are workers.
 
         Raises:
-            WorkersLostError: there have been none for so many seconds.
+            WorkersLostError: there are none for so many seconds.
         """
         try:
             self._client.wait_for_workers(1, timeout=seconds)
         except TimeoutError as error:
             raise WorkersLostError(
-                f"{self._address}: the scheduler has no workers any more; start some by `dask worker {self._address}`"
+                f"{self._address}: the scheduler has no workers; start some by `dask worker {self._address}`"
             ) from error
 
     def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:

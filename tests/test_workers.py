@@ -317,7 +317,7 @@ def test_workers_of_a_scheduler_that_have_gone_are_not_waited_for(monkeypatch: p
         results = workers.in_order(abs, items())
         assert next(results) == 1
         cluster.scale(0)
-        with pytest.raises(WorkersLostError, match=r"has no workers any more; start some by `dask worker"):
+        with pytest.raises(WorkersLostError, match=r"has no workers; start some by `dask worker"):
             list(results)
 
 

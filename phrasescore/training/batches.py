@@ -29,10 +29,10 @@ def split_held_out(
 def hold_out_sentences(
     hashes: NDArray[np.uint64], number: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the lines of a text to train on, and as many held out as wanted, none of which says what one of them says.
+    """Return the lines of a text to train on, and those held out. No line is to train on that equals one held out.
 
-    They are drawn at random by the seed, of those that are said least often: what a text says again and again is to be
-    learnt.
+    Lines are held out at random by the seed, those first that the text has once: one that comes again and again is to
+    be learnt.
 
     Args:
         hashes: of the lines, equal for equal ones.
