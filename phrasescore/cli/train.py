@@ -38,7 +38,8 @@ from phrasescore.training.presets import (
     PRESETS,
     described,
 )
-from phrasescore.training.ranks import Ranks, joined
+from phrasescore.training.ranks import Ranks
+from phrasescore.training.torchrun import joined
 from phrasescore.training.training_config import TrainingConfig
 
 if TYPE_CHECKING:

@@ -197,7 +197,7 @@ def _mapped(content: T, path: Path) -> T:
 
 @contextmanager
 def joined_group(address: str = "env://") -> Iterator[RankGroup]:
-    """Join the group that the environment tells of, or a file's address; see `ranks.joined`."""
+    """Join the group that the environment tells of, or a file's address; see `torchrun.joined`."""
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
     # Numbers in memory go by gloo, so that they do not wait for a GPU.

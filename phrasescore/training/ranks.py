@@ -6,9 +6,7 @@ A training asks its ranks what is its part of the work. One that is alone does e
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -75,22 +73,3 @@ class Ranks:
 
 
 ALONE = Ranks()
-
-
-@contextmanager
-def joined() -> Iterator[Ranks]:
-    """Join the other ranks of a training if `torchrun` has started this process as one of several.
-
-    Where some of them fail, the first that does raises its error, which tells of all; the others exit silently.
-
-    Raises:
-        UserError: the others do not come, or one of them has died.
-        SystemExit: another rank tells what is wrong.
-    """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield ALONE
-        return
-    from phrasescore.training.process_group import joined_group
-
-    with joined_group() as group:
-        yield group

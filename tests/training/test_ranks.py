@@ -30,9 +30,10 @@ from phrasescore.sentences import ParallelText, SentenceConfig
 from phrasescore.tensor_file import open_tensors
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
-from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks, joined
+from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
 from phrasescore.training.run import Settings, prepare, prepare_sentences
 from phrasescore.training.task import BatchLoss, Examples
+from phrasescore.training.torchrun import joined
 from tests.conftest import MINI, TINY
 
 CPU = choose_device("cpu", "fp32")

@@ -20,7 +20,7 @@ from phrasescore.files import require_one_standard_input
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.lm.text_config import TextConfig
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.training.ranks import joined
+from phrasescore.training.torchrun import joined
 from phrasescore.training.training_config import TrainingConfig
 
 if TYPE_CHECKING:
