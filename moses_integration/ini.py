@@ -438,7 +438,14 @@ class MosesIni:
         return [line[len(start) :].strip(_TRIMMED) for line in self.lines if line.startswith(start)]
 
     def set_remarks(self, name: str, values: Sequence[str]) -> None:
-        """Let the comments of a name, before everything else, say these things, each in a line."""
+        """Let the comments of a name, before everything else, say these things, each in a line.
+
+        Raises:
+            UserError: a comment would not say the same when it is read.
+        """
+        for value in values:
+            if value != value.strip(_TRIMMED) or {"\r", "\n"} & {*value}:
+                raise UserError(f"{value!r}: is a name that a comment of {self.name} cannot hold; give another name")
         start = f"# phrasescore {name}: "
         end = "\r\n" if self.lines and self.lines[0].endswith("\r\n") else "\n"
         others = [line for line in self.lines if not line.startswith(start)]
@@ -633,6 +640,16 @@ def _read_lines(path: Path) -> list[str]:
 def _is_there(path: Path) -> bool:
     # That of Path raises where a name is too long.
     return any(os.path.exists(f"{path}{ending}") for ending in _ENDINGS)  # noqa: PTH110
+
+
+def files_at(path: Path) -> list[Path]:
+    """Return the files that a feature is loaded from whose line names this: itself, or with endings that Moses tries.
+
+    Of a folder they are those in it.
+    """
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if file.is_file())
+    return [file for ending in _ENDINGS if (file := Path(f"{path}{ending}")).is_file()]
 
 
 def _mention(section: str, words: Sequence[str], label: str, kind: str) -> str | None:

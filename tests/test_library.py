@@ -67,6 +67,11 @@ def test_what_is_no_pair_is_a_wrong_type(scorer: phrasescore.Scorer, pairs: Any,
     assert str(error.value).startswith(message)
 
 
+def test_phrases_alone_have_no_score_in_a_sentence(scorer: phrasescore.Scorer) -> None:
+    with pytest.raises(phrasescore.UserError, match="stored-model: was trained on phrases alone"):
+        scorer.score_in_context("the dog", [((0, 2), "le chien")])
+
+
 def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) -> None:
     told: list[Evaluation] = []
     options = {**TINY, "max_updates": 40}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.ini import NEW_WEIGHT
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.documents import read_json
@@ -47,6 +48,11 @@ def run(args: argparse.Namespace) -> int:
     require_other_file(args.output, args.ini, args.table)
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter)
+    if ini.remarks(IN_CONTEXT):
+        raise UserError(
+            f"{ini.name}: has a column in context, which stays the last; add others to the ini from before, then tune "
+            "with --in-context"
+        )
     label = args.feature or ini.phrase_table().label
     columns = args.columns
     if args.report:

@@ -74,9 +74,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
         from moses_integration.expected_bleu.lists import join
-        from moses_integration.expected_bleu.training import train
+        from moses_integration.expected_bleu.training import FEWEST, train
     except ImportError as error:
         raise UserError("training for expected BLEU needs SciPy; pip install 'phrasescore[smt]'") from error
+    if args.sentences < FEWEST:
+        raise UsageError(f"--sentences: {args.sentences} are too few to learn from; give {FEWEST} or more")
     given = _given_text(args)
     if args.work is not None and real_path(args.work) == real_path(args.output):
         raise UsageError("--work: is the folder of -o, too; give another one")

@@ -13,10 +13,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, PLACED
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_sharing_options, path_or_standard_stream, whole_number
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, lock_file, write_lines
 from phrasescore.text import Say, silently, text_lines
 
@@ -163,7 +163,13 @@ def add_in_context_option(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def placing(
-    args: argparse.Namespace, ini: MosesIni, toolkit: Toolkit, reporter: Reporter, new_weight: float | None = None
+    args: argparse.Namespace,
+    ini: MosesIni,
+    toolkit: Toolkit,
+    reporter: Reporter,
+    new_weight: float | None = None,
+    *,
+    tunes: bool = False,
 ) -> tuple[MosesIni, Toolkit]:
     """Return ini and toolkit for what --in-context, or else a comment of the ini, says; as they are if nothing does.
 
@@ -173,24 +179,29 @@ def placing(
         toolkit: what does the work.
         reporter: told of what is placed.
         new_weight: of the column, if the ini has none yet and one may be added.
+        tunes: whether weights are sought for the networks, whatever those of the ini were for.
 
     Raises:
-        UserError: a network cannot be used, or the ini has no column for it and none may be added.
+        UsageError: an option would change nothing.
+        UserError: a network cannot be used or is not the one that the weights are for, or the ini has no column for it
+            and none may be added.
     """
     from moses_integration.placed.toolkit import PlacingToolkit
 
     columns = context_column(args, ini, reporter)
     if columns is None:
         return ini, toolkit
-    if args.in_context:
-        if not ini.remarks(IN_CONTEXT):
-            if new_weight is None:
-                raise UserError(
-                    f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote"
-                )
-            ini = ini.copy()
-            ini.widen(ini.phrase_table().label, columns.width, new_weight)
-        ini.set_remarks(IN_CONTEXT, [str(folder.resolve()) for folder in args.in_context])
+    ini = ini.copy()
+    if not ini.remarks(IN_CONTEXT):
+        if new_weight is None:
+            raise UserError(f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote")
+        ini.widen(ini.phrase_table().label, columns.width, new_weight)
+        tunes = True
+    if tunes:
+        folders = args.in_context or ini.remarks(IN_CONTEXT)
+        ini.set_remarks(IN_CONTEXT_SHA256, columns.networks)
+        ini.set_remarks(IN_CONTEXT, [str(Path(folder).resolve()) for folder in folders])
+    require_tuned_for(ini, columns)
     return ini, PlacingToolkit(toolkit, columns, reporter.say)
 
 
@@ -198,16 +209,39 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
     """Return the column of the networks that --in-context, or else a comment of the ini, names.
 
     Raises:
+        UsageError: there are none, and an option is about them.
         UserError: a network cannot be used.
     """
     folders = args.in_context or ini.remarks(IN_CONTEXT)
     if not folders:
+        for name in ("device", "precision"):
+            if getattr(args, name) != "auto":
+                raise UsageError(f"--{name}: changes nothing without a network in context; leave it out")
         return None
     from moses_integration.placed.context_column import ContextColumn
     from phrasescore.scoring.engine import Scorer
 
-    scorer = Scorer.load(*folders, device=args.device, precision=args.precision)
+    try:
+        scorer = Scorer.load(*folders, device=args.device, precision=args.precision)
+    except UserError as error:
+        if args.in_context:
+            raise
+        raise UserError(f"{error}; or say by --in-context where the network of {ini.name} lies now") from error
     return ContextColumn(scorer, args.processes, args.scheduler, reporter.say)
+
+
+def require_tuned_for(ini: MosesIni, columns: ContextColumn) -> None:
+    """Check that the weights of an ini were sought with these networks, where a comment says with which they were.
+
+    Raises:
+        UserError: they were sought with others.
+    """
+    sought_with = ini.remarks(IN_CONTEXT_SHA256)
+    if sought_with and sorted(sought_with) != sorted(columns.networks):
+        raise UserError(
+            f"{columns.scorer.origin}: is not what {ini.name} was tuned with, or was trained on since; give that by "
+            "--in-context, or tune again"
+        )
 
 
 @contextmanager
@@ -268,16 +302,20 @@ def prepare_text(
 
     Raises:
         UserError: it cannot be read or is no text, or how the system's text was prepared is not known, as where the
-            ini was moved.
+            ini was moved; or the system has the tables of another text.
     """
     from moses_integration.build.system_text import SystemText
     from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
+    from moses_integration.placed.names import of_names
 
     if is_prepared:
         # Of escapes and capitals nothing is known: a text may have none.
         advice = replace(FOR_TEXT_OF_A_SYSTEM, if_plain="leave out --prepared")
         claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, advice=advice)
-        write_lines(prepared, noting_form(text_lines(raw, say), display_name(raw), claim, say))
+        lines = noting_form(text_lines(raw, say), display_name(raw), claim, say)
+        if ini is not None and ini.remarks(PLACED) and side == "source":
+            lines = of_names(lines, display_name(raw), ini.name)
+        write_lines(prepared, lines)
         return prepared
     assert ini is not None, "text is prepared where no ini says how"
     text = SystemText.of(ini)

@@ -13,11 +13,12 @@ from moses_integration.cli.options import (
     natural,
     prepare_text,
     read_ini,
+    require_tuned_for,
     work_folder,
 )
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, add_sharing_options
+from phrasescore.cli.options import add_quiet_option, add_sharing_options, refuse_idle
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -73,10 +74,15 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     columns, weights = context_column(args, ini, reporter), None
-    if columns is not None and ini.remarks(IN_CONTEXT):
-        weights, ini = ini.weights_of_features(), narrow(ini, columns.width)
+    tuned = MosesIni.read(args.weights) if args.weights else ini
+    if columns is None:
+        refuse_idle(args, ["processes", "scheduler"], "without a network in context")
+    else:
+        require_tuned_for(tuned, columns)
+        if ini.remarks(IN_CONTEXT):
+            weights, ini = ini.weights_of_features(), narrow(ini, columns.width)
     if args.weights:
-        weights = MosesIni.read(args.weights).weights_of_features()
+        weights = tuned.weights_of_features()
     with work_folder(args.output) as folder, work_folder(None) as temporary:
         prepared = temporary / "prepared"
         with naming({prepared: Path(display_name(args.source))}):

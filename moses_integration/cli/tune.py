@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     require_other_file(args.output, args.ini, args.source, *args.reference)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, NEW_WEIGHT)
+    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, NEW_WEIGHT, tunes=True)
     ini.require_effective_weights()
     ini.require_placeable(args.output)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
@@ -156,7 +157,7 @@ def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
     from phrasescore.versions import versions
 
     models = {
-        one.label: {key: described(ini.path_of(one, key)) for key in ("path", "backoff") if key in one.arguments}
+        one.label: {key: _described(ini.path_of(one, key)) for key in ("path", "backoff") if key in one.arguments}
         for one in ini.features()
     }
     return {
@@ -167,3 +168,16 @@ def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
         "networks": [described(Path(folder)) for folder in ini.remarks(IN_CONTEXT)],
         "versions": versions(),
     }
+
+
+def _described(path: Path) -> dict[str, str | None]:
+    """Return path and SHA-256 of what a feature is loaded from; of several files it is that of their hashes."""
+    from moses_integration.ini import files_at
+    from phrasescore.files import sha256_of
+    from phrasescore.provenance import described
+
+    found = described(path)
+    if found["sha256"] is None:
+        hashes = [sha256_of(file) for file in files_at(path)]
+        found["sha256"] = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+    return found

@@ -19,6 +19,7 @@ from moses_integration.cli.options import (
     toolkit_of,
     work_folder,
 )
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError
@@ -65,7 +66,12 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, new_weight=0.0)
+    ini = read_ini(args.ini, reporter, toolkit)
+    if args.in_context and ini.remarks(IN_CONTEXT):
+        raise UserError(
+            f"{ini.name}: has a column in context already; give the ini from before that, or no --in-context"
+        )
+    ini, toolkit = placing(args, ini, toolkit, reporter, new_weight=0.0)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))
     _asked(weight_of, weight_of, ini)

@@ -28,7 +28,7 @@ def load_model(ini: MosesIni, sentences: Iterable[Words], settings: DecoderSetti
     model = declare_model(ini)
     table = ini.phrase_table()
     model.table = PhraseTable(ini.path_of(table), table.width, wanted)
-    model.table_limit = _table_limit(ini, table)
+    model.table_limit = table_limit(ini)
     model.drop_unknown = settings.drop_unknown
     for feature in model.features:
         feature.load(wanted)
@@ -97,7 +97,13 @@ def _declare(ini: MosesIni, line: FeatureLine) -> Feature:
     return feature
 
 
-def _table_limit(ini: MosesIni, table: FeatureLine) -> int:
+def table_limit(ini: MosesIni) -> int:
+    """Return how many translations of a phrase a decoder uses, the best ones; 0 is no limit.
+
+    Raises:
+        UserError: the ini has no such number.
+    """
+    table = ini.phrase_table()
     limit = table.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
     # Python makes numbers of so many digits only.
     number = int(limit) if re.fullmatch("[0-9]{1,10}", limit) else MOST + 1

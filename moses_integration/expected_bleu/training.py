@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 L2_VALUES = (1e-5, 3e-6, 1e-6, 3e-7, 1e-7, 3e-8)
 HELD_OUT = 0.1
 """Share of the lists that say which l2 is best, and when to stop."""
-_FEWEST = 10
+FEWEST = 10
 """Lists to train on."""
 LENGTH = 5.0
 """Of w to begin with, for tuning leaves open how sharp p is. Where it is sharp, from 50 on, the lists teach less."""
@@ -185,7 +185,7 @@ def train(lists: Lists, weights_F: Floats, seed: int = 1, say: Say = silently) -
     Raises:
         UserError: there are too few lists to hold some out.
     """
-    if len(lists) < _FEWEST or not np.ptp(lists.group_L):
+    if len(lists) < FEWEST or not np.ptp(lists.group_L):
         raise UserError(f"{len(lists)} sentences were translated, too few to train on; give more text or --sentences")
     if not lists.pairs:
         raise UserError("no phrase pair was used in any translation, so nothing can be learnt; give more text")

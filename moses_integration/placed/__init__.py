@@ -2,3 +2,7 @@
 
 IN_CONTEXT = "in-context"
 """Name of the comments of an ini that say where the networks lie whose column depends on the text."""
+IN_CONTEXT_SHA256 = "in-context-sha256"
+"""Name of the comments that say which weights they had when the ini was tuned."""
+PLACED = "placed"
+"""Name of the comment that says of an ini that its tables are those of one text."""

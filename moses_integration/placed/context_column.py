@@ -6,7 +6,7 @@ Shapes: S places of some sentences, O their options.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -19,14 +19,15 @@ from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.placed.places import Place
 from phrasescore import __version__
 from phrasescore.device import one_thread
-from phrasescore.errors import UserError
 from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.scores import MANY_UNKNOWN, UnknownSide
 from phrasescore.text import Say, silently
 from phrasescore.workers import Shared, share_work
 
 _KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
+_SIDES: tuple[UnknownSide, UnknownSide] = ("source", "target")
 _SENTENCES_AT_ONCE = 20
 """A few thousand options: enough for large batches, few enough for many processes."""
 
@@ -46,8 +47,8 @@ class _Scoring:
 
     scorer: Shared[Scorer]
 
-    def __call__(self, some: _Sentences) -> Floats:
-        """Return ln p of each option, [O]."""
+    def __call__(self, some: _Sentences) -> tuple[Floats, dict[str, int]]:
+        """Return ln p of each option, [O], and how many words the network was asked about and does not know."""
         with plugins_blamed(), one_thread():
             scorer = self.scorer.get()
             place_S3 = np.array([(place.sentence, place.start, place.end + 1) for place in some.places], np.int64)
@@ -58,7 +59,11 @@ class _Scoring:
                 np.repeat(np.arange(len(some.places)), options_S),
                 [b" ".join(target) for place in some.places for target in place.phrase.targets],
             )
-            return scorer.score_encoded(pairs).log_prob
+            scores = scorer.score_encoded(pairs)
+            words: dict[str, int] = {}
+            for side, number in zip(_SIDES, scores.words, strict=True):
+                words |= {side: number, f"unknown_{side}": int(scores.unknown(side).sum())}
+            return scores.log_prob, words
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,7 @@ class ContextColumn:
         Raises:
             UserError: one was not trained to.
         """
-        for model in self.scorer.models:
-            if not model.network.config.in_context:
-                raise UserError(
-                    f"{model.folder}: was trained on phrases alone, and what it would say of them in sentences means "
-                    "nothing; give a network that `phrasescore train --alignment` trained"
-                )
+        self.scorer.require_in_context()
 
     def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
         """See `PlaceColumns`: ln p of each option, [O, 1].
@@ -99,9 +99,25 @@ class ContextColumn:
             left = some[len(known.pieces) :]
             processes = min(self.scorer.device.processes(self.processes), len(left) or 1)
             with share_work(_KILLED, processes, self.scheduler) as workers:
-                for log_prob_O in workers.in_order(task, left):
-                    known.append(log_prob_O.astype(np.float64).tobytes(), {"options": len(log_prob_O)})
+                for log_prob_O, words in workers.in_order(task, left):
+                    known.append(log_prob_O.astype(np.float64).tobytes(), {"options": len(log_prob_O), **words})
+            self._tell_unknown(known.pieces)
         return np.fromfile(scratch, np.float64)[:, None]
+
+    def _tell_unknown(self, pieces: Sequence[Mapping[str, int]]) -> None:
+        """Say so where the network knows so few of the words that its scores mean little."""
+        for side in _SIDES:
+            words, unknown = (sum(piece[name] for piece in pieces) for name in (side, f"unknown_{side}"))
+            if words and unknown >= MANY_UNKNOWN * words:
+                self.say(
+                    f"{unknown / words:.2%} of the {side} words are unknown to {self.scorer.origin}; check that it was "
+                    "trained on text that is tokenised and cased as this is"
+                )
+
+    @property
+    def networks(self) -> list[str]:
+        """Which networks they are: the SHA-256 of the weights of each."""
+        return [model.weights_digest for model in self.scorer.models]
 
     def _identity(self, some: Sequence[_Sentences]) -> dict[str, Any]:
         """Return all that decides what the scores are."""
@@ -112,9 +128,10 @@ class ContextColumn:
                 targets = b"\n".join(map(b" ".join, place.phrase.targets))
                 options.update(b"%d %d %d\n%b\n\n" % (place.sentence, place.start, place.end, targets))
         return {
+            "format": 2,
             "text": text.hexdigest(),
             "options of the phrase table": options.hexdigest(),
-            "networks": [model.weights_digest for model in self.scorer.models],
+            "networks": self.networks,
             "plugins": list(loaded_plugins().values()),
             "device": self.scorer.device.torch_device.type,
             "precision": self.scorer.device.precision,

@@ -14,7 +14,7 @@ from moses_integration.decoder.phrases import Floats, Words, require_words, word
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, PLACED
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
@@ -87,6 +87,9 @@ def place_text(
         if isinstance(feature, LexicalReordering):
             _write(tables[feature.label], reordering_lines(feature.table, places, named, copied))
     write_lines(folder / TEXT, (b" ".join(sentence) for sentence in named))
+    if not places:
+        # No word got a name.
+        placed.set_remarks(PLACED, [])
     placed.write(folder / INI)
     (folder / _SCRATCH).unlink(missing_ok=True)
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
@@ -118,6 +121,8 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: W
     placed = ini.with_absolute_paths()
     # The table will have that column.
     placed.set_remarks(IN_CONTEXT, [])
+    placed.set_remarks(IN_CONTEXT_SHA256, [])
+    placed.set_remarks(PLACED, [TEXT])
     if columns:
         placed.widen(ini.phrase_table().label, columns)
     for label, path in tables.items():

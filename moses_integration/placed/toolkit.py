@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from moses_integration.build.corpus import Corpus
+from moses_integration.decoder.declaration import table_limit
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
@@ -25,8 +26,8 @@ from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import Say, Show, text_lines, unseen
 
 OPTIONS_TO_TUNE_WITH = 50
-"""Options of a phrase that are scored for tuning. Moses takes the best 20, and the weights that are sought decide which
-they are."""
+"""Options of a phrase that are scored for tuning, or more if a decoder uses more. Moses takes the best 20, and the
+weights that are sought decide which they are."""
 _PART = 1000
 """Sentences that are translated together: a decoder has their table in memory, 0.7 MB a caption."""
 _PLACED = "placed"
@@ -76,7 +77,9 @@ class PlacingToolkit:
     ) -> Iterator[Tuning]:
         """Tune with the table of the dev text."""
         show(None, "scoring phrase pairs where they stand")
-        placed = self._place(ini, source, folder / _PLACED, OPTIONS_TO_TUNE_WITH)
+        limit = table_limit(ini)
+        options = limit and max(limit, OPTIONS_TO_TUNE_WITH)
+        placed = self._place(ini, source, folder / _PLACED, options)
         found = MosesIni.read(placed.ini)
         yield from self._toolkit.tune(found, placed.text, references, seeds, settings, folder, say, memory, show)
 
@@ -112,7 +115,7 @@ class PlacingToolkit:
 
         yield translate
 
-    def _place(self, ini: MosesIni, source: Path, folder: Path, table_limit: int | None) -> PlacedSystem:
+    def _place(self, ini: MosesIni, source: Path, folder: Path, options: int | None) -> PlacedSystem:
         folder.mkdir(parents=True, exist_ok=True)
         placed = place_text(
             narrow(ini, self._columns.width),
@@ -121,7 +124,7 @@ class PlacingToolkit:
             self._columns,
             ini.weights_of_features(),
             ini.name,
-            table_limit,
+            options,
         )
         self._say(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
         return placed

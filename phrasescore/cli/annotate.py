@@ -34,6 +34,7 @@ from phrasescore.files import (
     write_json,
 )
 from phrasescore.scoring.columns import COLUMNS, FLOOR, Column, columns_of
+from phrasescore.scoring.scores import MANY_UNKNOWN
 from phrasescore.table.blocks import Shard
 from phrasescore.table.sources import sources_in_texts
 
@@ -43,9 +44,7 @@ if TYPE_CHECKING:
     from phrasescore.scoring.kinds import TableScorer
 
 REPORT_SCHEMA = 4
-_MANY_UNKNOWN = 0.5
 _DOUBT = "; check that it was trained on this table, or on one that is tokenised and cased alike"
-"""What is said where so large a share of the words is unknown: the scores mean little."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -317,5 +316,5 @@ def _summarise(reporter: Reporter, counts: Counts) -> None:
         ("target", counts.target_words_unknown, counts.target_words),
     ):
         if words:
-            doubt = "" if unknown < _MANY_UNKNOWN * words else _DOUBT
+            doubt = "" if unknown < MANY_UNKNOWN * words else _DOUBT
             reporter.say(f"{unknown / words:.2%} of the {side} words are unknown to the network{doubt}")

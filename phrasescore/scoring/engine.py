@@ -29,12 +29,11 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
 from phrasescore.plugins import load_plugins, loaded_plugins
-from phrasescore.scoring.given_pairs import GivenPairs, clean_pairs
+from phrasescore.scoring.given_pairs import GivenPairs, clean_pairs, clean_places, clean_sentence
 from phrasescore.scoring.scores import Scores
 from phrasescore.text import chunks
 from phrasescore.transfer import fetch
 from phrasescore.vocabulary import UNKNOWN
-from phrasescore.words import join_words
 from phrasescore.workers import Shared
 
 T = TypeVar("T", bound=np.generic)
@@ -190,7 +189,7 @@ class Scorer:
 
         Raises:
             TypeError: they are no pairs of texts.
-            UserError: a phrase is too long, a source has no words, or a network is damaged.
+            UserError: a text cannot be a phrase, a source has no words, or a network is damaged.
         """
         found = [np.zeros(0)]
         for some in chunks(clean_pairs(pairs), max(_PAIRS_AT_ONCE, self.batch_pairs)):
@@ -203,27 +202,38 @@ class Scorer:
     ) -> NDArray[np.float64]:
         """Return ln p(target | source phrase, its sentence), end symbol included, of each phrase of a sentence, [P].
 
-        A natural logarithm. It means something of networks that were trained in context.
+        A natural logarithm.
 
         Args:
             sentence: blanks separate words.
             phrases: where a phrase begins and, exclusively, ends in it, counted in words from 0; and its translation.
 
         Raises:
-            UserError: a phrase has no words or is not in the sentence, or a network is damaged.
+            TypeError: sentence or phrases are no texts, or a place is not two whole numbers.
+            UserError: a phrase has no words or is not in the sentence, a text cannot be a phrase, or a network is
+                damaged or was trained on phrases alone.
         """
-        words = join_words(sentence.encode() if isinstance(sentence, str) else sentence)
+        self.require_in_context()
+        words = clean_sentence(sentence)
         length = words.count(b" ") + 1 if words else 0
-        for number, ((first, end), _) in enumerate(phrases, 1):
-            if not 0 <= first < end <= length:
+        placed = list(clean_places(phrases, length))
+        spans = np.array([span for span, _ in placed], np.int64).reshape(-1, 2)
+        places = np.zeros(len(placed), np.int64), spans[:, 0], spans[:, 1]
+        targets = [target for _, target in placed]
+        return self.score_encoded(self.encode_places([words], places, np.arange(len(placed)), targets)).log_prob
+
+    def require_in_context(self) -> None:
+        """Check that the networks read sentences.
+
+        Raises:
+            UserError: one was not trained to.
+        """
+        for model in self.models:
+            if not model.network.config.in_context:
                 raise UserError(
-                    f"phrase {number}: words {first} to {end} are no phrase of a sentence of {length} words; give the "
-                    "places of its first word and behind its last one, from 0"
+                    f"{model.folder}: was trained on phrases alone, and what it would say of them in sentences means "
+                    "nothing; give a network that `phrasescore train --alignment` trained"
                 )
-        spans = np.array([span for span, _ in phrases], np.int64).reshape(-1, 2)
-        texts = [join_words(text.encode() if isinstance(text, str) else text) for _, text in phrases]
-        places = np.zeros(len(phrases), np.int64), spans[:, 0], spans[:, 1]
-        return self.score_encoded(self.encode_places([words], places, np.arange(len(phrases)), texts)).log_prob
 
     def encode(self, sources: list[bytes], targets: list[bytes]) -> EncodedPairs:
         """Turn the phrases of a table into ids; cheap, and safe to do in another thread."""

@@ -1,8 +1,9 @@
-"""Phrase pairs as a program gives them: checked, with one blank between words."""
+"""Phrase pairs as a program gives them, alone or in a sentence: checked, with one blank between words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from phrasescore.errors import UserError
@@ -10,6 +11,7 @@ from phrasescore.table.entry import LineFault, check_length
 from phrasescore.words import join_words
 
 Text = str | bytes
+_SIDES = ("source", "target")
 
 
 @runtime_checkable
@@ -35,20 +37,77 @@ def clean_pairs(pairs: GivenPairs) -> Iterator[tuple[bytes, bytes]]:
 
     Raises:
         TypeError: they are no pairs of texts.
-        UserError: a source has no words, or a phrase is too long.
+        UserError: a source has no words, or a text cannot be a phrase.
     """
     for number, pair in enumerate(_pairs_of(pairs), 1):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(one, Text) for one in pair):
             raise TypeError(f"pair {number}: is {pair!r:.60}; give a source and a target phrase, str or bytes")
-        source, target = (join_words(phrase.encode() if isinstance(phrase, str) else phrase) for phrase in pair)
+        source, target = (_clean_phrase(text, f"pair {number}", side) for side, text in zip(_SIDES, pair, strict=True))
         if not source:
             raise UserError(f"pair {number}, source: has no words; give a phrase")
-        try:
-            check_length("source", source)
-            check_length("target", target)
-        except LineFault as fault:
-            raise UserError(f"pair {number}, {fault}") from fault
         yield source, target
+
+
+def clean_sentence(sentence: Text) -> bytes:
+    """Return a sentence that phrases stand in.
+
+    Raises:
+        TypeError: it is no text.
+        UserError: it cannot be one.
+    """
+    if not isinstance(sentence, Text):
+        raise TypeError(f"sentence: is {sentence!r:.60}; give str or bytes")
+    return _clean(sentence, "sentence")
+
+
+def clean_places(
+    phrases: Sequence[tuple[tuple[int, int], Text]], words: int
+) -> Iterator[tuple[tuple[int, int], bytes]]:
+    """Yield where each phrase begins and, exclusively, ends in a sentence of so many words, and its translation.
+
+    Raises:
+        TypeError: a place is not two whole numbers, or a translation is no text.
+        UserError: a phrase has no words or is not in the sentence, or a translation cannot be a phrase.
+    """
+    for number, ((first, end), target) in enumerate(phrases, 1):
+        if not isinstance(target, Text):
+            raise TypeError(f"phrase {number}: is translated by {target!r:.60}; give str or bytes")
+        place = operator.index(first), operator.index(end)
+        if not 0 <= place[0] < place[1] <= words:
+            raise UserError(
+                f"phrase {number}: words {first} to {end} are no phrase of a sentence of {words} words; give the "
+                "places of its first word and behind its last one, from 0"
+            )
+        yield place, _clean_phrase(target, f"phrase {number}", "target")
+
+
+def _clean_phrase(phrase: Text, name: str, side: str) -> bytes:
+    """Return a phrase with one blank between words.
+
+    Raises:
+        UserError: see `_clean`, or it is too long.
+    """
+    words = _clean(phrase, f"{name}, {side}")
+    try:
+        check_length(side, words)
+    except LineFault as fault:
+        raise UserError(f"{name}, {fault}") from fault
+    return words
+
+
+def _clean(text: Text, name: str) -> bytes:
+    """Return a text with one blank between words.
+
+    Raises:
+        UserError: it has a line end, or cannot be written as UTF-8.
+    """
+    try:
+        words = join_words(text.encode() if isinstance(text, str) else text)
+    except UnicodeEncodeError as error:
+        raise UserError(f"{name}: has half of a surrogate pair, which is no character; mend it") from error
+    if b"\n" in words:
+        raise UserError(f"{name}: has a line end, which no word has; strip it")
+    return words
 
 
 def _pairs_of(pairs: GivenPairs) -> Iterable[Any]:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from phrasescore.pairs import Direction, orient
 
 UnknownSide = Literal["target", "source", "both"]
+MANY_UNKNOWN = 0.5
+"""A share of the words. Where so many are unknown, scores mean little."""
 
 
 @dataclass(frozen=True)

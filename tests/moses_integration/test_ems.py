@@ -128,7 +128,8 @@ def test_the_experiment_manager(moses: Path, tmp_path: Path, small_dev: tuple[Pa
     (work / "model").mkdir(parents=True)
     (work / "aligned.grow-diag-final-and").symlink_to(MINI / "train.align")
     lines = block('score-settings = "--PhraseCount"').replace("/path/rnn", f"{tmp_path}/rnn")
-    lines = lines.replace("--max-minutes 60 --dropout 0.3", SMALL_NETWORK)
+    assert "'--max-minutes 60'" in lines
+    lines = lines.replace("--max-minutes 60", SMALL_NETWORK)
     config.write_text(with_lines(CONFIG, lines).format(work=work, moses=moses, mini=MINI, dev=small_dev))
     # EMS sleeps for some seconds before each step; else two that it starts together would both make `model`.
     (tmp_path / "Hurry.pm").write_text(

@@ -92,7 +92,7 @@ def test_scipy_is_missed_before_the_work(
         ([*TEXTS, "-o", "FULL/file"], 1, "is there already; give a new or empty folder"),
         ([*TEXTS, "-o", "FULL/file/folder"], 1, "cannot be made"),
         ([*TEXTS, "--sentences", "0"], 2, "phrasescore-smt expected-bleu: --sentences: "),
-        ([*TEXTS, "--sentences", "6", "--nbest", "2"], 1, "6 sentences were translated, too few to train on"),
+        ([*TEXTS, "--sentences", "6"], 2, "--sentences: 6 are too few to learn from; give 10 or more"),
         (["--source", "nowhere", *TEXTS[1:]], 1, "nowhere"),
     ],
 )

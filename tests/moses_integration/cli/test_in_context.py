@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.placed import IN_CONTEXT, context_column
+from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, context_column
 from moses_integration.placed.names import MARK
 from phrasescore.cli import main as phrasescore
 from phrasescore.scoring.engine import EncodedPairs, Scorer
@@ -21,17 +22,21 @@ from phrasescore.scoring.scores import Scores
 from tests.conftest import MINI
 
 INI = str(MINI / "moses.ini")
-EMBEDDED = ["--toolkit", "embedded", "--processes", "1", "--prepared", "-q", "--device", "cpu", "--precision", "fp32"]
+ALONE = ["--toolkit", "embedded", "--processes", "1", "--prepared", "-q"]
+EMBEDDED = [*ALONE, "--device", "cpu", "--precision", "fp32"]
 QUICK = ["--iterations", "2", "--restarts", "2", "--nbest", "20"]
 SMALL = ["--hidden", "16", "--embedding", "8", "--output-rank", "8", "--max-updates", "20", "--learning-rate", "0.01"]
+
+
+def train(folder: Path, *options: str, source: Path = MINI / "train.en") -> None:
+    texts = [f"--source={source}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
+    assert phrasescore(["train", *texts, "-o", str(folder), *SMALL, "--device", "cpu", "-q", *options]) == 0
 
 
 @pytest.fixture(scope="session")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("in-context") / "network"
-    texts = [f"--{name}={MINI / f'train.{end}'}" for name, end in (("source", "en"), ("target", "fr"))]
-    options = [*texts, f"--alignment={MINI / 'train.align'}", "-o", str(folder), *SMALL, "--device", "cpu", "-q"]
-    assert phrasescore(["train", *options]) == 0
+    train(folder)
     return folder
 
 
@@ -64,7 +69,7 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     place = ["place", str(tuned), "--source", str(source), "--prepared", "-o", str(folder), "--processes", "1", "-q"]
     assert main([*place, "--device", "cpu", "--precision", "fp32"]) == 0
     out = tmp_path / "out"
-    assert main(["decode", f"{folder}/moses.ini", "--source", f"{folder}/text", "-o", str(out), *EMBEDDED]) == 0
+    assert main(["decode", f"{folder}/moses.ini", "--source", f"{folder}/text", "-o", str(out), *ALONE]) == 0
     assert main(["unplace", str(out)]) == 0
     assert capfdbinary.readouterr().out == translations
     # Elsewhere, if that is said.
@@ -73,7 +78,9 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     ini.set_remarks(IN_CONTEXT, [str(tmp_path / "nowhere")])
     ini.write(tmp_path / "moved.ini")
     assert main(["decode", str(tmp_path / "moved.ini"), "--source", str(source), *EMBEDDED]) == 1
-    assert b"nowhere: is not a model folder" in capfdbinary.readouterr().err
+    err = capfdbinary.readouterr().err
+    assert b"nowhere: is not a model folder" in err
+    assert b"or say by --in-context where the network of %b/moved.ini lies now\n" % bytes(tmp_path) in err
     assert main(["decode", str(tmp_path / "moved.ini"), "--source", str(source), *EMBEDDED, "--in-context", moved]) == 0
     assert capfdbinary.readouterr().out == translations
 
@@ -218,8 +225,8 @@ def test_what_cannot_be_is_refused(
         f"{INI}: has no column for --in-context; give the ini that `tune --in-context` wrote" in capsys.readouterr().err
     )
     phrases = tmp_path / "phrases"
-    train = ["train", str(MINI / "phrase-table.gz"), "-o", str(phrases), *SMALL, "--max-updates", "1", "-q"]
-    assert phrasescore(train) == 0
+    command = ["train", str(MINI / "phrase-table.gz"), "-o", str(phrases), *SMALL, "--max-updates", "1", "-q"]
+    assert phrasescore(command) == 0
     decode = ["decode", str(tuned), "--source", source, *EMBEDDED, "--in-context", str(phrases)]
     assert main(decode) == 1
     assert f"{phrases}: was trained on phrases alone" in capsys.readouterr().err
@@ -231,3 +238,129 @@ def test_a_column_of_phrases_alone_is_not_what_it_was_trained_for(
     annotate = ["annotate", str(MINI / "phrase-table.gz"), "--limit", "3", "-o", str(tmp_path / "out.gz")]
     assert phrasescore([*annotate, "-m", str(network), "--device", "cpu"]) == 0
     assert f"{network}: was trained on phrases in their sentences, and sees them alone here" in capsys.readouterr().err
+
+
+def test_weights_are_for_the_network_that_they_were_sought_with(
+    network: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, reference = map(str, small_dev)
+    other, out, ini = tmp_path / "other", str(tmp_path / "out"), MosesIni.read(tuned)
+    train(other, "--seed", "7", "--max-updates", "2")
+    (trained,) = ini.remarks(IN_CONTEXT_SHA256)
+    refusal = "is not what {ini} was tuned with, or was trained on since; give that by --in-context, or tune again\n"
+    decode = ["decode", str(tuned), "--source", source, "-o", out, *EMBEDDED, "--in-context"]
+    for folders in ([other], [network, network]):
+        assert main([*decode, *map(str, folders)]) == 1
+        assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
+    # The same folder, with what was trained in it since.
+    ini.set_remarks(IN_CONTEXT, [str(other)])
+    ini.write(tmp_path / "since.ini")
+    for command in (
+        ["decode", f"{tmp_path}/since.ini", "--source", source, "-o", out, *EMBEDDED],
+        ["place", f"{tmp_path}/since.ini", "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"],
+    ):
+        assert main(command) == 1
+        assert capsys.readouterr().err.endswith(refusal.format(ini=f"{tmp_path}/since.ini"))
+    place = ["place", INI, "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"]
+    assert main([*place, "--weights", str(tuned), "--in-context", str(other)]) == 1
+    assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
+    # Tuning seeks others.
+    tune = ["tune", f"{tmp_path}/since.ini", "--source", source, "--reference", reference, *EMBEDDED, *QUICK]
+    assert main([*tune, "-o", f"{tmp_path}/again.ini"]) == 0
+    again = MosesIni.read(tmp_path / "again.ini")
+    assert again.remarks(IN_CONTEXT) == [str(other)]
+    assert again.remarks(IN_CONTEXT_SHA256) not in ([], [trained])
+
+
+def test_a_network_that_knows_hardly_a_word_is_doubted(
+    small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capitals, folder = tmp_path / "capitals.en", tmp_path / "network"
+    capitals.write_text((MINI / "train.en").read_text().upper())
+    train(folder, "--max-updates", "1", source=capitals)
+    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
+    assert main([*place, "--in-context", str(folder), "--processes", "1"]) == 0
+    said = capsys.readouterr().err
+    assert re.search(
+        rf"^[5-9][0-9]\.[0-9]+% of the source words are unknown to {folder}; check that", said, re.MULTILINE
+    )
+    assert "of the target words" not in said
+
+
+def test_tuning_scores_no_fewer_options_than_decoding_uses(
+    network: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int | None] = []
+
+    class StopError(Exception):
+        pass
+
+    def place(*arguments: object) -> None:
+        asked.append(arguments[-1])  # type: ignore[arg-type]
+        raise StopError
+
+    monkeypatch.setattr("moses_integration.placed.toolkit.place_text", place)
+    source, reference = map(str, small_dev)
+    for limit in ("0", "20", "100"):
+        ini = MosesIni.read(Path(INI)).with_absolute_paths()
+        ini.set_argument("TranslationModel0", "table-limit", limit)
+        ini.write(tmp_path / "moses.ini")
+        tune = ["tune", f"{tmp_path}/moses.ini", "--source", source, "--reference", reference, *EMBEDDED, *QUICK]
+        with pytest.raises(StopError):
+            main([*tune, "-o", f"{tmp_path}/tuned.ini", "--in-context", str(network)])
+    assert asked == [0, 50, 100]
+
+
+def test_the_tables_of_a_text_are_for_no_other(
+    network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, placed, out = str(small_dev[0]), tmp_path / "placed", tmp_path / "out"
+    assert main(["place", INI, "--source", source, "--prepared", "-o", str(placed), "-q"]) == 0
+    ini = f"{placed}/moses.ini"
+    refusal = f"{source}: is not the text that the tables of {ini} were made for"
+    for command in (
+        ["decode", ini, "--source", source, "-o", str(out), *ALONE],
+        ["place", ini, "--source", source, "--prepared", "-o", str(placed), "-q"],
+    ):
+        assert main(command) == 1
+        assert refusal in capsys.readouterr().err
+    assert not out.exists()
+    assert main(["decode", ini, "--source", f"{placed}/text", "-o", str(out), *ALONE]) == 0
+
+
+def test_options_of_a_network_that_is_not_there_are_refused(
+    small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = ["--source", str(small_dev[0]), "--prepared", "-q"]
+    place, decode = ["place", INI, *text, "-o", str(tmp_path / "placed")], ["decode", INI, *text]
+    for command in (
+        [*decode, "--device", "cpu"],
+        [*decode, "--precision", "bf16"],
+        [*place, "--processes", "2"],
+        [*place, "--scheduler", "tcp://nowhere:1"],
+    ):
+        assert main(command) == 2
+        assert f"{command[-2]}: changes nothing without a network in context; leave it out" in capsys.readouterr().err
+
+
+def test_a_column_in_context_stays_the_last(
+    network: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = str(MINI / "phrase-table.gz")
+    assert main(["add-column", str(tuned), "--table", table, "-o", str(tmp_path / "more.ini")]) == 1
+    assert "has a column in context, which stays the last" in capsys.readouterr().err
+    source, reference = map(str, small_dev)
+    worth = ["worth", str(tuned), "--source", source, "--reference", reference, *EMBEDDED]
+    assert main([*worth, "--in-context", str(network)]) == 1
+    assert "has a column in context already" in capsys.readouterr().err
+
+
+def test_a_folder_that_a_comment_cannot_name_is_refused_before_work(
+    network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, reference = map(str, small_dev)
+    for name in ("two\nlines", "blank "):
+        folder = shutil.copytree(network, tmp_path / name)
+        tune = ["tune", INI, "--source", source, "--reference", reference, "-o", str(tmp_path / "ini"), *EMBEDDED]
+        assert main([*tune, "--in-context", str(folder)]) == 1
+        assert f"{str(folder)!r}: is a name that a comment of {INI} cannot hold" in capsys.readouterr().err

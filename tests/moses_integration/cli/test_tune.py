@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from moses_integration.cli import main
 from moses_integration.cli.options import say_spread
+from moses_integration.ini import MosesIni
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.cli.console import Reporter
 from tests.conftest import MINI
@@ -32,3 +36,40 @@ def test_a_reference_of_other_sentences_is_told_of(bleu: float, said: str, capsy
     told = capsys.readouterr().err
     assert told.startswith(said)
     assert ("check that the dev text and its reference belong together" in told) == bool(said)
+
+
+def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_ending(
+    small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], no_moses: None
+) -> None:
+    """Moses finds `PATH.gz` where a line names PATH."""
+    table, given = tmp_path / "reordering.gz", MINI / "reordering-table.wbe-msd-bidirectional-fe.gz"
+    table.write_bytes(given.read_bytes())
+    ini = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
+    ini.set_argument("LexicalReordering0", "path", str(tmp_path / "reordering"))
+    ini.write(tmp_path / "moses.ini")
+    texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
+    options = [
+        "--iterations",
+        "1",
+        "--nbest",
+        "5",
+        "--restarts",
+        "1",
+        "--processes",
+        "1",
+        "-o",
+        f"{tmp_path}/tuned.ini",
+    ]
+    tune = ["tune", f"{tmp_path}/moses.ini", *texts, *options, "--report", f"{tmp_path}/report", "--work"]
+    goes_on = "has some of this tuning, which goes on from there"
+    hashes: set[str | None] = set()
+    for is_other in (False, False, True):
+        if is_other:
+            scores = re.sub(
+                rb"(?m)\|\|\|[^|]*$", b"||| 0.01 0.01 0.98 0.01 0.01 0.98", gzip.decompress(table.read_bytes())
+            )
+            table.write_bytes(gzip.compress(scores))
+        assert main([*tune, f"{tmp_path}/work"]) == 0
+        assert (goes_on in capsys.readouterr().err) == (len(hashes) == 1 and not is_other)
+        hashes.add(json.loads((tmp_path / "report").read_text())["models"]["LexicalReordering0"]["path"]["sha256"])
+    assert len(hashes - {None}) == 2
