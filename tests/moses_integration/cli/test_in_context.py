@@ -101,6 +101,21 @@ def test_a_long_text_is_translated_part_by_part(
     assert {sentence for sentence, _ in found[0][1]} == set(range(12))
 
 
+@pytest.mark.moses
+def test_moses_translates_part_by_part_as_we_do(
+    moses_home: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moses_integration.placed.toolkit._PART", 5)
+    decode = ["decode", str(tuned), "--source", str(small_dev[0]), "--prepared", "-q", "--processes", "1"]
+    found = []
+    for toolkit in ("embedded", "moses"):
+        out, lists = tmp_path / f"{toolkit}.out", tmp_path / f"{toolkit}.lists"
+        assert main([*decode, "--toolkit", toolkit, "-o", str(out), "--nbest", str(lists), "5"]) == 0
+        found.append((out.read_bytes(), [(entry.sentence, entry.words) for entry in read_nbest(lists)]))
+    assert found[0] == found[1]
+    assert found[0][0].count(b"\n") == 12
+
+
 def test_faults_of_a_long_text_are_told_by_its_lines(
     tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
