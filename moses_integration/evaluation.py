@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.text_form import form_of
+from moses_integration.building.text_form import form_of
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.text import Say, silently, text_lines, utf8_lines

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.build.aligned_corpus import read_aligned_corpus
-from moses_integration.build.language_model import build_language_model
-from moses_integration.build.parallel_text import read_pairs
-from moses_integration.build.prepare import Preparation, prepare_file
+from moses_integration.building.aligned_corpus import read_aligned_corpus
+from moses_integration.building.language_model import build_language_model
+from moses_integration.building.parallel_text import read_pairs
+from moses_integration.building.prepare import Preparation, prepare_file
 from moses_integration.evaluation import score
 from moses_integration.tuning.bleu import read_references
 from phrasescore import text

@@ -10,10 +10,10 @@ from typing import Any
 
 from experiments.ablation.rows import WHOLE, Row
 from experiments.toml import check_expected_bleu, check_language_model, command_options, network_settings, read_values
-from moses_integration.build.alignment import METHODS
-from moses_integration.build.language_model import ORDERS
-from moses_integration.build.pair_alignment import LONGEST_PHRASE
-from moses_integration.build.prepare import Casing
+from moses_integration.building.alignment import METHODS
+from moses_integration.building.language_model import ORDERS
+from moses_integration.building.pair_alignment import LONGEST_PHRASE
+from moses_integration.building.prepare import Casing
 from moses_integration.toolkits.toolkit import ToolkitName
 from phrasescore.configuration import check_values, choices, option, unknown_key
 from phrasescore.errors import UserError

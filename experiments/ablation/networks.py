@@ -15,7 +15,7 @@ from experiments.ablation.rows import ENSEMBLE, PAIR_FUNCTION, REVERSE, Column, 
 from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.toml import network_settings
 from experiments.training import train
-from moses_integration.build.system import PHRASE_TABLE, VALIDATION
+from moses_integration.building.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import NEW_WEIGHT, MosesIni
 from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.context_column import ContextColumn

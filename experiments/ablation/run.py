@@ -18,8 +18,8 @@ from experiments.ablation.summary import MEASURES, over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import Rescoring, time_translating
 from experiments.steps import Json, Steps, run_toolkit
-from moses_integration.build.system import PHRASE_TABLE
-from moses_integration.build.system_text import SystemText
+from moses_integration.building.system import PHRASE_TABLE
+from moses_integration.building.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import other_scores, p_value_over_runs, score
 from moses_integration.ini import MosesIni, Weights

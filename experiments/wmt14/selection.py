@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.language_model import build_language_model
-from moses_integration.build.parallel_text import read_pairs
+from moses_integration.building.language_model import build_language_model
+from moses_integration.building.parallel_text import read_pairs
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, write_lines
 from phrasescore.lm.ngram_model import LN_10, load_kenlm

@@ -9,13 +9,13 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from moses_integration.build import language_model
-from moses_integration.build.corpus import Corpus
-from moses_integration.build.pair_alignment import LONGEST_PHRASE
-from moses_integration.build.parallel_text import clean
-from moses_integration.build.prepare import prepare_file
-from moses_integration.build.system import INI, PHRASE_TABLE, REORDERING_TABLE, write_initial_ini
-from moses_integration.build.system_text import PREPARATION, TextSettings
+from moses_integration.building import language_model
+from moses_integration.building.corpus import Corpus
+from moses_integration.building.pair_alignment import LONGEST_PHRASE
+from moses_integration.building.parallel_text import clean
+from moses_integration.building.prepare import prepare_file
+from moses_integration.building.system import INI, PHRASE_TABLE, REORDERING_TABLE, write_initial_ini
+from moses_integration.building.system_text import PREPARATION, TextSettings
 from moses_integration.evaluation import p_value_over_runs, score
 from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.installation import run_step

@@ -94,10 +94,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.build.parallel_text import CleaningRules
-    from moses_integration.build.prepare import Casing
-    from moses_integration.build.system import BuildSettings, build_system
-    from moses_integration.build.system_text import TextSettings
+    from moses_integration.building.parallel_text import CleaningRules
+    from moses_integration.building.prepare import Casing
+    from moses_integration.building.system import BuildSettings, build_system
+    from moses_integration.building.system_text import TextSettings
 
     if args.alignment and not args.validation:
         given = "with --alignment, which is of all lines, and without --validation"

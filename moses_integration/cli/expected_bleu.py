@@ -18,7 +18,7 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import real_path
 
 if TYPE_CHECKING:
-    from moses_integration.build.corpus import Corpus
+    from moses_integration.building.corpus import Corpus
     from moses_integration.expected_bleu.halves import Half
     from moses_integration.expected_bleu.lists import Listed, Lists
     from moses_integration.expected_bleu.training import Trained
@@ -67,7 +67,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.build.system import has_start_weights
+    from moses_integration.building.system import has_start_weights
     from moses_integration.decoder.declaration import declare_model
     from phrasescore.expected_bleu.model import save_function
 
@@ -117,7 +117,7 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
     Raises:
         UsageError: only a part of it is given.
     """
-    from moses_integration.build.corpus import Corpus
+    from moses_integration.building.corpus import Corpus
 
     missing = [name for name in _TEXTS if getattr(args, name) is None]
     if len(missing) == len(_TEXTS):

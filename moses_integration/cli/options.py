@@ -304,8 +304,8 @@ def prepare_text(
         UserError: it cannot be read or is no text, or how the system's text was prepared is not known, as where the
             ini was moved; or the system has the tables of another text.
     """
-    from moses_integration.build.system_text import SystemText
-    from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
+    from moses_integration.building.system_text import SystemText
+    from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
     from moses_integration.placed.names import of_names
 
     if is_prepared:

@@ -227,7 +227,7 @@ def _inputs(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
-    from moses_integration.build.system_text import SystemText
+    from moses_integration.building.system_text import SystemText
     from moses_integration.list_scorers import load_scorers, share_scoring
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring import best_of, check_dense, check_fit, check_new, rerank

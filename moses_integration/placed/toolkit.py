@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from moses_integration.build.corpus import Corpus
+from moses_integration.building.corpus import Corpus
 from moses_integration.decoder.declaration import table_limit
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import without_names

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from moses_integration.build.corpus import Corpus
-from moses_integration.build.translation_tables import TableCounts, build_tables
+from moses_integration.building.corpus import Corpus
+from moses_integration.building.translation_tables import TableCounts, build_tables
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-from moses_integration.build.aligned_corpus import read_aligned_corpus
-from moses_integration.build.alignment import HEURISTIC
-from moses_integration.build.corpus import Corpus
-from moses_integration.build.phrase_scores import PHRASE_TABLE
-from moses_integration.build.reordering import REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.building.aligned_corpus import read_aligned_corpus
+from moses_integration.building.alignment import HEURISTIC
+from moses_integration.building.corpus import Corpus
+from moses_integration.building.phrase_scores import PHRASE_TABLE
+from moses_integration.building.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.toolkits.binary_tables import binary_form

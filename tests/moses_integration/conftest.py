@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.build.language_model import build_language_model
+from moses_integration.building.language_model import build_language_model
 from tests.conftest import MINI
 from tests.moses_integration.decoder.small_system import TARGET_WORDS
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from moses_integration.build.parallel_text import CleaningRules
-from moses_integration.build.system import BuildSettings
-from moses_integration.build.system_text import TextSettings
+from moses_integration.building.parallel_text import CleaningRules
+from moses_integration.building.system import BuildSettings
+from moses_integration.building.system_text import TextSettings
 from moses_integration.cli import main
 
 TEXT = TextSettings("en", "fr", tokenise=True, casing="true", escape=True)
@@ -46,7 +46,7 @@ def test_options_are_settings(
         built.append(settings)
         return folder / "moses.ini"
 
-    monkeypatch.setattr("moses_integration.build.system.build_system", build)
+    monkeypatch.setattr("moses_integration.building.system.build_system", build)
     texts = ["--source", "train.en", "--target", "train.fr", "-o", str(tmp_path / "system")]
     assert main(["build", *texts, "--toolkit", "embedded", "-q", *options.split()]) == 0
     assert built == [expected]

@@ -220,9 +220,9 @@ def test_wrong_usage_is_exit_code_2(
 
 
 def test_the_command_offers_what_the_builders_accept() -> None:
-    from moses_integration.build.alignment import METHODS
-    from moses_integration.build.language_model import ORDERS
-    from moses_integration.build.pair_alignment import LONGEST_PHRASE
+    from moses_integration.building.alignment import METHODS
+    from moses_integration.building.language_model import ORDERS
+    from moses_integration.building.pair_alignment import LONGEST_PHRASE
 
     assert set(build_command.METHODS) == set(METHODS)
     assert build_command.ORDERS == ORDERS

@@ -13,7 +13,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.aligned_corpus import Text
+from moses_integration.building.aligned_corpus import Text
 
 Ranks = NDArray[np.unsignedinteger]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
+from moses_integration.building.parallel_text import CleaningRules, clean, read_pairs
 from phrasescore.errors import UserError
 
 GOOD = ("a b", "x y z")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.build.aligned_corpus import AlignedCorpus
-from moses_integration.build.extraction import DISCONTINUOUS, MONOTONE, SWAP, Instances, extract_phrase_pairs
-from moses_integration.build.pair_alignment import print_alignment
+from moses_integration.building.aligned_corpus import AlignedCorpus
+from moses_integration.building.extraction import DISCONTINUOUS, MONOTONE, SWAP, Instances, extract_phrase_pairs
+from moses_integration.building.pair_alignment import print_alignment
 from phrasescore.extraction import spans
-from tests.moses_integration.build.corpora import corpus_of
+from tests.moses_integration.building.corpora import corpus_of
 
 Points = frozenset[tuple[int, int]]
 

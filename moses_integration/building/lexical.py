@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.aligned_corpus import AlignedCorpus, Text
+from moses_integration.building.aligned_corpus import AlignedCorpus, Text
 from phrasescore.files import open_output
 from phrasescore.phrases import Ids
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.build.phrase_order import phrase_ranks
-from tests.moses_integration.build.corpora import corpus_of
+from moses_integration.building.phrase_order import phrase_ranks
+from tests.moses_integration.building.corpora import corpus_of
 
 # Words that sort before and after the `|||` that follows a phrase, and words that begin with another one.
 WORDS = st.sampled_from(["a", "a!", "aa", "{", "}", "}a", "~", "é", "\N{NO-BREAK SPACE}"])

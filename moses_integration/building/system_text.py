@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.build.prepare import Casing, Preparation, prepare_file
-from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, Advice
-from moses_integration.build.truecaser import Truecaser
+from moses_integration.building.prepare import Casing, Preparation, prepare_file
+from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, Advice
+from moses_integration.building.truecaser import Truecaser
 from moses_integration.ini import MosesIni
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError

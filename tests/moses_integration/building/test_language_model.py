@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.build import language_model
-from moses_integration.build.kneser_ney import estimate, memory_needed
-from moses_integration.build.language_model import Estimator, build_language_model, find_kenlm_program
+from moses_integration.building import language_model
+from moses_integration.building.kneser_ney import estimate, memory_needed
+from moses_integration.building.language_model import Estimator, build_language_model, find_kenlm_program
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 
@@ -236,7 +236,7 @@ def test_lmplz_ends_with_a_build_that_is_stopped(text: Path, empty_path: Path, t
     install(empty_path, SLEEPING.replace("{folder}", str(tmp_path)))
     code = (
         "import sys\nfrom pathlib import Path\nfrom phrasescore.cli.console import interrupt_on_signals\n"
-        "from moses_integration.build.language_model import build_language_model\n"
+        "from moses_integration.building.language_model import build_language_model\n"
         "with interrupt_on_signals(): build_language_model(*map(Path, sys.argv[1:]))"
     )
     started = tmp_path / "started"

@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import Literal
 
-from moses_integration.build.arpa import write_arpa
-from moses_integration.build.kneser_ney import estimate, memory_needed
+from moses_integration.building.arpa import write_arpa
+from moses_integration.building.kneser_ney import estimate, memory_needed
 from moses_integration.processes import end_group
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, full_disk_told, open_output

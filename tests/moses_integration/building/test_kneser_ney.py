@@ -12,8 +12,8 @@ from typing import Any
 import kenlm
 import pytest
 
-from moses_integration.build.arpa import write_arpa
-from moses_integration.build.kneser_ney import KneserNeyModel, estimate
+from moses_integration.building.arpa import write_arpa
+from moses_integration.building.kneser_ney import KneserNeyModel, estimate
 from tests.conftest import MINI, SHARED
 
 NGram = tuple[bytes, ...]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.build.prepare import Preparation, prepare_file, prepare_training_file
-from moses_integration.build.text_form import form_of
+from moses_integration.building.prepare import Preparation, prepare_file, prepare_training_file
+from moses_integration.building.text_form import form_of
 from tests.conftest import DATA
 
 MINI = DATA / "mini"

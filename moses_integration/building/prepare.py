@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from moses_integration.build.text_form import FOR_TEXT_OF_A_SYSTEM, FOR_TRAINING_TEXT, Advice, TextClaim, noting_form
-from moses_integration.build.truecaser import Truecaser, capitalise
+from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, FOR_TRAINING_TEXT, Advice, TextClaim, noting_form
+from moses_integration.building.truecaser import Truecaser, capitalise
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, write_lines
 from phrasescore.text import Say, chunks, silently, text_lines

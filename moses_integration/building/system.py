@@ -22,19 +22,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moses_integration.build.aligned_corpus import refuse_misread
-from moses_integration.build.alignment import align
-from moses_integration.build.corpus import Corpus
-from moses_integration.build.language_model import build_language_model, refuse_reserved
-from moses_integration.build.parallel_text import CleaningRules, clean, read_pairs
-from moses_integration.build.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
-from moses_integration.build.prepare import prepare_training_file
-from moses_integration.build.reordering import REORDERING_TABLE as REORDERING_TABLE
-from moses_integration.build.reordering import REORDERING_TYPE
-from moses_integration.build.system_text import PREPARATION, SystemText, TextSettings
-from moses_integration.build.text_form import FOR_TRAINING_TEXT
-from moses_integration.build.translation_tables import build_tables as build_embedded_tables
-from moses_integration.build.validation import align_together
+from moses_integration.building.aligned_corpus import refuse_misread
+from moses_integration.building.alignment import align
+from moses_integration.building.corpus import Corpus
+from moses_integration.building.language_model import build_language_model, refuse_reserved
+from moses_integration.building.parallel_text import CleaningRules, clean, read_pairs
+from moses_integration.building.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
+from moses_integration.building.prepare import prepare_training_file
+from moses_integration.building.reordering import REORDERING_TABLE as REORDERING_TABLE
+from moses_integration.building.reordering import REORDERING_TYPE
+from moses_integration.building.system_text import PREPARATION, SystemText, TextSettings
+from moses_integration.building.text_form import FOR_TRAINING_TEXT
+from moses_integration.building.translation_tables import build_tables as build_embedded_tables
+from moses_integration.building.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming

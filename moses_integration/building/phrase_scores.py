@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.lexical import WordWeights
-from moses_integration.build.pair_alignment import LONGEST_PHRASE, print_alignment
-from moses_integration.build.phrase_pairs import CountedPairs
+from moses_integration.building.lexical import WordWeights
+from moses_integration.building.pair_alignment import LONGEST_PHRASE, print_alignment
+from moses_integration.building.phrase_pairs import CountedPairs
 
 PHRASE_TABLE = "phrase-table.gz"
 Floats = NDArray[np.float64]

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.parallel_text import read_pairs
+from moses_integration.building.parallel_text import read_pairs
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.words import split_words

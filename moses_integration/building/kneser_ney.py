@@ -30,7 +30,7 @@ from itertools import count, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.arpa import Section
+from moses_integration.building.arpa import Section
 
 Discounts = NDArray[np.float32]
 """[4]: D(0) = 0, D(1), D(2), D(3 and more)."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from moses_integration.build.aligned_corpus import AlignedCorpus, read_aligned_corpus
+from moses_integration.building.aligned_corpus import AlignedCorpus, read_aligned_corpus
 
 
 def corpus_of(sentences: Iterable[tuple[bytes, bytes, bytes]]) -> AlignedCorpus:

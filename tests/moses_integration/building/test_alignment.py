@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from moses_integration.build import alignment
-from moses_integration.build.alignment import METHODS, align
+from moses_integration.building import alignment
+from moses_integration.building.alignment import METHODS, align
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI, SHARED

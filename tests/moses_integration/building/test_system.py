@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.build import alignment as word_aligner
-from moses_integration.build.corpus import Corpus
-from moses_integration.build.system import BuildSettings as Settings
-from moses_integration.build.system import build_system
-from moses_integration.build.system_text import SystemText, TextSettings
+from moses_integration.building import alignment as word_aligner
+from moses_integration.building.corpus import Corpus
+from moses_integration.building.system import BuildSettings as Settings
+from moses_integration.building.system import build_system
+from moses_integration.building.system_text import SystemText, TextSettings
 from moses_integration.ini import MosesIni
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
@@ -28,7 +28,7 @@ from moses_integration.tuning.tunings import TuningSettings
 from phrasescore.errors import UserError
 from phrasescore.text import Show
 from tests.conftest import MINI
-from tests.moses_integration.build.test_alignment import die
+from tests.moses_integration.building.test_alignment import die
 
 TOKENISED = Settings(TextSettings("en", "fr", tokenise=False, casing="keep", escape=False), order=3)
 TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lex.e2f", "lex.f2e")
@@ -279,10 +279,10 @@ def test_a_build_that_was_killed_can_be_repeated(system: Path, tmp_path: Path, b
     if before == "a system":
         shutil.copytree(system, folder)
     # Killed while it worked, then while it put the new system into its place.
-    for place in ("EmbeddedToolkit.build_tables", "moses_integration.build.system.write_initial_ini"):
+    for place in ("EmbeddedToolkit.build_tables", "moses_integration.building.system.write_initial_ini"):
         code = (
-            "import os\nfrom tests.moses_integration.build import test_system\n"
-            "from tests.moses_integration.build.test_system import *\nimport moses_integration.build.system\n"
+            "import os\nfrom tests.moses_integration.building import test_system\n"
+            "from tests.moses_integration.building.test_system import *\nimport moses_integration.building.system\n"
             f"{place} = lambda *given: os._exit(9)\nbuild(Path({str(folder)!r}))"
         )
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
@@ -378,8 +378,8 @@ def test_words_that_cannot_be_are_refused_before_the_alignment(
         bad = word if name.endswith(language) else "x"
         (tmp_path / name).write_text(f"\nx {bad}\n" + (f"{word} " * 99) + "\n")
     texts, good = (tmp_path / "a.en", tmp_path / "a.fr"), (MINI / "train.en", MINI / "train.fr")
-    monkeypatch.setattr("moses_integration.build.system.align", None)
-    monkeypatch.setattr("moses_integration.build.system.align_together", None)
+    monkeypatch.setattr("moses_integration.building.system.align", None)
+    monkeypatch.setattr("moses_integration.building.system.align_together", None)
     tables, validation = EmbeddedToolkit(1).build_tables, texts if part == "validation" else good
     with pytest.raises(UserError, match=message):
         build_system(

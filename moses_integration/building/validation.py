@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from moses_integration.build.alignment import AlignmentReport, align
-from moses_integration.build.corpus import Corpus
+from moses_integration.building.alignment import AlignmentReport, align
+from moses_integration.building.corpus import Corpus
 from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_lines
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.aligned_corpus import AlignedCorpus, Text
-from moses_integration.build.extraction import Instances
-from moses_integration.build.pair_alignment import Alignments, transpose_alignments
+from moses_integration.building.aligned_corpus import AlignedCorpus, Text
+from moses_integration.building.extraction import Instances
+from moses_integration.building.pair_alignment import Alignments, transpose_alignments
 
 _BLOCK_INSTANCES = 1 << 18
 

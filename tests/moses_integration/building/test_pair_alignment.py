@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.build.pair_alignment import number_alignments, print_alignment, transpose_alignments
+from moses_integration.building.pair_alignment import number_alignments, print_alignment, transpose_alignments
 
 SETS = st.lists(st.frozensets(st.integers(0, 6), max_size=3), min_size=7, max_size=7)
 

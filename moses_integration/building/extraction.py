@@ -14,8 +14,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.aligned_corpus import AlignedCorpus
-from moses_integration.build.pair_alignment import LONGEST_PHRASE, Alignments, number_alignments
+from moses_integration.building.aligned_corpus import AlignedCorpus
+from moses_integration.building.pair_alignment import LONGEST_PHRASE, Alignments, number_alignments
 from phrasescore.extraction.spans import AlignedSentences, Places, Spans, consistent_spans
 from phrasescore.phrases import offsets_of
 

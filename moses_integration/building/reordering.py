@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from moses_integration.build.phrase_pairs import CountedPairs
+from moses_integration.building.phrase_pairs import CountedPairs
 
 REORDERING_TYPE = "wbe-msd-bidirectional-fe"
 REORDERING_TABLE = f"reordering-table.{REORDERING_TYPE}.gz"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.build import prepare
-from moses_integration.build.prepare import Preparation, escape, prepare_file, prepare_training_file, unescape
-from moses_integration.build.truecaser import Truecaser
+from moses_integration.building import prepare
+from moses_integration.building.prepare import Preparation, escape, prepare_file, prepare_training_file, unescape
+from moses_integration.building.truecaser import Truecaser
 from phrasescore import workers
 from tests.conftest import MINI
 

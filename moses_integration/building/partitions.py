@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.build.aligned_corpus import AlignedCorpus, load_array
-from moses_integration.build.extraction import Instances, extract_phrase_pairs
-from moses_integration.build.lexical import WordWeights
-from moses_integration.build.phrase_order import phrase_ranks, rank_bounds
-from moses_integration.build.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
-from moses_integration.build.phrase_scores import PHRASE_TABLE, phrase_table_lines
-from moses_integration.build.reordering import REORDERING_TABLE, reordering_table_lines
+from moses_integration.building.aligned_corpus import AlignedCorpus, load_array
+from moses_integration.building.extraction import Instances, extract_phrase_pairs
+from moses_integration.building.lexical import WordWeights
+from moses_integration.building.phrase_order import phrase_ranks, rank_bounds
+from moses_integration.building.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
+from moses_integration.building.phrase_scores import PHRASE_TABLE, phrase_table_lines
+from moses_integration.building.reordering import REORDERING_TABLE, reordering_table_lines
 from phrasescore.files import open_output
 
 _WORDS_A_PARTITION = 1 << 18

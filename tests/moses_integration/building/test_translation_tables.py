@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.build import partitions, phrase_pairs
-from moses_integration.build.extraction import extract_phrase_pairs
-from moses_integration.build.lexical import estimate_lexical_model
-from moses_integration.build.phrase_order import phrase_ranks
-from moses_integration.build.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
-from moses_integration.build.phrase_scores import PHRASE_TABLE, phrase_table_lines
-from moses_integration.build.reordering import REORDERING_TABLE
-from moses_integration.build.translation_tables import TableCounts, build_tables
+from moses_integration.building import partitions, phrase_pairs
+from moses_integration.building.extraction import extract_phrase_pairs
+from moses_integration.building.lexical import estimate_lexical_model
+from moses_integration.building.phrase_order import phrase_ranks
+from moses_integration.building.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
+from moses_integration.building.phrase_scores import PHRASE_TABLE, phrase_table_lines
+from moses_integration.building.reordering import REORDERING_TABLE
+from moses_integration.building.translation_tables import TableCounts, build_tables
 from phrasescore.errors import UserError
 from phrasescore.extraction import spans
 from phrasescore.files import read_bytes
 from tests.conftest import MINI, SHARED
-from tests.moses_integration.build.corpora import corpus_of
+from tests.moses_integration.building.corpora import corpus_of
 
 
 def test_the_mini_tables_are_those_of_moses(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from moses_integration.build.aligned_corpus import AlignedCorpus, read_aligned_corpus
-from moses_integration.build.lexical import estimate_lexical_model, write_lexical_tables
-from moses_integration.build.pair_alignment import LONGEST_PHRASE
-from moses_integration.build.partitions import Batch, Extraction, PairCounting, TargetCounting, Workspace, parts_of
-from moses_integration.build.phrase_scores import PHRASE_TABLE
-from moses_integration.build.reordering import REORDERING_TABLE
+from moses_integration.building.aligned_corpus import AlignedCorpus, read_aligned_corpus
+from moses_integration.building.lexical import estimate_lexical_model, write_lexical_tables
+from moses_integration.building.pair_alignment import LONGEST_PHRASE
+from moses_integration.building.partitions import Batch, Extraction, PairCounting, TargetCounting, Workspace, parts_of
+from moses_integration.building.phrase_scores import PHRASE_TABLE
+from moses_integration.building.reordering import REORDERING_TABLE
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.text import Show, unseen
