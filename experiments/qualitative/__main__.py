@@ -56,8 +56,6 @@ def analyse(
         raise UserError(f"{table_path}: has no probability above 0; give a table with Moses' four scores")
     output.mkdir(parents=True, exist_ok=True)
     probes = Probes(scorer, table, settings)
-    say("best targets and samples")
-    preferred = probes.preferences()
     say("table score against network score")
     sample, correlations = probes.agreement()
     files = ["scatter.svg"]
@@ -78,7 +76,7 @@ def analyse(
         what = f"source phrases of {LONG} words or more"
         pictures.draw_map(phrases, phrase_vectors(scorer, phrases), what, settings.seed, output / files[-1])
     result = {
-        "schema": 3,
+        "schema": 4,
         "provenance": {
             "model": described(model_folder),
             "table": {**described(table_path), "inputs": len(table.inputs), "pairs": len(table.outputs)},
@@ -87,7 +85,6 @@ def analyse(
             "machine": machine(),
         },
         "seconds": round(time.monotonic() - started, 1),
-        "preferences": preferred,
         "agreement": correlations,
         "probes": found,
         "files": files,
