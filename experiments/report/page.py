@@ -14,7 +14,7 @@ from markupsafe import Markup
 from experiments.ablation.rows import BASELINE, PARTS, Row
 from experiments.pages.results import Selection, Table, networks_of, rows_of
 from experiments.report.charts import learning_chart, row_chart
-from experiments.report.translations import Translations, read_translations
+from experiments.report.translations import Sentence, read_translations
 from experiments.steps import Json
 from phrasescore import __version__
 from phrasescore.documents import read_json
@@ -87,16 +87,6 @@ class AblationPage:
         return self._selected([column.format(self.first) for column in _ROWS])
 
     @property
-    def extended(self) -> list[list[str]]:
-        """What each row gains over those that it extends, a line for each."""
-        return [
-            [name, other, self.table.cell(name, f"against {other}"), self.table.cell(name, f"p against {other}")]
-            for name, row in self.kept["rows"].items()
-            for other in row["against"]
-            if other != self.first
-        ]
-
-    @property
     def parts(self) -> dict[str, str]:
         """What the parts are that the rows are named by."""
         used = {part for name in self.table.rows for part in Row.parse(name).parts}
@@ -134,10 +124,10 @@ class AblationPage:
         return Selection({self.table.title: self.table}, columns)
 
     @cached_property
-    def translations(self) -> Translations | None:
+    def translations(self) -> list[Sentence]:
         """What the rows made of the test text, if it is there and there is something to compare."""
         if self.first == self.best:
-            return None
+            return []
         return read_translations(self.folder, self.report, self.first, self.best)
 
     @property
