@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
 
 from experiments.steps import Json
 from phrasescore.documents import read_json
@@ -149,11 +150,6 @@ class Results:
 
 
 @cache
-def _validator(kind: str) -> Draft202012Validator:
-    return Draft202012Validator({**json.loads(_SCHEMA.read_text()), "oneOf": [{"$ref": f"#/$defs/{kind}"}]})
-
-
-@cache
 def _read(path: Path) -> Json:
     """Return the content of a file of results.
 
@@ -163,10 +159,11 @@ def _read(path: Path) -> Json:
     result = read_json(path, "name a file of docs/results")
     # Why it is of neither kind is best said by the kind that it says it is.
     kind = "table" if result.get("kind") == "table" else "ablation"
-    for fault in _validator(kind).iter_errors(result):
-        deepest = max(fault.context or [fault], key=lambda one: len(one.path))
-        place = "/".join(map(str, deepest.path)) or "the whole"
-        raise UserError(f"{path}: {place}: {deepest.message[:200]}; see {_SCHEMA.name}")
+    schema = {**json.loads(_SCHEMA.read_text()), "oneOf": [{"$ref": f"#/$defs/{kind}"}]}
+    fault = best_match(Draft202012Validator(schema).iter_errors(result))
+    if fault is not None:
+        place = "/".join(map(str, fault.absolute_path)) or "the whole"
+        raise UserError(f"{path}: {place}: {fault.message[:200]}; see {_SCHEMA.name}")
     for row in result["rows"] if kind == "table" else ():
         if len(row) != len(result["columns"]):
             raise UserError(f"{path}: the row {row[0]} has {len(row)} cells for {len(result['columns'])} columns")

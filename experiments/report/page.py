@@ -12,13 +12,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from experiments.ablation.rows import BASELINE, PARTS, Row
+from experiments.ablation.summary import summary
 from experiments.pages.results import Selection, Table, networks_of, rows_of
 from experiments.report.charts import learning_chart, row_chart
 from experiments.report.translations import Sentence, read_translations
 from experiments.steps import Json
 from phrasescore import __version__
-from phrasescore.documents import read_json
-from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
 
 _LIKELY_CHANCE = 0.05
@@ -33,19 +32,11 @@ class AblationPage:
 
     folder: Path
     report: Json
-    kept: Json
 
-    @classmethod
-    def read(cls, folder: Path) -> AblationPage:
-        """Read the folder of an ablation.
-
-        Raises:
-            UserError: it has no report, or not one of this version.
-        """
-        report, kept = (read_json(folder / f"{name}.json", "run the ablation again") for name in ("report", "summary"))
-        if kept.get("kind") != "ablation" or not report.get("rows"):
-            raise UserError(f"{folder}: is not the folder of an ablation of this version; run the ablation again")
-        return cls(folder, report, kept)
+    @cached_property
+    def kept(self) -> Json:
+        """What is kept of it."""
+        return summary(self.report)
 
     @cached_property
     def table(self) -> Table:
@@ -144,19 +135,15 @@ def _turned(selection: Selection) -> list[list[str]]:
     return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
 
 
-def write_page(folder: Path, path: Path) -> None:
-    """Write the page about an ablation.
-
-    Args:
-        folder: of the ablation.
-        path: of the page.
+def write_page(report: Json, folder: Path) -> None:
+    """Write report.html about an ablation into its folder.
 
     Raises:
-        UserError: a report is faulty, or the file cannot be written.
+        UserError: it cannot be written.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
     environment.trim_blocks = environment.lstrip_blocks = True
-    page = environment.get_template("page.html").render(page=AblationPage.read(folder), version=__version__)
-    write_atomically(path, page.encode("utf-8", "replace"))
+    page = environment.get_template("page.html").render(page=AblationPage(folder, report), version=__version__)
+    write_atomically(folder / "report.html", page.encode("utf-8", "replace"))

@@ -367,7 +367,7 @@ def test_an_ablation_from_text_to_report(
     assert networks.cell("cslm", "interpolated")
     assert kept.cell("+XBLEU+CTX", "weight of network, in its sentence")
     assert kept.cell("+RNN+CSLM+WP", "weight of unknown target words")
-    write_page(folder, folder / "report.html")
+    write_page(report, folder)
     assert "unknown target words" in (folder / "report.html").read_text()
     assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
     assert MosesIni.read(folder / "rows" / "baseline.seed1" / "moses.ini").values("stack") == ["50"]
