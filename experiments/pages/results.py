@@ -25,7 +25,7 @@ Cell: TypeAlias = "float | str | Mapping[str, float | None] | None"
 
 _SCHEMA = Path(__file__).with_name("result.schema.json")
 _MEASURES = {"dev BLEU": "dev_bleu", "test BLEU": "test_bleu", "chrF": "chrf", "TER": "ter"}
-_TRANSLATING = {
+COSTS = {
     "seconds a sentence": (("cold", "seconds"), ".3f"),
     "again": (("warm", "seconds"), ".3f"),
     "for the lists": (("rescoring",), ".3f"),
@@ -67,6 +67,10 @@ class Table:
     def cell(self, row: str, column: str) -> str:
         """Return a cell as a table shows it: nothing where there is nothing."""
         return _shown(self.rows[row].get(column), self.columns.get(column, ""), None)
+
+    def select(self, columns: Sequence[str]) -> Selection:
+        """Return all rows of some columns."""
+        return Selection({self.title: self}, columns)
 
 
 def _shown(cell: Cell, form: str, other: str | None) -> str:
@@ -185,7 +189,7 @@ def rows_of(result: Json) -> Table:
     columns = dict.fromkeys(_MEASURES, ".2f")
     for other in others:
         columns |= {f"against {other}": "+.2f", f"p against {other}": "p"}
-    columns |= {"minutes": ".1f", **{column: form for column, (_, form) in _TRANSLATING.items()}}
+    columns |= {"minutes": ".1f", **{column: form for column, (_, form) in COSTS.items()}}
     columns |= {_weight_of(feature): ".1%" for feature in features}
     rows = {name: _cells(row) for name, row in result["rows"].items()}
     usual = (*_MEASURES, "against baseline", "p against baseline")
@@ -202,7 +206,7 @@ def _cells(row: Json) -> dict[str, Cell]:
         cells |= {f"against {other}": compared["difference"], f"p against {other}": compared["p_value"]}
     seconds = row.get("seconds")
     cells["minutes"] = None if seconds is None else seconds / 60
-    for column, (keys, _) in _TRANSLATING.items():
+    for column, (keys, _) in COSTS.items():
         cells[column] = _at(row.get("translating"), keys)
     return cells | {_weight_of(feature): weight for feature, weight in row.get("weights", {}).items()}
 

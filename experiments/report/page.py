@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,7 @@ from markupsafe import Markup
 
 from experiments.ablation.rows import BASELINE, PARTS, Row
 from experiments.ablation.summary import summary
-from experiments.pages.results import Selection, Table, networks_of, rows_of
+from experiments.pages.results import COSTS, Selection, Table, networks_of, rows_of
 from experiments.report.charts import learning_chart, row_chart
 from experiments.report.translations import Sentence, read_translations
 from experiments.steps import Json
@@ -23,7 +22,6 @@ from phrasescore.files import write_atomically
 _LIKELY_CHANCE = 0.05
 _ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]
 """In an order that has the first ones in sight on a phone."""
-_COSTS = ["seconds a sentence", "again", "for the lists", "for the table", "queries", "from the cache"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class AblationPage:
     @property
     def rows(self) -> Selection:
         """The table of rows."""
-        return self._selected([column.format(self.first) for column in _ROWS])
+        return self.table.select([column.format(self.first) for column in _ROWS])
 
     @property
     def parts(self) -> dict[str, str]:
@@ -86,19 +84,19 @@ class AblationPage:
     @property
     def costs(self) -> Selection:
         """What translating costs."""
-        return self._selected(_COSTS)
+        return self.table.select(list(COSTS))
 
     @property
     def networks(self) -> list[list[str]]:
         """A line for each thing that is known of the networks, a column for each network: they stay narrow."""
         table = networks_of(self.kept)
-        return _turned(Selection({table.title: table}, list(table.columns)))
+        return _turned(table.select(list(table.columns)))
 
     @property
     def weights(self) -> list[list[str]]:
         """A line for each weight, a column for each row."""
         names = [column for column in self.table.columns if column.startswith("weight of ")]
-        return [[name.removeprefix("weight of "), *cells] for name, *cells in _turned(self._selected(names))]
+        return [[name.removeprefix("weight of "), *cells] for name, *cells in _turned(self.table.select(names))]
 
     @property
     def bleu_charts(self) -> list[Markup]:
@@ -110,9 +108,6 @@ class AblationPage:
     def learning_charts(self) -> list[Markup]:
         """How the networks learnt."""
         return [learning_chart(name, network) for name, network in self.report["networks"].items()]
-
-    def _selected(self, columns: Sequence[str]) -> Selection:
-        return Selection({self.table.title: self.table}, columns)
 
     @cached_property
     def translations(self) -> list[Sentence]:
