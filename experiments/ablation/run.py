@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 
@@ -166,7 +166,7 @@ class Ablation:
                 self._steps.run(
                     f"{row.name}.seed{tuning['seed']}",
                     [rests_on, tuning, MEASURES],
-                    lambda tuning=tuning: self._translate(row, ini, tuning, translate),  # type: ignore[misc]
+                    partial(self._translate, row, ini, tuning, translate),
                 )
                 for tuning in tunings
             ]
@@ -194,7 +194,7 @@ class Ablation:
 
     def _tuning_text(self) -> tuple[Path, list[Path]]:
         """Return source and references that weights are tuned on: the dev set, or a part that is written here."""
-        texts = [self._prepared("dev", "source"), *self._references("dev")]
+        texts = [self._prepared("dev", "source"), *sorted((self._folder / "prepared").glob("dev.reference*"))]
         count = self._config.tuning.sentences
         if count:
             parts = [path.with_name(path.name.replace("dev", "tuning", 1)) for path in texts]
@@ -240,7 +240,7 @@ class Ablation:
                 self._steps.run(
                     f"{row.name}.seed{before['seed']}",
                     [before, *rests_on],
-                    lambda before=before: self._rescore(row, choices, before, {"dev": dev, "test": test}),  # type: ignore[misc]
+                    partial(self._rescore, row, choices, before, {"dev": dev, "test": test}),
                 )
                 for before in self._row(row.decoded)
             ]
@@ -300,9 +300,6 @@ class Ablation:
         folder = self._folder / "rows" / f"{row.name}.seed{seed}"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
-
-    def _references(self, part: str) -> list[Path]:
-        return sorted((self._folder / "prepared").glob(f"{part}.reference*"))
 
     def _output(self, row: Row, seed: int) -> Path:
         return self._work(row, seed) / "test.out"
