@@ -59,7 +59,8 @@ def drawing(width: float, height: float, margins: tuple[float, float, float, flo
 def svg(figure: Figure) -> bytes:
     """Return a figure as a file, without names that nothing refers to, for several may stand on one page."""
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn.getvalue().decode(), flags=re.DOTALL)
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(drawn, format="svg", transparent=True, metadata=nothing)
+    text = drawn.getvalue().decode()
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', text))
     return re.sub(r' id="([^"]*)"', lambda match: match.group() if match[1] in used else "", text).encode()

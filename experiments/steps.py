@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -122,7 +121,8 @@ def run_toolkit(arguments: Sequence[str]) -> None:
 
 
 def _check(code: int, command: str) -> None:
-    if code in [128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)]:
+    # A signal's number is added to it.
+    if code > 128:
         raise SystemExit(code)
     if code:
         raise UserError(f"`{command}` ended with exit code {code}; mend what it said and run this again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,12 +16,17 @@ class Timing:
     seconds: float = 0.0
     """By the clock."""
     cpu_seconds: float = 0.0
-    """Of the processor, all threads of this process."""
+    """Of the processor, all threads of this process, and the processes that it has waited for."""
 
 
 @contextmanager
 def timed() -> Iterator[Timing]:
     """Measure what is done inside the `with`; the result is filled in at its end."""
-    timing, started, cpu_started = Timing(), time.monotonic(), time.process_time()
+    timing, started, cpu_started = Timing(), time.monotonic(), _cpu_seconds()
     yield timing
-    timing.seconds, timing.cpu_seconds = time.monotonic() - started, time.process_time() - cpu_started
+    timing.seconds, timing.cpu_seconds = time.monotonic() - started, _cpu_seconds() - cpu_started
+
+
+def _cpu_seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime

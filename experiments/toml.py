@@ -64,6 +64,7 @@ def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsF
     """
     sides = {"table": [], "sentences": ["source", "target"], "aligned": ["source", "target", "alignment"]}[learns_from]
     text = [word for side in sides for word in (f"--{side}", "TEXT", f"--validation-{side}", "TEXT")]
+    inputs = text or ["TABLE", "--validation", "TABLE"]
 
     def settings_of(args: argparse.Namespace) -> Settings:
         if sides and args.table is not None:
@@ -71,9 +72,7 @@ def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsF
         load_plugins(args.plugins or [])
         return train.settings_of(args)
 
-    return _understood(
-        "phrasescore train", [*(text or ["TABLE", "--validation", "TABLE"]), *options], settings_of, place
-    )
+    return _understood("phrasescore train", [*inputs, *options], settings_of, place)
 
 
 def check_language_model(options: Sequence[str], place: str) -> None:

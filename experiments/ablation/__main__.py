@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.output or Path("results/ablation") / Path(args.config).stem
     options = {"origin": args.origin, "cache": args.cache}
     report = Ablation(config, folder, options, say, args.processes).run()
-    write_page(folder, folder / "report.html")
+    write_page(report, folder)
     print(shown(summary(report)))
     print(f"Everything is in {folder}: report.html, report.json, summary.json, system/, the networks, rows/.")
     return 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from experiments.ablation.config import Config
 from experiments.ablation.networks import Networks
@@ -18,7 +18,6 @@ from experiments.ablation.summary import MEASURES, over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.decoding_time import Rescoring, time_translating
 from experiments.steps import Json, Steps, run_toolkit
-from moses_integration.building.system import PHRASE_TABLE
 from moses_integration.building.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import other_scores, p_value_over_runs, score
@@ -95,7 +94,7 @@ class Ablation:
             "config": {**asdict(config), "rows": list(rows)},
             "toolkit": str(self._toolkit),
             "data": dict(data.description),
-            "build": {**system, "tables": system["tables"] or self._count_phrase_pairs(system)},
+            "build": system,
             "networks": self._networks.described(),
             "functions": self._networks.functions,
             "commands": self._networks.commands,
@@ -103,7 +102,9 @@ class Ablation:
             "rows": {row.name: self._summary(row, rows) for row in config.rows},
         }
         whole["signatures"] = rows[config.rows[0].name][0]["signatures"]
-        report: Json = _relative(whole, f"{self._folder}/")
+        # Paths begin in the folder, for nobody else has it at the same place.
+        place = json.dumps(f"{self._folder}/").removesuffix('"')
+        report: Json = json.loads(json.dumps(whole).replace(place, '"'))
         write_json(self._folder / "report.json", report)
         write_json(self._folder / "summary.json", summary(report))
         return report
@@ -145,12 +146,6 @@ class Ablation:
                 system_text.prepare("target", reference, self._prepared(part, f"reference{number}"))
         return read_json(self._system / "build.json", "delete the system's folder")
 
-    def _count_phrase_pairs(self, system: Json) -> Json:
-        """Return what Moses does not say."""
-        path = self._system / PHRASE_TABLE
-        found: Json = self._steps.run("count", system, lambda: {"phrase_pairs": sum(1 for _ in read_lines(path))})
-        return found
-
     @property
     def _system(self) -> Path:
         return self._folder / "system"
@@ -171,7 +166,7 @@ class Ablation:
                 self._steps.run(
                     f"{row.name}.seed{tuning['seed']}",
                     [rests_on, tuning, MEASURES],
-                    lambda tuning=tuning: self._translate(row, ini, tuning, translate),  # type: ignore[misc]
+                    partial(self._translate, row, ini, tuning, translate),
                 )
                 for tuning in tunings
             ]
@@ -199,7 +194,7 @@ class Ablation:
 
     def _tuning_text(self) -> tuple[Path, list[Path]]:
         """Return source and references that weights are tuned on: the dev set, or a part that is written here."""
-        texts = [self._prepared("dev", "source"), *self._references("dev")]
+        texts = [self._prepared("dev", "source"), *sorted((self._folder / "prepared").glob("dev.reference*"))]
         count = self._config.tuning.sentences
         if count:
             parts = [path.with_name(path.name.replace("dev", "tuning", 1)) for path in texts]
@@ -245,7 +240,7 @@ class Ablation:
                 self._steps.run(
                     f"{row.name}.seed{before['seed']}",
                     [before, *rests_on],
-                    lambda before=before: self._rescore(row, choices, before, {"dev": dev, "test": test}),  # type: ignore[misc]
+                    partial(self._rescore, row, choices, before, {"dev": dev, "test": test}),
                 )
                 for before in self._row(row.decoded)
             ]
@@ -306,9 +301,6 @@ class Ablation:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def _references(self, part: str) -> list[Path]:
-        return sorted((self._folder / "prepared").glob(f"{part}.reference*"))
-
     def _output(self, row: Row, seed: int) -> Path:
         return self._work(row, seed) / "test.out"
 
@@ -367,15 +359,6 @@ class Ablation:
     def _p_value(self, row: Row, other: Row) -> float:
         runs, others = ([self._output(system, seed) for seed in self._config.seeds] for system in (row, other))
         return p_value_over_runs(runs, others, self._data.target_files("test"), self._tokenise)
-
-
-def _relative(report: Any, folder: str) -> Any:
-    """Return a report whose paths begin in the folder, for nobody else has it at the same place."""
-    if isinstance(report, dict):
-        return {key: _relative(value, folder) for key, value in report.items()}
-    if isinstance(report, list | tuple):
-        return [_relative(value, folder) for value in report]
-    return report.removeprefix(folder) if isinstance(report, str) else report
 
 
 def _tuning_step(row: Row, seed: int) -> str:

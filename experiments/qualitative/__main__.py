@@ -16,10 +16,8 @@ from phrasescore.analysis.loaded_table import load_table
 from phrasescore.analysis.vectors import output_word_vectors, phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
-from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically, write_json
-from phrasescore.model_folder import load_model
 from phrasescore.provenance import described, machine
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
@@ -49,15 +47,16 @@ def analyse(
     started = time.monotonic()
     if output.exists() and not output.is_dir():
         raise UserError(f"{output}: is a file; give a folder for the report")
-    scorer = load_scorer(model_folder, device)
+    scorer = Scorer.load(model_folder, device=device)
+    # All questions and pictures are put in words of target given source.
+    if (direction := scorer.model.direction) != "target-given-source":
+        raise UserError(f"{model_folder}: was trained for {direction}; give a network trained for target-given-source")
     say("reading the table")
     table = load_table(TableReader(table_path), scorer.model.direction)
     if not table.probability_P.any():
         raise UserError(f"{table_path}: has no probability above 0; give a table with Moses' four scores")
     output.mkdir(parents=True, exist_ok=True)
     probes = Probes(scorer, table, settings)
-    say("best targets and samples")
-    preferred = probes.preferences()
     say("table score against network score")
     sample, correlations = probes.agreement()
     files = ["scatter.svg"]
@@ -78,7 +77,7 @@ def analyse(
         what = f"source phrases of {LONG} words or more"
         pictures.draw_map(phrases, phrase_vectors(scorer, phrases), what, settings.seed, output / files[-1])
     result = {
-        "schema": 3,
+        "schema": 4,
         "provenance": {
             "model": described(model_folder),
             "table": {**described(table_path), "inputs": len(table.inputs), "pairs": len(table.outputs)},
@@ -87,7 +86,6 @@ def analyse(
             "machine": machine(),
         },
         "seconds": round(time.monotonic() - started, 1),
-        "preferences": preferred,
         "agreement": correlations,
         "probes": found,
         "files": files,
@@ -95,18 +93,6 @@ def analyse(
     write_json(output / "report.json", result)
     write_atomically(output / "report.md", report.markdown(result).encode())
     return result
-
-
-def load_scorer(folder: Path, device: str) -> Scorer:
-    """Return a network on a device, one of target given source: all questions and pictures are put in its words.
-
-    Raises:
-        UserError: it cannot be loaded, or was trained for source given target.
-    """
-    model = load_model(folder)
-    if model.direction != "target-given-source":
-        raise UserError(f"{folder}: was trained for {model.direction}; give a network trained for target-given-source")
-    return Scorer(model, choose_device(device, "auto"))
 
 
 def run(args: argparse.Namespace) -> int:

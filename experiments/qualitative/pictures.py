@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import textalloc
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
 
 from experiments.drawing import COLOURS, INK, blank, svg
 from phrasescore.analysis.vectors import Vectors, unit_length
@@ -73,16 +75,12 @@ def barnes_hut(vectors_Pd: Vectors, seed: int) -> Points:
     The vectors are first reduced to their 50 principal components, as is usual. Both axes of the result, which mean
     nothing, are brought to the same spread.
     """
-    from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
-
     unit_Pd = unit_length(vectors_Pd)
     components = min(_COMPONENTS, *unit_Pd.shape)
     reduced = PCA(components, random_state=seed).fit_transform(unit_Pd)
     perplexity = min(_PERPLEXITY, (len(unit_Pd) - 1) / 3)
-    found = TSNE(method="barnes_hut", init="pca", perplexity=perplexity, random_state=seed, n_jobs=1).fit_transform(
-        reduced
-    )
+    tsne = TSNE(method="barnes_hut", init="pca", perplexity=perplexity, random_state=seed, n_jobs=1)
+    found = tsne.fit_transform(reduced)
     points: Points = found / found.std(axis=0)
     return points
 

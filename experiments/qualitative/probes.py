@@ -1,21 +1,20 @@
-"""A network's scores beside the table's (Tables 2 and 3, Figure 3), and what the paper left to the eye, as numbers."""
+"""A network's scores beside the table's (Figure 3), and what the paper left to the eye, as numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import CountVectorizer
 
 from experiments.steps import Json
 from phrasescore.analysis.corruption import misaligned, shuffled, with_wrong_word
 from phrasescore.analysis.loaded_table import LoadedTable
 from phrasescore.analysis.ranking import accuracy, area_under_curve, best_threshold, mean_reciprocal_rank
-from phrasescore.analysis.sampling import sample_targets
 from phrasescore.analysis.vectors import bag_of_embeddings, phrase_vectors, unit_length
 from phrasescore.analysis.word_scores import pair_scores
 from phrasescore.configuration import option
@@ -23,11 +22,6 @@ from phrasescore.scoring.engine import Scorer
 
 LONG = 4
 """Words of a long phrase at least: more than three, as in the paper."""
-_SHOWN = 3
-_RARE = 5
-"""A rare source was extracted at most so often."""
-_FREQUENT_SHARE = 0.002
-_SAMPLES_SHOWN = 5
 _BANDS = {
     "extracted once": (1, 1),
     "extracted 2 to 4 times": (2, 4),
@@ -46,8 +40,6 @@ class Settings:
     """Sizes of the samples. The same seed gives the same report."""
 
     seed: int = option(1, "of all that is drawn", minimum=0)
-    sources: int = option(8, "frequent and rare source phrases to show", minimum=1)
-    samples: int = option(50, "targets to draw from the network for each of them", minimum=1)
     pairs: int = option(5000, "pairs of the scatter and of each measurement", minimum=10)
     phrases: int = option(5000, "phrases of the map and of the retrieval", minimum=40)
     words: int = option(3000, "most frequent target words to map", minimum=40)
@@ -59,15 +51,6 @@ class Probes:
     def __init__(self, scorer: Scorer, table: LoadedTable, settings: Settings) -> None:
         self._scorer, self._table, self._settings = scorer, table, settings
         self._input_of_pair_P = table.input_of_pair_P
-
-    def preferences(self) -> Json:
-        """Return the best targets and the samples of long frequent and of long rare sources."""
-        random = self._random(1)
-        rows = {}
-        for name, sources in choose_sources(self._table).items():
-            drawn = random.permutation(sources)[: self._settings.sources]
-            rows[name] = [self._preferred(int(source)) for source in drawn]
-        return rows
 
     def agreement(self) -> tuple[pd.DataFrame, Json]:
         """Return random pairs with both scores, and correlations by how often the source was extracted."""
@@ -185,35 +168,6 @@ class Probes:
         drawn = self._random(8).permutation(long)[: self._settings.phrases]
         return [table.inputs[i] for i in drawn[np.argsort(-table.input_count_S[drawn], kind="stable")]]
 
-    def _preferred(self, source: int) -> Json:
-        """Return the best targets and the samples of a source."""
-        table, drawn = self._table, self._settings.samples
-        phrase, pairs = table.inputs[source], table.pairs_of(source)
-        outputs = [table.outputs[pair] for pair in pairs]
-        probability = table.probability_P[pairs]
-        network = self._score([phrase] * len(pairs), outputs)
-        by_table = np.lexsort((-table.count_P[pairs], -probability))[:_SHOWN]
-        by_network = np.argsort(-network, kind="stable")[:_SHOWN]
-        samples = sample_targets(self._scorer, phrase, drawn, self._settings.seed)
-        known = set(outputs)
-        return {
-            "source": _text(phrase),
-            "count": float(table.count_P[pairs].sum()),
-            "targets": len(pairs),
-            "by_table": [{"target": _text(outputs[i]), "probability": float(probability[i])} for i in by_table],
-            "by_network": [{"target": _text(outputs[i]), "ln_p": float(network[i])} for i in by_network],
-            "samples": [
-                {
-                    "target": _text(one.target),
-                    "times": one.times,
-                    "ln_p": one.log_prob,
-                    "in_table": one.target in known,
-                }
-                for one in samples[:_SAMPLES_SHOWN]
-            ],
-            "samples_in_table": sum(one.times for one in samples if one.target in known) / drawn,
-        }
-
     def _compared(self, pairs: NDArray[np.int64]) -> pd.DataFrame:
         """Return the scores that the table and the network give to pairs."""
         scores = pair_scores(self._scorer, *self._texts(pairs))
@@ -266,45 +220,27 @@ class Probes:
         return np.random.default_rng([self._settings.seed, stream])
 
 
-def choose_sources(table: LoadedTable) -> dict[str, Sequence[int]]:
-    """Return the sources to draw from: more than three words and three targets or more, frequent or rare."""
-    lengths_S = np.array([phrase.count(b" ") + 1 for phrase in table.inputs])
-    counts_S, targets_S = table.input_count_S, np.diff(table.offsets)
-    usable = np.flatnonzero((lengths_S >= LONG) & (targets_S >= _SHOWN))
-    by_count = usable[np.argsort(-counts_S[usable], kind="stable")]
-    most = by_count[: max(50, round(_FREQUENT_SHARE * len(by_count)))]
-    # In a small table the most frequent ones could be rare all the same.
-    frequent, rare = most[counts_S[most] > _RARE], usable[counts_S[usable] <= _RARE]
-    return {"frequent": frequent.tolist(), "rare": rare.tolist()}
-
-
-def correlations(sample: pd.DataFrame) -> dict[str, Any]:
+def correlations(sample: pd.DataFrame) -> Json:
     """Return the correlations of `table` with `network` and with `network_per_word`; None where one is constant."""
-    found: dict[str, Any] = {"pairs": len(sample)}
-    for name, left, right in (
-        ("pearson", sample["table"], sample["network"]),
-        ("spearman", sample["table"].rank(), sample["network"].rank()),
-        ("spearman_per_word", sample["table"].rank(), sample["network_per_word"].rank()),
-    ):
-        constant = left.nunique() < 2 or right.nunique() < 2
-        found[name] = None if constant else float(np.corrcoef(left, right)[0, 1])
-    return found
+    pearson, spearman = (sample.corr(method).loc["table"] for method in ("pearson", "spearman"))
+    found = {
+        "pairs": len(sample),
+        "pearson": pearson["network"],
+        "spearman": spearman["network"],
+        "spearman_per_word": spearman["network_per_word"],
+    }
+    # JSON has no NaN.
+    return {name: None if pd.isna(value) else value for name, value in found.items()}
 
 
 def alike_in_words(phrases: Sequence[bytes]) -> list[NDArray[np.int64]]:
     """Return for each phrase those that share at least half of the words that both have together."""
-    columns: dict[bytes, int] = {}
-    sets = [{columns.setdefault(word, len(columns)) for word in phrase.split(b" ")} for phrase in phrases]
-    holds_PW = np.zeros((len(phrases), len(columns)), np.float32)
-    for row, words in enumerate(sets):
-        holds_PW[row, list(words)] = 1
-    size_P = holds_PW.sum(axis=1)
-    alike = []
-    for row in range(len(phrases)):
-        shared_P = holds_PW @ holds_PW[row]
-        alike.append(np.flatnonzero(shared_P >= _SHARED * (size_P + size_P[row] - shared_P)))
-    return alike
-
-
-def _text(phrase: bytes) -> str:
-    return phrase.decode("utf-8", "replace")
+    # As Latin-1, which can be read out of all bytes.
+    words = CountVectorizer(encoding="latin-1", analyzer=lambda phrase: phrase.split(" "), binary=True)
+    holds_PW = words.fit_transform(phrases)
+    shared_PP = (holds_PW @ holds_PW.T).toarray()
+    size_P = shared_PP.diagonal()
+    return [
+        np.flatnonzero(row_P >= _SHARED * (size_P + size - row_P))
+        for row_P, size in zip(shared_PP, size_P, strict=True)
+    ]

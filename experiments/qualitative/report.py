@@ -18,8 +18,6 @@ def markdown(report: Json) -> str:
     parts = [
         "# What the network has learnt",
         _about(report["provenance"]),
-        "## Best targets by table and by network",
-        *(_preferences(name, sources) for name, sources in report["preferences"].items()),
         "## Table score against network score",
         as_markdown(["what", "figure"], figures(report["agreement"])),
         "![](scatter.svg)",
@@ -40,19 +38,4 @@ def _about(provenance: Json) -> str:
         f"({table['pairs']:,} pairs, {table['inputs']:,} sources), {computing['device']} {computing['precision']}, "
         f"seed {provenance['settings']['seed']}. The network was trained on this table or one like it, as it is when "
         "it is used. All logarithms are natural."
-    )
-
-
-def _preferences(name: str, sources: list[Json]) -> str:
-    rows = []
-    for source in sources:
-        by_table = [f"{one['target']} ({one['probability']:.3g})" for one in source["by_table"]]
-        by_network = [f"{one['target']} ({one['ln_p']:.2f})" for one in source["by_network"]]
-        drawn = [f"{one['target']} ×{one['times']}{'' if one['in_table'] else ' *'}" for one in source["samples"]]
-        cells = [[f"{source['source']} ({source['count']:.0f})"], by_table, by_network, drawn]
-        rows.append(["<br>".join(cell) for cell in cells])
-    share = sum(source["samples_in_table"] for source in sources) / max(1, len(sources))
-    return (
-        f"Long {name} sources:\n\n{as_markdown(['source (count)', 'table', 'network', 'drawn from the network'], rows)}"
-        f"\n`*`: not in the table. {share:.0%} of all samples are in it."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,19 +11,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from experiments.ablation.rows import BASELINE, PARTS, Row
-from experiments.pages.results import Selection, Table, networks_of, rows_of
+from experiments.ablation.summary import summary
+from experiments.pages.results import COSTS, Selection, Table, networks_of, rows_of
 from experiments.report.charts import learning_chart, row_chart
-from experiments.report.translations import Translations, read_translations
+from experiments.report.translations import Sentence, read_translations
 from experiments.steps import Json
 from phrasescore import __version__
-from phrasescore.documents import read_json
-from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
 
 _LIKELY_CHANCE = 0.05
 _ROWS = ["test BLEU", "against {}", "p against {}", "dev BLEU", "chrF", "TER", "minutes"]
 """In an order that has the first ones in sight on a phone."""
-_COSTS = ["seconds a sentence", "again", "for the lists", "for the table", "queries", "from the cache"]
 
 
 @dataclass(frozen=True)
@@ -33,19 +30,11 @@ class AblationPage:
 
     folder: Path
     report: Json
-    kept: Json
 
-    @classmethod
-    def read(cls, folder: Path) -> AblationPage:
-        """Read the folder of an ablation.
-
-        Raises:
-            UserError: it has no report, or not one of this version.
-        """
-        report, kept = (read_json(folder / f"{name}.json", "run the ablation again") for name in ("report", "summary"))
-        if kept.get("kind") != "ablation" or not report.get("rows"):
-            raise UserError(f"{folder}: is not the folder of an ablation of this version; run the ablation again")
-        return cls(folder, report, kept)
+    @cached_property
+    def kept(self) -> Json:
+        """What is kept of it."""
+        return summary(self.report)
 
     @cached_property
     def table(self) -> Table:
@@ -84,17 +73,7 @@ class AblationPage:
     @property
     def rows(self) -> Selection:
         """The table of rows."""
-        return self._selected([column.format(self.first) for column in _ROWS])
-
-    @property
-    def extended(self) -> list[list[str]]:
-        """What each row gains over those that it extends, a line for each."""
-        return [
-            [name, other, self.table.cell(name, f"against {other}"), self.table.cell(name, f"p against {other}")]
-            for name, row in self.kept["rows"].items()
-            for other in row["against"]
-            if other != self.first
-        ]
+        return self.table.select([column.format(self.first) for column in _ROWS])
 
     @property
     def parts(self) -> dict[str, str]:
@@ -105,19 +84,19 @@ class AblationPage:
     @property
     def costs(self) -> Selection:
         """What translating costs."""
-        return self._selected(_COSTS)
+        return self.table.select(list(COSTS))
 
     @property
     def networks(self) -> list[list[str]]:
         """A line for each thing that is known of the networks, a column for each network: they stay narrow."""
         table = networks_of(self.kept)
-        return _turned(Selection({table.title: table}, list(table.columns)))
+        return _turned(table.select(list(table.columns)))
 
     @property
     def weights(self) -> list[list[str]]:
         """A line for each weight, a column for each row."""
         names = [column for column in self.table.columns if column.startswith("weight of ")]
-        return [[name.removeprefix("weight of "), *cells] for name, *cells in _turned(self._selected(names))]
+        return [[name.removeprefix("weight of "), *cells] for name, *cells in _turned(self.table.select(names))]
 
     @property
     def bleu_charts(self) -> list[Markup]:
@@ -130,14 +109,11 @@ class AblationPage:
         """How the networks learnt."""
         return [learning_chart(name, network) for name, network in self.report["networks"].items()]
 
-    def _selected(self, columns: Sequence[str]) -> Selection:
-        return Selection({self.table.title: self.table}, columns)
-
     @cached_property
-    def translations(self) -> Translations | None:
+    def translations(self) -> list[Sentence]:
         """What the rows made of the test text, if it is there and there is something to compare."""
         if self.first == self.best:
-            return None
+            return []
         return read_translations(self.folder, self.report, self.first, self.best)
 
     @property
@@ -154,19 +130,15 @@ def _turned(selection: Selection) -> list[list[str]]:
     return [list(line) for line in zip(selection.head(), *selection.body(), strict=True)]
 
 
-def write_page(folder: Path, path: Path) -> None:
-    """Write the page about an ablation.
-
-    Args:
-        folder: of the ablation.
-        path: of the page.
+def write_page(report: Json, folder: Path) -> None:
+    """Write report.html about an ablation into its folder.
 
     Raises:
-        UserError: a report is faulty, or the file cannot be written.
+        UserError: it cannot be written.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
     environment.trim_blocks = environment.lstrip_blocks = True
-    page = environment.get_template("page.html").render(page=AblationPage.read(folder), version=__version__)
-    write_atomically(path, page.encode("utf-8", "replace"))
+    page = environment.get_template("page.html").render(page=AblationPage(folder, report), version=__version__)
+    write_atomically(folder / "report.html", page.encode("utf-8", "replace"))

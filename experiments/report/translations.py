@@ -6,6 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,10 @@ class Sentence:
     """Sentence BLEU of the best row less that of the first."""
 
 
-@dataclass(frozen=True)
-class Translations:
-    """What the rows made of the test text with the first seed."""
+def read_translations(folder: Path, report: Mapping[str, Any], first: str, best: str) -> list[Sentence]:
+    """Return the first sentences of the test text with what the rows made of them with the first seed.
 
-    sentences: list[Sentence]
-    counts: list[list[str]]
-    """For each row but the first how many of all sentences are better, worse, as good and the same."""
-
-
-def read_translations(folder: Path, report: Mapping[str, Any], first: str, best: str) -> Translations | None:
-    """Return the first sentences of the test text; None if it is not there.
+    There are none if the test text is not there.
 
     Args:
         folder: of the ablation.
@@ -52,39 +46,25 @@ def read_translations(folder: Path, report: Mapping[str, Any], first: str, best:
     """
     data, seed = DataFolder(folder / "data", report["data"]), report["rows"][first]["seeds"][0]["seed"]
     names = [first, *(name for name in report["rows"] if name != first)]
-    paths = [data.source_file("test"), *data.target_files("test")]
-    paths += [folder / "rows" / f"{name}.seed{seed}" / "test.out" for name in names]
+    given = [data.source_file("test"), *data.target_files("test")]
+    paths = [*given, *(folder / "rows" / f"{name}.seed{seed}" / "test.out" for name in names)]
     if not all(path.exists() for path in paths):
-        return None
-    texts = [[line.decode("utf-8", "replace") for line in text_lines(path)] for path in paths]
-    references, outputs = texts[1 : -len(names)], texts[-len(names) :]
-    metric = BLEU(tokenize="none" if report["data"]["tokenised"] else "13a", force=True, effective_order=True)
-    bleu = [
-        [metric.sentence_score(line, list(of_line)).score for line, *of_line in zip(output, *references, strict=True)]
-        for output in outputs
-    ]
-    counts = [
-        [name, *_counted(bleu[0], scores, [a == b for a, b in zip(outputs[0], output, strict=True)])]
-        for name, scores, output in zip(names[1:], bleu[1:], outputs[1:], strict=True)
-    ]
-    if report["data"]["tokenised"]:
-        # Such text has Moses' escapes, which are not for the eye.
-        texts = [[html.unescape(line) for line in text] for text in texts]
-    labels = ["source", *["reference"] * len(references)]
+        return []
+    is_tokenised = report["data"]["tokenised"]
+    metric = BLEU(tokenize="none" if is_tokenised else "13a", force=True, effective_order=True)
+    labels = ["source", *["reference"] * (len(given) - 1)]
     sentences = []
-    for number, (lines, scores) in enumerate(zip(zip(*texts, strict=True), zip(*bleu, strict=True), strict=True)):
-        if number == _SHOWN:
-            break
-        given = list(zip(labels, lines[: len(labels)], strict=True))
-        said = _grouped(names, lines[len(labels) :], scores)
-        sentences.append(Sentence(number + 1, given, said, scores[names.index(best)] - scores[0]))
-    return Translations(sentences, counts)
-
-
-def _counted(before: Sequence[float], after: Sequence[float], same: Sequence[bool]) -> list[str]:
-    higher = sum(b > a for a, b in zip(before, after, strict=True))
-    lower = sum(b < a for a, b in zip(before, after, strict=True))
-    return [f"{count:,}" for count in (higher, lower, len(same) - higher - lower - sum(same), sum(same))]
+    for number, raw in enumerate(islice(zip(*map(text_lines, paths), strict=True), _SHOWN), 1):
+        lines = [line.decode("utf-8", "replace") for line in raw]
+        references, outputs = lines[1 : len(given)], lines[len(given) :]
+        scores = [metric.sentence_score(output, references).score for output in outputs]
+        if is_tokenised:
+            # Such text has Moses' escapes, which are not for the eye.
+            lines = list(map(html.unescape, lines))
+        said = _grouped(names, lines[len(given) :], scores)
+        change = scores[names.index(best)] - scores[0]
+        sentences.append(Sentence(number, list(zip(labels, lines, strict=False)), said, change))
+    return sentences
 
 
 def _grouped(names: Sequence[str], lines: Sequence[str], scores: Sequence[float]) -> list[tuple[str, Markup, float]]:

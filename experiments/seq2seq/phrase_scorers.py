@@ -10,7 +10,6 @@ from experiments.speed.scoring import blocks_of_lines
 from experiments.steps import Json, Steps
 from experiments.timing import timed
 from phrasescore.device import choose_device
-from phrasescore.model_folder import load_model
 from phrasescore.provenance import described, machine
 from phrasescore.scoring.engine import Scorer
 
@@ -48,12 +47,11 @@ class Tables:
         return {"scoring": steps.run(f"score.{name}", [trained, place], lambda: self._score(model))}
 
     def _score(self, model: Path) -> Json:
-        device = choose_device(self.device, "auto")
-        scorer = Scorer(load_model(model), device)
+        scorer = Scorer.load(model, device=self.device)
         blocks = blocks_of_lines(self.train, _LINES)
         encoded = [scorer.encode([one.source for one in block], [one.target for one in block]) for block in blocks]
         scorer.score_encoded(encoded[0])
         with timed() as timing:
             for pairs in encoded:
                 scorer.score_encoded(pairs)
-        return {"pairs": sum(map(len, encoded)), **asdict(timing), "device": str(device), "machine": machine()}
+        return {"pairs": sum(map(len, encoded)), **asdict(timing), "device": str(scorer.device), "machine": machine()}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from experiments.markdown import as_markdown
-from experiments.pages.results import Selection, table_of
+from experiments.pages.results import table_of
 from experiments.steps import Json
 from phrasescore.files import write_atomically, write_json
 
@@ -32,7 +32,10 @@ def summary(report: Json) -> Json:
     config = report["config"]
     rows = [_row(report, system) for system in config["systems"] if system["name"] in report["systems"]]
     networks = {
-        name: {**{key: found[key] for key in ("version", "weights_sha256", "machine")}, "device": _device(found)}
+        name: {
+            **{key: found[key] for key in ("version", "weights_sha256", "machine")},
+            "device": found["config"]["training"]["device"],
+        }
         for name, found in report["systems"].items()
     }
     return {
@@ -51,7 +54,7 @@ def summary(report: Json) -> Json:
 def markdown(report: Json) -> str:
     """Return the table for people to read, without the columns that have nothing in them."""
     table = table_of(summary(report))
-    shown = Selection({table.title: table}, list(table.columns))
+    shown = table.select(list(table.columns))
     return f"**{table.title}**\n\n{as_markdown(shown.head(), shown.body())}\n{_NOTE}\n"
 
 
@@ -67,11 +70,6 @@ def _row(report: Json, system: Json) -> Cells:
         "passes": (".2f", last["epoch"]),
         **(_of_sentences(report, system) if "perplexity" in found else _of_phrases(found)),
     }
-
-
-def _device(found: Json) -> str:
-    device: str = found["config"]["training"]["device"]
-    return device
 
 
 def _of_phrases(found: Json) -> Cells:

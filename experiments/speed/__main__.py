@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from experiments.markdown import as_markdown, figures
-from experiments.speed import annotation, decoding, scoring, training
+from experiments.speed import annotation, decoding, scoring
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.device import choose_device, settle_memory
@@ -23,9 +23,6 @@ _TABLE = Path("tests/data/mini/phrase-table.gz")
 PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "scoring": lambda args: scoring.measure(args.table, args.device, args.lines, args.repetitions),
     "end-to-end": lambda args: annotation.measure(args.table, args.device, args.annotated_lines, args.repetitions),
-    "training": lambda args: training.measure(args.table, args.device, args.updates),
-    "pipeline": lambda args: {f"{n} processes": annotation.measure_pipeline(args.table, n) for n in (1, 2)},
-    "memory": lambda args: annotation.measure_memory(args.table, args.memory_lines),
     "language-model": lambda args: decoding.measure_language_model(args.device, args.preset, args.repetitions),
     "long-sentences": lambda args: decoding.measure_long_sentences(),
 }
@@ -44,9 +41,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=positive, default=16_384, help="lines to score")
     parser.add_argument("--annotated-lines", type=positive, default=131_072, help="to annotate from file to file")
     parser.add_argument("--repetitions", type=positive, default=3, help="runs of each scorer")
-    parser.add_argument("--updates", type=positive, default=80, help="of training whose time is taken, after as many")
     parser.add_argument("--preset", choices=PRESETS, default="cho2014", help="sizes of the language model")
-    parser.add_argument("--memory-lines", type=positive, default=10_000_000, help="lines of the huge table")
     parser.add_argument("--output", type=Path, default=Path("results/speed"), help="folder of the report")
     return parser.parse_args()
 
@@ -72,7 +67,7 @@ def as_table(report: dict[str, Any]) -> str:
 def run(args: argparse.Namespace) -> int:
     """Measure what was asked for; print the table."""
     settle_memory()
-    report: dict[str, Any] = {"schema": 5, "table": str(args.table), "machine": measured_on(args.device)}
+    report: dict[str, Any] = {"schema": 6, "table": str(args.table), "machine": measured_on(args.device)}
     args.output.mkdir(parents=True, exist_ok=True)
     for name in args.parts:
         report[name] = PARTS[name](args)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from itertools import chain, cycle, islice
 from pathlib import Path
+from timeit import repeat, timeit
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,7 @@ def measure_long_sentences() -> dict[str, Any]:
     decoder = SentenceDecoder(ini, read_settings(ini), sentences)
 
     def seconds(number: int, size: int) -> float:
-        started = time.process_time()
-        decoder.run(Translating(size), number)
-        return time.process_time() - started
+        return timeit(lambda: decoder.run(Translating(size), number), timer=time.process_time, number=1)
 
     return {
         f"{length} words": {"best": seconds(number, 0), "list": seconds(number, _LISTED)}
@@ -69,13 +68,9 @@ def measure_language_model(device_name: str, preset: str, repetitions: int) -> d
     def queries_per_second(*, unnormalised: bool) -> float:
         scorer = NeuralLmScorer(model, device, unnormalised=unnormalised)
         asked = np.random.default_rng(1).integers(2, scorer.shortlist, (_QUERIES, scorer.order))
-        seconds = []
-        for _ in range(repetitions + 1):
-            started = time.perf_counter()
-            scorer.log_probs(asked[:, :-1], asked[:, -1])
-            seconds.append(time.perf_counter() - started)
         # The first one warms up.
-        return _QUERIES / float(np.median(seconds[1:]))
+        seconds = repeat(lambda: scorer.log_probs(asked[:, :-1], asked[:, -1]), number=1, repeat=repetitions + 1)[1:]
+        return _QUERIES / float(np.median(seconds))
 
     speed = {"exact": queries_per_second(unnormalised=False), "unnormalised": queries_per_second(unnormalised=True)}
     times = speed["unnormalised"] / speed["exact"]

@@ -40,15 +40,13 @@ def blocks_of_lines(table: Path, lines: int, block_lines: int = 4096) -> list[li
 
 def random_model(table: Path, config: ModelConfig = PAPER) -> TrainedModel:
     """Return a network with random weights and 15,000 words a side."""
-    words: tuple[dict[bytes, None], dict[bytes, None]] = {}, {}
-    for chunk in TableReader(table):
-        for entry in chunk.entries:
-            for side, phrase in zip(words, (entry.source, entry.target), strict=True):
-                side.update(dict.fromkeys(phrase.split(b" ")))
-    # A table with fewer words is filled up, so that the softmax has the paper's size.
     size = DataConfig().target_vocabulary
+    entries = [entry for chunk in TableReader(table) for entry in chunk.entries]
+    sides = [entry.source for entry in entries], [entry.target for entry in entries]
+    # A table with fewer words is filled up, so that the softmax has the paper's size.
+    filler = [b"filler%d" % i for i in range(size)]
     source, target = (
-        Vocabulary(islice({**side, **{b"filler%d" % i: None for i in range(size)}}, size)) for side in words
+        Vocabulary(islice(dict.fromkeys([*b" ".join(side).split(b" "), *filler]), size)) for side in sides
     )
     torch.manual_seed(1)
     network = EncoderDecoder(config, len(source), len(target)).eval()

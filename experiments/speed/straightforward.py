@@ -20,21 +20,19 @@ from phrasescore.vocabulary import END
 BATCH = 64
 
 
-def padded(phrases: Phrases) -> tuple[Tensor, Tensor]:
+def padded(phrases: Phrases, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return ids [B, T], end symbols as padding, and which positions are real [B, T]."""
     lengths = torch.from_numpy(phrases.lengths)
     real_BT = torch.arange(int(lengths.max())) < lengths[:, None]
     ids_BT = torch.full(real_BT.shape, END)
     ids_BT[real_BT] = torch.from_numpy(phrases.ids).long()
-    return ids_BT, real_BT
+    return ids_BT.to(device), real_BT.to(device)
 
 
 @torch.inference_mode()
 def score(network: EncoderDecoder, sources: Phrases, targets: Phrases, device: torch.device) -> Tensor:
     """Return ln p(target | source) of a few pairs, [B]; phrases come with their end symbols."""
-    (x_BT, real_source_BT), (y_BT, real_target_BT) = padded(sources), padded(targets)
-    x_BT, y_BT = x_BT.to(device), y_BT.to(device)
-    real_source_BT, real_target_BT = real_source_BT.to(device), real_target_BT.to(device)
+    (x_BT, real_source_BT), (y_BT, real_target_BT) = padded(sources, device), padded(targets, device)
     encoder, decoder, readout = network.encoder, network.decoder, network.decoder.readout
     # The authors' model and no other of the family.
     assert decoder.embedding is not None

@@ -28,7 +28,6 @@ from moses_integration.rescoring import add_scores
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
-from tests.conftest import MINI
 
 CONFIGS = Path(__file__).parents[2] / "experiments" / "ablation" / "configs"
 
@@ -177,13 +176,6 @@ def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
     with pytest.raises(UserError):
         Steps(tmp_path, silent).run("a", 1, fail)
     assert Steps(tmp_path, silent).run("a", 1, lambda: 5) == 5
-
-
-def test_the_pairs_of_a_table_are_counted_where_moses_made_it(tmp_path: Path) -> None:
-    (tmp_path / "system").mkdir()
-    shutil.copy(MINI / "phrase-table.gz", tmp_path / "system")
-    ablation = Ablation(Config(), tmp_path, {}, silent)
-    assert ablation._count_phrase_pairs({}) == {"phrase_pairs": 19_385}
 
 
 def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,7 +367,7 @@ def test_an_ablation_from_text_to_report(
     assert networks.cell("cslm", "interpolated")
     assert kept.cell("+XBLEU+CTX", "weight of network, in its sentence")
     assert kept.cell("+RNN+CSLM+WP", "weight of unknown target words")
-    write_page(folder, folder / "report.html")
+    write_page(report, folder)
     assert "unknown target words" in (folder / "report.html").read_text()
     assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
     assert MosesIni.read(folder / "rows" / "baseline.seed1" / "moses.ini").values("stack") == ["50"]

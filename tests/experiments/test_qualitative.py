@@ -4,7 +4,6 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -18,7 +17,7 @@ from experiments.markdown import figures
 from experiments.qualitative import probes
 from experiments.qualitative.__main__ import analyse
 from experiments.qualitative.pictures import place_labels
-from experiments.qualitative.probes import Probes, Settings, alike_in_words, choose_sources, correlations
+from experiments.qualitative.probes import Probes, Settings, alike_in_words, correlations
 from phrasescore.analysis.loaded_table import LoadedTable, load_table
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
@@ -31,7 +30,7 @@ from tests.conftest import DATA, MINI
 from tests.pictures import labels
 
 MODEL, TABLE, FIVE = DATA / "stored-model", MINI / "phrase-table.gz", MINI / "phrase-table.5.gz"
-SMALL = Settings(sources=2, samples=20, pairs=200, phrases=60, words=60)
+SMALL = Settings(pairs=200, phrases=60, words=60)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,7 @@ def test_the_files_of_a_report(folder: Path, report: Any) -> None:
     for name in pictures:
         assert (folder / name).read_bytes().startswith(b"<?xml")
     text = (folder / "report.md").read_text()
-    for part in ("Long frequent sources", "Long rare sources", "| retrieval, phrases | ", "![](phrases.svg)"):
+    for part in ("| retrieval, phrases | ", "![](phrases.svg)"):
         assert part in text
 
 
@@ -67,18 +66,6 @@ def test_where_the_numbers_come_from(report: Any) -> None:
     assert about["table"]["pairs"] == 19_385
     assert len(about["model"]["sha256"]) == len(about["table"]["sha256"]) == 64
     assert about["settings"]["pairs"] == 200
-
-
-def test_preferred_targets_are_in_order(report: Any) -> None:
-    assert {name: len(rows) for name, rows in report["preferences"].items()} == {"frequent": 2, "rare": 2}
-    for row in [*report["preferences"]["frequent"], *report["preferences"]["rare"]]:
-        assert len(row["source"].split()) >= 4
-        probabilities = [one["probability"] for one in row["by_table"]]
-        scores = [one["ln_p"] for one in row["by_network"]]
-        assert probabilities == sorted(probabilities, reverse=True)
-        assert scores == sorted(scores, reverse=True)
-        assert len(scores) == 3
-        assert 0 <= row["samples_in_table"] <= 1
 
 
 def test_even_a_little_network_tells_good_from_bad(report: Any) -> None:
@@ -97,16 +84,6 @@ def test_the_same_seed_gives_the_same_report(folder: Path, report: Any, tmp_path
     assert (tmp_path / "phrases.svg").read_bytes() == (folder / "phrases.svg").read_bytes()
 
 
-def test_sources_are_long_and_have_a_choice_of_targets() -> None:
-    table = load_table(TableReader(TABLE), "target-given-source")
-    for name, sources in choose_sources(table).items():
-        assert sources
-        for source in sources:
-            assert table.inputs[source].count(b" ") >= 3
-            assert len(table.pairs_of(source)) >= 3
-            assert (name == "rare") == (table.input_count_S[source] <= 5)
-
-
 @pytest.fixture(scope="module")
 def table() -> LoadedTable:
     return load_table(TableReader(TABLE), "target-given-source")
@@ -120,24 +97,6 @@ def scorer() -> Scorer:
 def scores_of(log_prob: list[float]) -> Scores:
     nothing = np.zeros(len(log_prob), np.int64)
     return Scores(np.array(log_prob), nothing + 1, nothing, nothing, "target-given-source")
-
-
-def test_the_best_targets_are_shown_and_not_others(
-    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
-) -> None:
-    def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Scores:
-        return scores_of([-float(crc32(target)) for target in targets])
-
-    monkeypatch.setattr(probes, "pair_scores", made_up)
-    rows = Probes(scorer, table, replace(SMALL, sources=20)).preferences()["frequent"]
-    assert max(row["targets"] for row in rows) > 3
-    for row in rows:
-        pairs = table.pairs_of(table.inputs.index(row["source"].encode()))
-        targets = [table.outputs[pair] for pair in pairs]
-        by_network = sorted(targets, key=crc32)[:3]
-        assert [one["target"].encode() for one in row["by_network"]] == by_network
-        best = sorted(table.probability_P[pairs].tolist(), reverse=True)[:3]
-        assert [one["probability"] for one in row["by_table"]] == pytest.approx(best)
 
 
 def test_each_vector_has_its_own_rank(monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer) -> None:

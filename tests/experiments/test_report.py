@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -8,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments.ablation.summary import summary
 from experiments.report import translations
 from experiments.report.charts import learning_chart, row_chart
 from experiments.report.page import AblationPage, write_page
 from experiments.report.translations import word_differences
-from phrasescore.errors import UserError
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "path", "rect", "use", "wbr"}
 
@@ -112,11 +109,9 @@ def make_report() -> dict[str, Any]:
     }
 
 
-def write(folder: Path, report: dict[str, Any]) -> Path:
+def write(folder: Path, report: dict[str, Any]) -> AblationPage:
     """Write what `experiments.ablation` leaves in its folder, with text that HTML would take for its own."""
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    (folder / "report.json").write_text(json.dumps(report))
-    (folder / "summary.json").write_text(json.dumps(summary(report)))
     (folder / "data" / "test.en").write_text("a <b> &amp; c\nd\ne\n")
     (folder / "data" / "test.fr").write_text("A <B> &amp; C\nD\nE\n")
     texts = {"baseline": "A <B> C\nD\nX\n", "+RNN": "A <B> &amp; C\nY\nE\n"}
@@ -124,35 +119,35 @@ def write(folder: Path, report: dict[str, Any]) -> Path:
         work = folder / "rows" / f"{name}.seed1"
         work.mkdir(parents=True, exist_ok=True)
         (work / "test.out").write_text(texts.get(name, "A\nD\nE\n"))
-    return folder
+    return AblationPage(folder, report)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def part(tmp_path: Path) -> AblationPage:
     """An ablation of two rows."""
     return write(tmp_path / "ablation", make_report())
 
 
-def page(folder: Path) -> Checker:
-    path = folder.parent / "page.html"
-    write_page(folder, path)
-    return checked(path.read_text())
+def page(part: AblationPage) -> Checker:
+    write_page(part.report, part.folder)
+    return checked((part.folder / "report.html").read_text())
 
 
-def test_the_page_is_whole_and_fetches_nothing(folder: Path) -> None:
-    found = page(folder)
+def test_the_page_is_whole_and_fetches_nothing(part: AblationPage) -> None:
+    found = page(part)
     for figure in ("42.00 ± 0.50", "+1.50", "0.012", "2.50", "a quick one", "25.0 %", "phrasescore train system/"):
         assert figure in found.text
     assert all(link.startswith(("#", "data:")) for link in found.links)
     assert {link[1:] for link in found.links if link.startswith("#")} <= set(found.ids)
-    assert "<B>" not in (folder.parent / "page.html").read_text()
-    assert "Against the rows that a row extends" not in found.text
+    assert "<B>" not in (part.folder / "report.html").read_text()
+    assert "a column of the table: ln p(target | source)" in found.text
+    assert "a neural language model as a feature" not in found.text
     assert "UnknownWordPenalty" not in found.text.split("Provenance")[0]
 
 
-def test_pictures_refer_to_nothing_outside_themselves(folder: Path) -> None:
-    page(folder)
-    drawn = [one.group() for one in re.finditer(r"<svg.*?</svg>", (folder.parent / "page.html").read_text(), re.DOTALL)]
+def test_pictures_refer_to_nothing_outside_themselves(part: AblationPage) -> None:
+    page(part)
+    drawn = [one.group() for one in re.finditer(r"<svg.*?</svg>", (part.folder / "report.html").read_text(), re.DOTALL)]
     assert len(drawn) == 3
     for picture in drawn:
         names = set(re.findall(r' id="([^"]+)"', picture))
@@ -178,7 +173,7 @@ def test_the_page_begins_with_its_conclusion(
     text = page(write(tmp_path / "a", report)).text
     assert conclusion in text
     assert text.index(conclusion) < text.index("test BLEU")
-    html = (tmp_path / "page.html").read_text()
+    html = (tmp_path / "a" / "report.html").read_text()
     assert ('class="significant">0.' in html) == (p_value < 0.05)
 
 
@@ -191,28 +186,19 @@ def test_a_network_for_sentences_has_its_loss_too(tmp_path: Path) -> None:
 def test_the_best_row_is_not_one_whose_dev_bleu_flatters(tmp_path: Path) -> None:
     report = make_report()
     report["rows"]["+S2S"] = {**report["rows"]["baseline"], "dev_bleu": {"mean": 99.0, "standard_deviation": 0.0}}
-    assert AblationPage.read(write(tmp_path / "a", report)).best == "+RNN"
+    assert write(tmp_path / "a", report).best == "+RNN"
     del report["rows"]["+RNN"]
-    assert AblationPage.read(write(tmp_path / "b", report)).best == "+S2S"
-
-
-def test_a_row_is_compared_with_those_that_it_extends(tmp_path: Path) -> None:
-    report = make_report()
-    against = {"baseline": {"difference": 2.0, "p_value": 0.01}, "+RNN": {"difference": 0.5, "p_value": 0.25}}
-    report["rows"]["+RNN+CSLM"] = row([43.0, 42.0], against)
-    part = AblationPage.read(write(tmp_path / "a", report))
-    assert part.extended == [["+RNN+CSLM", "+RNN", "+0.50", "0.25"]]
-    assert set(part.parts) == {"RNN", "CSLM"}
+    assert write(tmp_path / "b", report).best == "+S2S"
 
 
 def test_what_translating_costs_is_told(tmp_path: Path) -> None:
     report = make_report()
     cold, warm = {"seconds": 0.5, "queries": 300.0, "served": 0.4}, {"seconds": 0.05, "queries": 300.0, "served": 1.0}
     report["rows"]["+RNN"]["translating"] = {"sentences": 3, "device": "cpu", "cold": cold, "warm": warm}
-    part = AblationPage.read(write(tmp_path / "a", report))
+    part = write(tmp_path / "a", report)
     assert part.costs.head() == ["row", "seconds a sentence", "again", "queries", "from the cache"]
     assert part.costs.body()[1] == ["+RNN", "0.500", "0.050", "300", "40 %"]
-    assert "What translating a sentence costs" in page(part.folder).text
+    assert "What translating a sentence costs" in page(part).text
 
 
 def test_a_language_model_has_perplexities_and_losses_per_word(tmp_path: Path) -> None:
@@ -220,39 +206,36 @@ def test_a_language_model_has_perplexities_and_losses_per_word(tmp_path: Path) -
     perplexity = {"network": 21.0, "backoff": 20.0, "interpolation": 17.0}
     scored = {"unnormalised": False, "weight": 0.61, "perplexity": perplexity}
     report["networks"]["cslm"] = {**network(validation={"per_word": 2.0}), "perplexities": [scored]}
-    part = AblationPage.read(write(tmp_path / "a", report))
+    part = write(tmp_path / "a", report)
     assert part.networks[0] == ["network", "rnn", "cslm"]
     lines = {first: cells for first, *cells in part.networks}
     assert lines["interpolated"] == ["", "17.00"]
     assert lines["nats per word of the dev set"] == ["", "2.00"]
-    assert "kept: 2.00" in page(part.folder).text
+    assert "kept: 2.00" in page(part).text
 
 
-def test_translations_stand_with_what_they_changed(folder: Path) -> None:
+def test_translations_stand_with_what_they_changed(part: AblationPage) -> None:
     """The row is better in the first and the last sentence and worse in the second."""
-    part = AblationPage.read(folder)
-    assert part.translations is not None
-    assert part.translations.counts == [["+RNN", "2", "1", "0", "0"]]
-    first, second, third = part.translations.sentences
+    first, second, third = part.translations
     assert (second.change, third.change) == pytest.approx((-100, 100))
     assert first.given == [("source", "a <b> & c"), ("reference", "A <B> & C")]
     assert [(name, str(line)) for name, line, _ in first.translations] == [
         ("baseline", "A &lt;B&gt; C"),
         ("+RNN", "A &lt;B&gt; <ins>&amp;</ins> C"),
     ]
-    html = (page(folder), (folder.parent / "page.html").read_text())[1]
+    html = (page(part), (part.folder / "report.html").read_text())[1]
     assert re.findall(r'data-number="(\d)" data-change="([-\d.]+)"', html)[1:] == [("2", "-100.00"), ("3", "100.00")]
 
 
-def test_a_page_shows_so_many_sentences_at_most(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_shows_so_many_sentences_at_most(part: AblationPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translations, "_SHOWN", 2)
-    assert len(re.findall("Sentence [0-9]", page(folder).text)) == 2
+    assert len(re.findall("Sentence [0-9]", page(part).text)) == 2
 
 
-def test_a_page_without_the_test_text_has_no_translations(folder: Path) -> None:
-    assert "Search" in page(folder).text
-    (folder / "data" / "test.en").unlink()
-    assert "Search" not in page(folder).text
+def test_a_page_without_the_test_text_has_no_translations(part: AblationPage) -> None:
+    assert "Search" in page(part).text
+    (part.folder / "data" / "test.en").unlink()
+    assert "Search" not in page(part).text
 
 
 def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
@@ -264,14 +247,6 @@ def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
     # The row stands in the configuration still, but nowhere else.
     shown = text.split("Provenance")[0]
     assert not any(word in shown for word in ("+RNN", "Search", "Networks", "Cost", "Commands"))
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"version": "0.1"}'])
-def test_a_faulty_report_is_one_sentence(tmp_path: Path, content: str) -> None:
-    for name in ("report", "summary"):
-        (tmp_path / f"{name}.json").write_text(content)
-    with pytest.raises(UserError, match="run the ablation again"):
-        AblationPage.read(tmp_path)
 
 
 def test_a_row_chart_names_rows_and_means_for_those_who_cannot_see_it() -> None:

@@ -1,19 +1,16 @@
-"""The report of speeds, training, and the neural language model."""
+"""The report of speeds, and the neural language model."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from experiments.speed import __main__ as speed
-from experiments.speed import decoding, training
-from phrasescore.documents import read_json_lines
-from tests.conftest import MINI
+from experiments.speed import decoding
 
 
 def test_the_report_has_a_figure_a_line(
@@ -29,22 +26,6 @@ def test_the_report_has_a_figure_a_line(
     printed = capsys.readouterr().out
     assert re.search(r"^\| long-sentences, 5 words, list \| \d\.\d+", printed, re.MULTILINE)
     assert (tmp_path / "report" / "report.md").read_text() == printed
-
-
-def test_the_speed_of_training_is_that_of_its_second_half(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {"hidden": 4, "embedding": 4, "maxout": 2, "output-rank": 2}
-    monkeypatch.setattr(training, "NETWORK", {**training.NETWORK, **small})
-    evaluations = list[dict[str, Any]]()
-
-    def noted(path: Path, remedy: str) -> list[dict[str, Any]]:
-        evaluations.extend(read_json_lines(path, remedy))
-        return evaluations
-
-    monkeypatch.setattr(training, "read_json_lines", noted)
-    found = training.measure(MINI / "phrase-table.gz", "cpu", 3)
-    assert [one["update"] for one in evaluations] == [3, 6]
-    assert found["pairs_per_second"] == evaluations[1]["pairs_per_second"]
-    assert found["device"].startswith("cpu ")
 
 
 def test_the_language_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
