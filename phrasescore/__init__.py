@@ -11,7 +11,8 @@ From Python:
         phrasescore.check("phrase-table.rnn.gz", num_features=5).problems
         str(phrasescore.translate(["the black dogs"], scorer, beam=5)[0][0])
 
-What is wrong with the input is a `UserError`, whose message is one sentence; what is wrong with the call a `TypeError`.
+What is wrong with the input is a `UserError`, whose message is one sentence; an argument that cannot be one is a
+`TypeError`, a wrong value of an option a `UserError`.
 """
 
 import importlib

@@ -103,6 +103,7 @@ def run(args: argparse.Namespace) -> int:
             "nothing that was learnt helped with held-out lists, so the column will be 1 on every line and worth "
             "nothing; more text may help"
         )
+        return 0
     table = ini.path_of(ini.phrase_table())
     reporter.say(
         f"next: phrasescore annotate {table} -m {args.output} -o TABLE; phrasescore-smt add-column {args.ini} "

@@ -163,6 +163,7 @@ def _columns(args: argparse.Namespace) -> list[Column] | None:
 def run(args: argparse.Namespace) -> int:
     """Annotate; return the exit code."""
     from phrasescore.device import settle_memory
+    from phrasescore.model_folder import KIND
     from phrasescore.scoring.annotate import annotate
     from phrasescore.scoring.estimate import estimate
     from phrasescore.scoring.kinds import load_table_scorer
@@ -222,10 +223,11 @@ def run(args: argparse.Namespace) -> int:
     _summarise(reporter, counts)
     if sources is not None and args.limit is None and args.shard is None:
         _doubt_texts(reporter, counts, sources.get())
-    if args.output != STANDARD_STREAM and args.shard is None and args.replace_last is None:
+    if args.output != STANDARD_STREAM and args.shard is None and args.replace_last is None and args.limit is None:
+        weight = "" if scorer.kind == KIND else " --weight W"
         reporter.say(
-            f"next: phrasescore-smt add-column moses.ini --table {quote(str(args.output))} --columns {len(columns)} "
-            "-o moses.rnn.ini"
+            f"next: phrasescore-smt add-column moses.ini --table {quote(str(args.output))} --columns {len(columns)}"
+            f"{weight} -o NEW.ini"
         )
     if args.report:
         write_json(args.report, make_report(args, digest, scorer, columns, counts))

@@ -50,6 +50,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     scorer, reporter = load_scorer(args, args.direction), Reporter(quiet=False)
+    if scorer.note is not None:
+        reporter.say(scorer.note)
     sides: tuple[UnknownSide, ...] = ("source", "target")
     unknown, words = [0, 0], [0, 0]
     for pairs in _chunks(args.pairs, reporter.say):

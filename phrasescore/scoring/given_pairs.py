@@ -69,10 +69,16 @@ def clean_places(
         TypeError: a place is not two whole numbers, or a translation is no text.
         UserError: a phrase has no words or is not in the sentence, or a translation cannot be a phrase.
     """
-    for number, ((first, end), target) in enumerate(phrases, 1):
+    for number, phrase in enumerate(phrases, 1):
+        try:
+            (first, end), target = phrase
+            place = operator.index(first), operator.index(end)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"phrase {number}: is {phrase!r:.60}; give ((first, end), translation), the places whole numbers"
+            ) from error
         if not isinstance(target, Text):
             raise TypeError(f"phrase {number}: is translated by {target!r:.60}; give str or bytes")
-        place = operator.index(first), operator.index(end)
         if not 0 <= place[0] < place[1] <= words:
             raise UserError(
                 f"phrase {number}: words {first} to {end} are no phrase of a sentence of {words} words; give the "

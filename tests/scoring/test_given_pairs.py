@@ -36,7 +36,8 @@ def test_texts_that_cannot_be_phrases_are_refused(pair: tuple[str, str], message
 @pytest.mark.parametrize(
     ("phrase", "kind", "message"),
     [
-        (((0.0, 1.0), "le"), TypeError, "'float' object cannot be interpreted as an integer"),
+        (((0.0, 1.0), "le"), TypeError, "phrase 1: is ((0.0, 1.0), 'le'); give ((first, end), translation)"),
+        (("le", (0, 1)), TypeError, "phrase 1: is ('le', (0, 1)); give ((first, end), translation)"),
         (((0, 1), 3), TypeError, "phrase 1: is translated by 3; give str or bytes"),
         (((0, 3), "le"), UserError, "phrase 1: words 0 to 3 are no phrase of a sentence of 2 words"),
         (((1, 1), "le"), UserError, "phrase 1: words 1 to 1 are no phrase of a sentence of 2 words"),
