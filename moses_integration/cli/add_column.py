@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from itertools import islice
 from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
-from moses_integration.ini import NEW_WEIGHT
+from moses_integration.ini import NEW_WEIGHT, files_at
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import require_other_file
+from phrasescore.files import read_lines, require_other_file
+from phrasescore.words import join_words
+
+_COMPARED, _LINES_TO_READ = 100, 1_000_000
+"""Lines of the annotated table that are looked for, and how far in the table before: what a second or two reads."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,11 +63,37 @@ def run(args: argparse.Namespace) -> int:
     if args.report:
         columns, names = _appended(args.report)
         reporter.say(f"{args.report}: {', '.join(names)}")
+    before = ini.feature(label)
+    own = ini.path_of(before) if "path" in before.arguments else None
     ini.add_columns(label, args.table, columns, args.weight)
+    if own is not None:
+        _require_pairs_of(args.table, own, ini.name)
     ini.require_placeable(args.output)
     ini.write(args.output)
     reporter.say(f"{args.output}: written, with {args.table} as {label}; tune its weights with `phrasescore-smt tune`")
     return 0
+
+
+def _require_pairs_of(table: Path, own: Path, ini: str) -> None:
+    """Check that the first phrase pairs of a table are in the one that it shall replace, as far as that is soon read.
+
+    Raises:
+        UserError: one of them is not.
+    """
+    found = [file for file in files_at(own) if file.suffix != ".minphr"]
+    if not found:
+        return
+    missing = {_pair_of(line) for line in islice(read_lines(table), _COMPARED)}
+    for number, line in enumerate(read_lines(found[0])):
+        missing.discard(_pair_of(line))
+        if not missing or number == _LINES_TO_READ:
+            return
+    if missing:
+        raise UserError(f"{table}: has phrase pairs that {found[0]} lacks, which {ini} names; annotate that table")
+
+
+def _pair_of(line: bytes) -> tuple[bytes, ...]:
+    return tuple(map(join_words, line.split(b"|||")[:2]))
 
 
 def _appended(report: Path) -> tuple[int, list[str]]:

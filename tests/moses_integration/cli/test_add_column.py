@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -64,3 +65,17 @@ def test_the_report_of_annotate_says_how_many_columns_there_are(
         report.write_text(content)
         assert main([*command, "--report", str(report)]) == 1
         assert "report.json: does not say which columns were appended; give the file" in capsys.readouterr().err
+
+
+def test_a_table_of_another_system_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = gzip.decompress((MINI / "phrase-table.5.gz").read_bytes()).splitlines(keepends=True)
+    other, part, output = tmp_path / "other.gz", tmp_path / "part.gz", tmp_path / "added.ini"
+    other.write_bytes(gzip.compress(b"".join([*lines[:7], lines[7].replace(b" ||| ", b" ||| nulle ", 1)])))
+    command = ["add-column", str(MINI / "moses.ini"), "-o", str(output), "--table"]
+    assert main([*command, str(other)]) == 1
+    said = capsys.readouterr().err
+    assert f"{other}: has phrase pairs that {MINI}/phrase-table.gz lacks, which {MINI}/moses.ini names" in said
+    assert not output.exists()
+    # In another order, and fewer, as --only-sources-in leaves them.
+    part.write_bytes(gzip.compress(b"".join([lines[900], lines[300], lines[-1]])))
+    assert main([*command, str(part)]) == 0
