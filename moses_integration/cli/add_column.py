@@ -88,8 +88,7 @@ def _require_pairs_of(table: Path, own: Path, ini: str) -> None:
         missing.discard(_pair_of(line))
         if not missing or number == _LINES_TO_READ:
             return
-    if missing:
-        raise UserError(f"{table}: has phrase pairs that {found[0]} lacks, which {ini} names; annotate that table")
+    raise UserError(f"{table}: has phrase pairs that {found[0]} lacks, which {ini} names; annotate that table")
 
 
 def _pair_of(line: bytes) -> tuple[bytes, ...]:
