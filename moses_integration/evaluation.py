@@ -218,7 +218,7 @@ def _sacrebleu() -> type[BLEU]:
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
-        raise UserError("BLEU needs sacreBLEU; pip install 'phrasescore[smt]'") from error
+        raise UserError("BLEU needs sacreBLEU; pip install sacrebleu") from error
     return BLEU
 
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phrasescore.errors import UserError
-    from phrasescore.library import check, read_report, train, translate
-    from phrasescore.scoring.annotate import Counts, annotate
+    from phrasescore.library import annotate, check, read_report, train, translate
+    from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.columns import COLUMNS
     from phrasescore.scoring.engine import Scorer
     from phrasescore.search.translator import Translation
@@ -59,7 +59,7 @@ _MODULES = {
     "TableReport": "table.check",
     "Translation": "search.translator",
     "UserError": "errors",
-    "annotate": "scoring.annotate",
+    "annotate": "library",
     "check": "library",
     "read_report": "library",
     "train": "library",

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from phrasescore.configuration import Section, check_values, nearest
+from phrasescore.configuration import Section, check_values, nearest, option, suggestion
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.errors import UserError, naming_fields
+from phrasescore.files import require_other_file, require_writable
 from phrasescore.model_folder import CONFIG, METRICS
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
+from phrasescore.scoring.annotate import Counts
+from phrasescore.scoring.annotate import annotate as annotate_table
+from phrasescore.scoring.columns import COLUMNS, Column
 from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.kinds import TableScorer, load_table_scorer
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
+from phrasescore.table.blocks import Shard
 from phrasescore.table.check import TableReport, check_table
+from phrasescore.table.sources import sources_in_texts
 from phrasescore.text import Say, silently
 from phrasescore.training.layers import left_to_size, merge_layers
 from phrasescore.training.loop import Evaluation, Watcher
@@ -91,6 +98,122 @@ def train(
 
 
 @naming_fields()
+def annotate(
+    table: str | Path,
+    model: TableScorer | str | Path,
+    output: str | Path | None,
+    *,
+    columns: Sequence[Column | str] | None = None,
+    replace_last: str | None = None,
+    only_sources_in: Sequence[str | Path] = (),
+    limit: int | None = None,
+    shard: str | None = None,
+    on_error: Literal["stop", "keep"] = "stop",
+    processes: int | None = None,
+    scheduler: str | None = None,
+    restart: bool = False,
+    progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
+    say: Say = silently,
+) -> Counts:
+    """Append columns to every line of a phrase table, as `phrasescore annotate` does.
+
+    The output does not depend on who shares the work, nor on how many they are. A run that is stopped or killed is gone
+    on with by the next one that makes the same of the same table, if both table and output are files.
+
+    Processes are spawned: a script that calls this needs the usual `if __name__ == "__main__":`.
+
+    Args:
+        table: its file, `-` for standard input.
+        model: what scores, or a model folder.
+        output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
+        columns: which columns to append, those of `COLUMNS` or their names; None for the usual one of the model.
+        replace_last: the last score of every line, which makes room for the new ones.
+        only_sources_in: tokenised texts; keep only lines with sources that occur in them.
+        limit: stop after so many lines.
+        shard: take only a part of the table, `3/16` the third of sixteen.
+        on_error: stop at a faulty line, or keep it, with 1 in each new column.
+        processes: to share the work among; all cores of this machine if it is None, or one if that has a GPU.
+        scheduler: address of a Dask scheduler, whose workers share the work instead.
+        restart: start over where a run was stopped, instead of going on.
+        progress: called after each block with the counts so far and the share of the table read.
+        say: told what is odd about model or texts, and whether a run that was stopped is gone on with.
+
+    Raises:
+        TypeError: there is no such column, or what wants several is given one.
+        UserError: a value is wrong, the table is empty, faulty or cannot be read, the model is damaged or does not give
+            a column, or the output cannot be written or is the table; then there is no output, and an old one is as it
+            was.
+    """
+    values = {"limit": limit, "on_error": on_error, "processes": processes, "scheduler": scheduler, "restart": restart}
+    check_values(_Annotating, {**values, "replace_last": replace_last, "shard": shard}, "annotate()")
+    if processes is not None and scheduler is not None:
+        raise UserError("annotate(): processes and scheduler are both given; leave one out")
+    if replace_last is not None and on_error == "keep":
+        raise UserError(
+            "annotate(): replace_last does not go with on_error='keep': a faulty line may have no last score"
+        )
+    try:
+        part = None if shard is None else Shard.parse(shard)
+    except ValueError as error:
+        raise UserError(f"annotate(): shard: {error}") from None
+    if isinstance(only_sources_in, str | Path):
+        raise TypeError(f"only_sources_in: is one file; give a list, as [{str(only_sources_in)!r}]")
+    if output is not None:
+        require_writable(output)
+        require_other_file(output, table, *only_sources_in)
+    appended = None if columns is None else _named(columns)
+    scorer = load_table_scorer(model) if isinstance(model, str | Path) else model
+    if scorer.note is not None:
+        say(scorer.note)
+    return annotate_table(
+        table,
+        scorer,
+        output,
+        columns=appended,
+        replace_last=replace_last,
+        only_sources=sources_in_texts(only_sources_in, say) if only_sources_in else None,
+        limit=limit,
+        shard=part,
+        on_error=on_error,
+        processes=processes,
+        scheduler=scheduler,
+        restart=restart,
+        progress=progress,
+        say=say,
+    )
+
+
+@dataclass(frozen=True)
+class _Annotating(Section):
+    """What `annotate` checks of its values."""
+
+    replace_last: str | None = option(None, "the score to replace")
+    limit: int | None = option(None, "lines after which to stop", minimum=1)
+    shard: str | None = option(None, "a part of the table")
+    on_error: Literal["stop", "keep"] = option("stop", "what to do with a faulty line")
+    processes: int | None = option(None, "to share the work among", minimum=1)
+    scheduler: str | None = option(None, "whose workers share the work")
+    restart: bool = option(False, "whether to start over")
+
+
+def _named(columns: Sequence[Column | str]) -> list[Column]:
+    """Return columns that are given by themselves or by their names.
+
+    Raises:
+        TypeError: one is neither.
+    """
+    if isinstance(columns, str):
+        raise TypeError(f"columns: is one name; give a list, as [{columns!r}]")
+    named = []
+    for one in columns:
+        column = COLUMNS.get(one) if isinstance(one, str) else one
+        if not isinstance(column, Column):
+            raise TypeError(f"columns: {one!r} is none; {suggestion(str(one), COLUMNS)}")
+        named.append(column)
+    return named
+
+
+@naming_fields()
 def translate(sentences: Iterable[str | bytes], model: Scorer | str | Path, **options: Any) -> list[list[Translation]]:
     """Return the translations of each sentence, best first, as `phrasescore translate` finds them.
 
@@ -125,10 +248,19 @@ def check(table: str | Path, *, num_features: int | None = None, limit: int | No
         limit: read only so many lines.
 
     Raises:
-        UserError: the file cannot be read at all, or its compressed data is damaged.
+        UserError: a value is wrong, the file cannot be read at all, or its compressed data is damaged.
     """
+    check_values(_Checking, {"num_features": num_features, "limit": limit}, "check()")
     # A number would be taken for an open file.
     return check_table(os.fspath(table), columns=num_features, limit=limit)
+
+
+@dataclass(frozen=True)
+class _Checking(Section):
+    """What `check` checks of its values."""
+
+    num_features: int | None = option(None, "score columns that are promised", minimum=1)
+    limit: int | None = option(None, "lines to read", minimum=1)
 
 
 def read_report(path: str | Path) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def _dask_workers(killed: str, address: str) -> Iterator[Workers]:
         from distributed.security import Security
         from distributed.utils import LoopRunner
     except ImportError as error:
-        raise UserError("--scheduler: needs Dask; pip install 'phrasescore[cluster]'") from error
+        raise UserError("--scheduler: needs Dask; pip install distributed") from error
 
     async def greet() -> None:
         async with rpc(address, connection_args=Security().get_connection_args("client")) as scheduler:

@@ -14,6 +14,7 @@ import pandas
 import pytest
 
 import phrasescore
+from phrasescore.cli import main
 from phrasescore.training.loop import Evaluation
 from tests.conftest import DATA
 
@@ -127,9 +128,43 @@ def test_annotating_without_a_folder_or_processes_is_refused(
     table, folder = small_table, tmp_path / "missing"
     with pytest.raises(phrasescore.UserError, match=f"out: cannot be written, for {folder} is no folder; check"):
         phrasescore.annotate(table, scorer, folder / "out")
-    with pytest.raises(phrasescore.UserError, match=r"^processes: is 0; give at least 1$"):
+    with pytest.raises(phrasescore.UserError, match=r"^annotate\(\): processes is 0; give at least 1$"):
         phrasescore.annotate(table, scorer, tmp_path / "out", processes=0)
     assert list(tmp_path.iterdir()) == [table]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limit": 0}, "limit is 0; give at least 1"),
+        ({"limit": "5"}, "limit is '5'; give a whole number"),
+        ({"on_error": "skip"}, "on_error is 'skip'; choose one of stop, keep"),
+        ({"shard": (1, 2)}, "shard is (1, 2); give a text"),
+        ({"shard": "3/2"}, "shard: 3/2 is not a part and a number of parts, as 3/16; parts count from 1"),
+        ({"processes": 2, "scheduler": "tcp://node1:8786"}, "processes and scheduler are both given; leave one out"),
+        ({"replace_last": 1}, "replace_last is 1; give a text"),
+        ({"replace_last": "1", "on_error": "keep"}, "replace_last does not go with on_error='keep': a faulty line may"),
+    ],
+)
+def test_values_that_annotating_cannot_use_are_refused(
+    options: dict[str, Any], message: str, scorer: phrasescore.Scorer, small_table: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(phrasescore.UserError) as error:
+        phrasescore.annotate(small_table, scorer, tmp_path / "out", **options)
+    assert str(error.value).startswith(f"annotate(): {message}")
+    assert list(tmp_path.iterdir()) == [small_table]
+
+
+def test_parts_of_a_table_and_some_sources_are_annotated_as_by_the_command(
+    scorer: phrasescore.Scorer, small_table: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text("a black dog\n")
+    options: dict[str, Any] = {"only_sources_in": [tmp_path / "text"], "shard": "1/1", "processes": 1}
+    counts = phrasescore.annotate(small_table, scorer, tmp_path / "out", **options)
+    assert 0 < counts.lines_written < counts.lines_read
+    arguments = [small_table, "-m", MODEL, "-o", tmp_path / "same", "--only-sources-in", tmp_path / "text"]
+    main(["annotate", *map(str, arguments), "--shard", "1/1", "--processes", "1", "--precision", "fp32"])
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "same").read_bytes()
 
 
 def test_wrong_values_are_refused() -> None:
@@ -141,6 +176,9 @@ def test_wrong_values_are_refused() -> None:
     number: Any = 0
     with pytest.raises(TypeError, match="not int"):
         phrasescore.check(number)
+    text: Any = "5"
+    with pytest.raises(phrasescore.UserError, match=r"^check\(\): num_features is '5'; give a whole number$"):
+        phrasescore.check("table", num_features=text)
 
 
 def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.Scorer, tmp_path: Path) -> None:
@@ -153,6 +191,7 @@ def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.Scorer, tmp_path:
         (lambda: phrasescore.translate(unlike, scorer), "sentence 1: is of type int; give str or bytes"),
         (lambda: phrasescore.annotate("t", scorer, None, columns=["x"]), "columns: 'x' is none; known are"),
         (lambda: phrasescore.annotate("t", scorer, None, columns="score"), "columns: is one name; give a list, as"),
+        (lambda: phrasescore.annotate("t", scorer, None, only_sources_in="a"), "only_sources_in: is one file; give a"),
     ]  # fmt: skip
     for call, message in calls:
         with pytest.raises(TypeError) as error:

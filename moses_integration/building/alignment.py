@@ -113,7 +113,7 @@ def align(
     """
     _check_settings(method, iterations, seed)
     if find_spec("thot") is None:
-        raise UserError("aligning words needs sil-thot; pip install 'phrasescore[smt]', or give a ready alignment")
+        raise UserError("aligning words needs sil-thot; pip install sil-thot, or give a ready alignment")
     lengths = [(len(split_words(a)), len(split_words(b))) for a, b in read_pairs(source, target)]
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words here and in {target}; give a parallel corpus")

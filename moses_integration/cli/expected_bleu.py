@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         from moses_integration.expected_bleu.lists import join
         from moses_integration.expected_bleu.training import FEWEST, train
     except ImportError as error:
-        raise UserError("training for expected BLEU needs SciPy; pip install 'phrasescore[smt]'") from error
+        raise UserError("training for expected BLEU needs SciPy; pip install scipy") from error
     if args.sentences < FEWEST:
         raise UsageError(f"--sentences: {args.sentences} are too few to learn from; give {FEWEST} or more")
     given = _given_text(args)

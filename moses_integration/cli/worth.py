@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from moses_integration.expected_bleu.worth import worth
     except ImportError as error:
-        raise UserError("expected BLEU needs SciPy; pip install 'phrasescore[smt]'") from error
+        raise UserError("expected BLEU needs SciPy; pip install scipy") from error
     require_writable(args.report)
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)

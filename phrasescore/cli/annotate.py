@@ -21,7 +21,6 @@ from phrasescore.cli.options import (
     positive,
     refuse_idle,
 )
-from phrasescore.configuration import LARGEST
 from phrasescore.errors import UsageError
 from phrasescore.files import (
     STANDARD_STREAM,
@@ -134,11 +133,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _shard(text: str) -> Shard:
-    """Parse `3/16`."""
-    number, _, of = text.partition("/")
-    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= LARGEST):
-        raise argparse.ArgumentTypeError(f"{text} is not a part and a number of parts, as 3/16; parts count from 1")
-    return Shard(int(number), int(of))
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _columns(args: argparse.Namespace) -> list[Column] | None:

@@ -80,9 +80,10 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_sharing_options(parser: argparse._ActionsContainer) -> None:
-    """Add --processes and --scheduler."""
-    add_processes_option(parser)
-    parser.add_argument(
+    """Add --processes and --scheduler, of which one is given."""
+    either = parser.add_mutually_exclusive_group()
+    add_processes_option(either)
+    either.add_argument(
         "--scheduler",
         metavar="ADDRESS",
         help="Dask scheduler whose workers share the work instead, as tcp://node1:8786; they must see the same files "

@@ -97,11 +97,14 @@ def run(args: argparse.Namespace) -> int:
         check_picture("--attention", args.attention)
     require_writable(args.output, args.attention)
     require_other_file(args.output, args.text)
-    translator = Translator(load_scorer(args), config, args.batch_size)
+    scorer, reporter = load_scorer(args), Reporter(quiet=args.quiet)
+    translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")
+    if scorer.note is not None:
+        reporter.say(scorer.note)
     if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
-        return _converse(args, translator, Reporter(quiet=args.quiet).say)
+        return _converse(args, translator, reporter.say)
     # A bar among the translations on a terminal would only be in their way.
     reporter = Reporter(quiet=args.quiet or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     pictures: list[tuple[bytes, Translation]] = []

@@ -47,9 +47,7 @@ def load_kenlm(path: Path) -> kenlm.Model:
     try:
         import kenlm
     except ImportError as error:
-        raise UserError(
-            f"{path}: reading n-gram models needs the module `kenlm`; pip install 'phrasescore[smt]'"
-        ) from error
+        raise UserError(f"{path}: reading n-gram models needs the module `kenlm`; pip install ufal.kenlm") from error
     if not path.is_file():
         what = "is no file" if path.exists() else "is not there"
         raise UserError(f"{path}: {what}; give an ARPA file or a KenLM binary")

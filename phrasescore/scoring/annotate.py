@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from phrasescore import __version__
-from phrasescore.configuration import suggestion
 from phrasescore.device import one_thread
 from phrasescore.errors import UserError
 from phrasescore.files import (
@@ -33,8 +32,8 @@ from phrasescore.files import (
 from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.background import read_ahead
-from phrasescore.scoring.columns import COLUMNS, Column, columns_of
-from phrasescore.scoring.kinds import TableScorer, load_table_scorer
+from phrasescore.scoring.columns import Column, columns_of
+from phrasescore.scoring.kinds import TableScorer
 from phrasescore.scoring.scores import Scores
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
@@ -187,12 +186,12 @@ def _count(chunk: Chunk, scores: Scores, counts: Counts) -> None:
 
 def annotate(
     table: str | Path,
-    model: TableScorer | str | Path,
+    scorer: TableScorer,
     output: str | Path | None,
     *,
-    columns: Sequence[Column | str] | None = None,
+    columns: Sequence[Column] | None = None,
     replace_last: str | None = None,
-    only_sources: Shared[frozenset[bytes]] | frozenset[bytes] | None = None,
+    only_sources: Shared[frozenset[bytes]] | None = None,
     limit: int | None = None,
     shard: Shard | None = None,
     on_error: Literal["stop", "keep"] = "stop",
@@ -208,13 +207,11 @@ def annotate(
     The output does not depend on who shares the work, nor on how many they are. A run that is stopped or killed is gone
     on with by the next one that makes the same of the same table, if both table and output are files.
 
-    Processes are spawned: a script that calls this needs the usual `if __name__ == "__main__":`.
-
     Args:
         table: its file, `-` for standard input.
-        model: what scores, or a model folder.
+        scorer: what scores.
         output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
-        columns: which columns to append, those of `COLUMNS` or their names; None for the usual one of the model.
+        columns: which columns to append; None for the usual one of the scorer.
         replace_last: the last score of every line, which makes room for the new ones.
         only_sources: keep only lines with these source phrases, words with one blank between them.
         limit: stop after so many lines.
@@ -228,29 +225,22 @@ def annotate(
         say: told whether a run that was stopped is gone on with.
 
     Raises:
-        TypeError: there is no such column.
-        UserError: the table is empty, faulty or cannot be read, the model is damaged or does not give a column,
-            `processes` is less than 1, or the output cannot be written or is the table; then there is no output, and an
-            old one is as it was.
+        UserError: the table is empty, faulty or cannot be read, the model is damaged or does not give a column, or the
+            output cannot be written or is the table; then there is no output, and an old one is as it was.
     """
     started = time.monotonic()
     if output is not None:
         require_writable(output)
         require_other_file(output, table)
-    if processes is not None and processes < 1:
-        raise UserError(f"processes: is {processes}; give at least 1")
-    wanted = None if columns is None else _named(columns)
-    scorer = load_table_scorer(model) if isinstance(model, str | Path) else model
-    columns = columns_of(scorer.kind)[:1] if wanted is None else wanted
+    columns = columns_of(scorer.kind)[:1] if columns is None else columns
     _require_columns(scorer, columns)
-    sources = Shared(only_sources) if isinstance(only_sources, frozenset) else only_sources
     task = Annotation(
         table,
         scorer.shared(),
         tuple(columns),
         None if replace_last is None else replace_last.encode(),
         on_error == "keep",
-        sources,
+        only_sources,
         None if output is None else compression_for(output),
     )
     counts = Counts()
@@ -363,23 +353,6 @@ def _results(
             return
     with share_work(_KILLED, processes, scheduler) as workers:
         yield from workers.in_order(task, chain(waiting, blocks))
-
-
-def _named(columns: Sequence[Column | str]) -> list[Column]:
-    """Return columns that are given by themselves or by their names.
-
-    Raises:
-        TypeError: one is neither.
-    """
-    if isinstance(columns, str):
-        raise TypeError(f"columns: is one name; give a list, as [{columns!r}]")
-    named = []
-    for one in columns:
-        column = COLUMNS.get(one) if isinstance(one, str) else one
-        if not isinstance(column, Column):
-            raise TypeError(f"columns: {one!r} is none; {suggestion(str(one), COLUMNS)}")
-        named.append(column)
-    return named
 
 
 def _require_columns(scorer: TableScorer, columns: Sequence[Column]) -> None:

@@ -167,7 +167,7 @@ class Scorer:
 
     @property
     def note(self) -> str | None:
-        """What to say before a table is scored, in which no phrase has a sentence."""
+        """What to say before phrases are scored, or texts translated, without sentences that they stand in."""
         if not any(network.config.in_context for network in self.networks):
             return None
         return (
@@ -185,7 +185,7 @@ class Scorer:
 
         A natural logarithm; [P]. Of a pandas DataFrame the columns `source` and `target` are the pairs. Blanks separate
         words, as they are in the table that the network was trained on. Of networks for source-given-target it is
-        ln p(source | target).
+        ln p(source | target). Networks that were trained on phrases in their sentences see the phrase alone.
 
         Raises:
             TypeError: they are no pairs of texts.

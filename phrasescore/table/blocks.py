@@ -9,8 +9,9 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
+from phrasescore.configuration import LARGEST
 from phrasescore.files import LONGEST_LINE, open_input
 from phrasescore.table.entry import LineFault, cut_source, parse_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, is_cut, next_lines, rest_of_line
@@ -47,6 +48,18 @@ class Shard:
     number: int
     """From 1."""
     of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the part that a text names, as `3/16`.
+
+        Raises:
+            ValueError: it names none.
+        """
+        number, _, of = text.partition("/")
+        if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= LARGEST):
+            raise ValueError(f"{text} is not a part and a number of parts, as 3/16; parts count from 1")
+        return cls(int(number), int(of))
 
     def take(self, blocks: Iterable[Block], count: int) -> Iterator[Block]:
         """Yield its blocks of a table that has so many, not counting what follows of long lines."""

@@ -16,6 +16,7 @@ from phrasescore.expected_bleu.model import PairFunction, save_function
 from phrasescore.expected_bleu.scorer import FunctionScorer
 from phrasescore.scoring.annotate import annotate
 from phrasescore.scoring.columns import COLUMNS
+from phrasescore.scoring.engine import Scorer
 from tests.conftest import DATA
 
 NETWORK = DATA / "stored-model"
@@ -50,7 +51,7 @@ def table(small_table: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_the_column_is_exp_f(table: Path, tmp_path: Path, processes: int) -> None:
     function = make(tmp_path / "f", pairs_of(table))
-    counts = annotate(table, tmp_path / "f", tmp_path / "out", processes=processes, block_lines=50)
+    counts = annotate(table, FunctionScorer.load(tmp_path / "f"), tmp_path / "out", processes=processes, block_lines=50)
     values = function.values(features_of(*pairs_of(table)))
     assert max(values) > 0.5
     assert np.log(column_of(tmp_path / "out")) == pytest.approx(values, abs=1e-7)
@@ -61,7 +62,7 @@ def test_the_column_is_exp_f(table: Path, tmp_path: Path, processes: int) -> Non
 
 def test_values_beyond_a_float_are_clipped(table: Path, tmp_path: Path) -> None:
     function = make(tmp_path / "f", pairs_of(table), size=80)
-    counts = annotate(table, tmp_path / "f", tmp_path / "out", processes=1)
+    counts = annotate(table, FunctionScorer.load(tmp_path / "f"), tmp_path / "out", processes=1)
     values = function.values(features_of(*pairs_of(table)))
     assert np.log(column_of(tmp_path / "out")) == pytest.approx(np.clip(values, -99, 88), abs=1e-7)
     assert counts.pairs_clipped == ((values > 88) | (values < -99)).sum() > 0
@@ -122,7 +123,7 @@ def test_what_means_nothing_is_refused(
 
 def test_a_network_does_not_give_the_column(table: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not give the column expected-bleu; ask for score"):
-        annotate(table, NETWORK, tmp_path / "out", columns=[COLUMNS["expected-bleu"]], processes=1)
+        annotate(table, Scorer.load(NETWORK), tmp_path / "out", columns=[COLUMNS["expected-bleu"]], processes=1)
 
 
 def test_a_function_that_was_trained_again_meanwhile_is_noticed(table: Path, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from phrasescore.scoring.columns import COLUMNS
 from phrasescore.scoring.engine import EncodedPairs, Scorer
 from phrasescore.scoring.scores import Scores, UnknownSide
 from phrasescore.table.check import check_table
+from phrasescore.workers import Shared
 from tests.conftest import DATA
 from tests.nn.family import config_of
 
@@ -148,7 +149,7 @@ def test_doubled_blanks_make_no_words(tmp_path: Path) -> None:
 def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.gz"
     sources = frozenset({b"the black dogs", b"the dog", b"nowhere to be found"})
-    counts = annotate(mini_table, SCORER, output, only_sources=sources)
+    counts = annotate(mini_table, SCORER, output, only_sources=Shared(sources))
     expected = [line for line in lines_of(mini_table) if line.split(b" ||| ")[0] in sources]
     assert [without_column(line, 4)[0] for line in lines_of(output)] == expected
     assert counts.lines_written == len(expected) > 0
@@ -172,7 +173,7 @@ def test_faulty_lines_are_filtered_by_their_source_too(tmp_path: Path) -> None:
     path.write_bytes(
         b"dog ||| chien ||| 0.5\nthe ||| x ||| one\nthe ||| le ||| 0.5\nbroken\ndog ||| y ||| one\nthe ||| z ||| 1 2\n"
     )
-    counts = annotate(path, SCORER, output, only_sources=frozenset({b"the"}), on_error="keep")
+    counts = annotate(path, SCORER, output, only_sources=Shared(frozenset({b"the"})), on_error="keep")
     lines = output.read_bytes().splitlines()
     assert [line.split(b" ||| ")[1] for line in lines] == [b"x", b"le", b"z"]
     assert (lines[0], lines[2]) == (b"the ||| x ||| one 1", b"the ||| z ||| 1 2 1")
@@ -188,7 +189,7 @@ def test_a_line_too_long_for_memory_is_passed_through_as_it_is(tmp_path: Path) -
     assert second == long
     assert [line.count(b" ") for line in (first, third)] == [5, 5]
     assert (counts.lines_read, counts.lines_written, counts.faulty_lines_kept) == (3, 3, 1)
-    counts = annotate(path, SCORER, output, only_sources=frozenset({b"the"}), on_error="keep", processes=1)
+    counts = annotate(path, SCORER, output, only_sources=Shared(frozenset({b"the"})), on_error="keep", processes=1)
     assert output.read_bytes().splitlines() == [first, third]
     assert counts.lines_filtered_out == 1
 
