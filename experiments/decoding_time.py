@@ -20,12 +20,11 @@ from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni, Weights
+from moses_integration.ini import MosesIni, Weights, narrowed
 from moses_integration.list_scorers import load_scorers
 from moses_integration.nbest import parse_entry
 from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import place_text
-from moses_integration.placed.toolkit import narrow
 from moses_integration.rescoring import add_scores, best_of, rerank
 from moses_integration.scorer_kinds import ScorerChoice
 from moses_integration.toolkits.embedded import Translating
@@ -80,8 +79,8 @@ def time_translating(
             text = Path(folder) / "text"
             write_lines(text, source)
             with part("placing"):
-                narrowed = narrow(ini, column.width)
-                placed = place_text(narrowed, text, Path(folder), column, ini.weights_of_features(), ini.name)
+                narrower = narrowed(ini, column.width)
+                placed = place_text(narrower, text, Path(folder), column, ini.weights_of_features(), ini.name)
             ini, source = MosesIni.read(placed.ini), list(text_lines(placed.text))
         decoder = _warmed_up(ini, source)
         queries: Json = {}

@@ -16,7 +16,7 @@ from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.toml import network_settings
 from experiments.training import train
 from moses_integration.building.system import PHRASE_TABLE, VALIDATION
-from moses_integration.ini import NEW_WEIGHT, MosesIni
+from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_feature, widen
 from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.context_column import ContextColumn
 from moses_integration.scorer_kinds import ScorerChoice
@@ -75,10 +75,10 @@ class Networks:
             name = f"{name}.{column.name}"
             table = self._annotate(table, name, rests_on, column)
             weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
-            ini.add_columns(ini.phrase_table().label, table, len(column.scores), weight)
+            add_columns(ini, ini.phrase_table().label, table, len(column.scores), weight)
         if "CTX" in row.parts:
             rests_on["networks"][CONTEXT] = self._train(CONTEXT)
-            ini.widen(ini.phrase_table().label, 1)
+            widen(ini, ini.phrase_table().label, 1)
             ini.set_remarks(IN_CONTEXT, [str((self._folder / CONTEXT).resolve())])
         if "CSLM" in row.parts:
             rests_on["networks"][CSLM] = self._train(CSLM)
@@ -90,7 +90,7 @@ class Networks:
             if self._config.scoring.unnormalised:
                 arguments["unnormalised"] = "true"
                 rests_on["unnormalised"] = True
-            ini.add_feature("CSLM", "CSLM0", arguments, [NEW_WEIGHT])
+            add_feature(ini, "CSLM", "CSLM0", arguments, [NEW_WEIGHT])
         return ini, rests_on
 
     def _ini(self) -> MosesIni:

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
-from moses_integration.ini import NEW_WEIGHT, files_at
+from moses_integration.ini import NEW_WEIGHT, add_columns, files_at
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         reporter.say(f"{args.report}: {', '.join(names)}")
     before = ini.feature(label)
     own = ini.path_of(before) if "path" in before.arguments else None
-    ini.add_columns(label, args.table, columns, args.weight)
+    add_columns(ini, label, args.table, columns, args.weight)
     if own is not None:
         _require_pairs_of(args.table, own, ini.name)
     ini.require_placeable(args.output)

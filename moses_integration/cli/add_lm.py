@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
-from moses_integration.ini import NEW_WEIGHT
+from moses_integration.ini import NEW_WEIGHT, add_feature
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         arguments["unnormalised"] = "true"
     if args.cache:
         arguments["cache"] = args.cache
-    ini.add_feature("CSLM", args.label, arguments, [args.weight])
+    add_feature(ini, "CSLM", args.label, arguments, [args.weight])
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
     ini.require_placeable(args.output)
     if args.cache:

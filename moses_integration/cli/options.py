@@ -186,6 +186,7 @@ def placing(
         UserError: a network cannot be used or is not the one that the weights are for, or the ini has no column for it
             and none may be added.
     """
+    from moses_integration.ini import widen
     from moses_integration.placed.toolkit import PlacingToolkit
 
     columns = context_column(args, ini, reporter)
@@ -195,7 +196,7 @@ def placing(
     if not ini.remarks(IN_CONTEXT):
         if new_weight is None:
             raise UserError(f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote")
-        ini.widen(ini.phrase_table().label, columns.width, new_weight)
+        widen(ini, ini.phrase_table().label, columns.width, new_weight)
         tunes = True
     if tunes:
         folders = args.in_context or ini.remarks(IN_CONTEXT)

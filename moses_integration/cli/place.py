@@ -65,9 +65,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.ini import MosesIni
+    from moses_integration.ini import MosesIni, narrowed
     from moses_integration.placed.system import place_text
-    from moses_integration.placed.toolkit import narrow
     from phrasescore.errors import naming
     from phrasescore.files import display_name
 
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         require_tuned_for(tuned, columns)
         if ini.remarks(IN_CONTEXT):
-            weights, ini = ini.weights_of_features(), narrow(ini, columns.width)
+            weights, ini = ini.weights_of_features(), narrowed(ini, columns.width)
     if args.weights:
         weights = tuned.weights_of_features()
     with work_folder(args.output) as folder, work_folder(None) as temporary:

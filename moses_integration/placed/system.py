@@ -13,7 +13,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import DecoderSettings, read_settings
-from moses_integration.ini import MosesIni, Weights
+from moses_integration.ini import MosesIni, Weights, widen
 from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, PLACED
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
@@ -124,7 +124,7 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: W
     placed.set_remarks(IN_CONTEXT_SHA256, [])
     placed.set_remarks(PLACED, [TEXT])
     if columns:
-        placed.widen(ini.phrase_table().label, columns)
+        widen(placed, ini.phrase_table().label, columns)
     for label, path in tables.items():
         placed.set_argument(label, "path", str(path.resolve()))
     model = declare_model(placed)

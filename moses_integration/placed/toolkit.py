@@ -15,7 +15,7 @@ from pathlib import Path
 
 from moses_integration.building.corpus import Corpus
 from moses_integration.decoder.declaration import table_limit
-from moses_integration.ini import MosesIni, Weights
+from moses_integration.ini import MosesIni, Weights, narrowed
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import PlacedSystem, place_text, require_placeable
@@ -32,13 +32,6 @@ _PART = 1000
 """Sentences that are translated together: a decoder has their table in memory, 0.7 MB a caption."""
 _PLACED = "placed"
 """Name of the folder of a placed text, or of its first part."""
-
-
-def narrow(ini: MosesIni, columns: int) -> MosesIni:
-    """Return the system that the table is made from, without the columns that a text gives it."""
-    narrowed = ini.copy()
-    narrowed.narrow(ini.phrase_table().label, columns)
-    return narrowed
 
 
 class PlacingToolkit:
@@ -118,7 +111,7 @@ class PlacingToolkit:
     def _place(self, ini: MosesIni, source: Path, folder: Path, options: int | None) -> PlacedSystem:
         folder.mkdir(parents=True, exist_ok=True)
         placed = place_text(
-            narrow(ini, self._columns.width),
+            narrowed(ini, self._columns.width),
             source,
             folder,
             self._columns,

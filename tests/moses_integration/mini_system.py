@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, add_feature
 from phrasescore.lm.model_folder import save_description
 from phrasescore.model_folder import save_weights
 from phrasescore.nn.architecture import NeuralLmConfig
@@ -23,6 +23,6 @@ def mini_system(folder: Path, *, self_normalise: float = 0.0) -> Path:
     save_weights(folder / "cslm", network)
     ini = MosesIni.read(MINI / "moses.tuned.ini").with_absolute_paths()
     arguments = {"path": folder / "cslm", "backoff": MINI / "lm.fr.arpa", "cache": folder / "cache"}
-    ini.add_feature("CSLM", "CSLM0", arguments, [0.1])
+    add_feature(ini, "CSLM", "CSLM0", arguments, [0.1])
     ini.write(folder / "moses.ini")
     return folder / "moses.ini"

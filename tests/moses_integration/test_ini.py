@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, add_columns, add_feature
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 
@@ -48,7 +48,7 @@ def message(ini: MosesIni, label: str, table: Path, columns: int = 1) -> str:
     """Why a column cannot be added; nothing has changed then."""
     before = ini.to_bytes()
     with pytest.raises(UserError) as caught:
-        ini.add_columns(label, table, columns)
+        add_columns(ini, label, table, columns)
     assert ini.to_bytes() == before
     return str(caught.value)
 
@@ -153,14 +153,14 @@ def test_no_feature_is_added_beside_a_weight_that_is_none(weight: str, tmp_path:
     table = "PhraseDictionaryMemory name=T num-features=2 path=t\n"
     ini = MosesIni(["[feature]\n", table, "[weight]\n", f"Distortion0= {weight}\n", "T= 1 1\n"])
     with pytest.raises(UserError, match="line 4: a weight of Distortion0 is no number"):
-        ini.add_feature("CSLM", "CSLM0", {"path": tmp_path / "x"}, [1])
+        add_feature(ini, "CSLM", "CSLM0", {"path": tmp_path / "x"}, [1])
 
 
 def test_no_feature_is_added_beside_a_table_whose_weights_do_not_fit(tmp_path: Path) -> None:
     table = "PhraseDictionaryMemory name=T num-features=3 path=t\n"
     ini = MosesIni(["[feature]\n", table, "[weight]\n", "T= 1 1\n"])
     with pytest.raises(UserError, match="line 2: T has 3 features but 2 weights; mend one of them first"):
-        ini.add_feature("CSLM", "CSLM0", {"path": tmp_path / "x"}, [1])
+        add_feature(ini, "CSLM", "CSLM0", {"path": tmp_path / "x"}, [1])
 
 
 def test_adding_a_feature(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     ini = MosesIni.read(tmp_path / "moses.ini")
     before = ini.copy()
     arguments: dict[str, str | Path] = {"path": tmp_path / "cslm", "backoff": Path("/far/lm"), "unnormalised": "true"}
-    ini.add_feature("CSLM", "CSLM0", arguments, [0.25])
+    add_feature(ini, "CSLM", "CSLM0", arguments, [0.25])
     added = [line for line in ini.lines if line not in before.lines]
     assert added == ["CSLM name=CSLM0 backoff=/far/lm unnormalised=true path=cslm\n", "CSLM0= 0.25\n"]
     assert [line for line in ini.lines if line not in added] == before.lines
@@ -193,7 +193,7 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     for label, message in (("CSLM0", "has a feature CSLM0 already"), ("a_b", "cannot tune")):
         text = ini.to_bytes()
         with pytest.raises(UserError, match=message):
-            ini.add_feature("CSLM", label, {"path": tmp_path / "x"}, [1])
+            add_feature(ini, "CSLM", label, {"path": tmp_path / "x"}, [1])
         assert ini.to_bytes() == text
 
 
@@ -252,7 +252,7 @@ def test_edits_change_the_meant_lines_in_any_surroundings(
     lines = [*before, "[feature]\n", feature, *between, "[weight]\n", weights, *after]
     ini = MosesIni(lines)
     ini.set_weights({"A0": [weight, 1]})
-    ini._replace(before_row := len(before) + 1, "path=p", "path=q")
+    ini.replace(before_row := len(before) + 1, "path=p", "path=q")
     expected = list(lines)
     expected[before_row] = "A num-features=2 path=q\n"
     expected[len(lines) - len(after) - 1] = weights.replace("1 2", f"{weight:.6g} 1")
@@ -268,7 +268,7 @@ def test_a_column_is_added(tmp_path: Path) -> None:
     table.write_bytes((MINI / "phrase-table.5.gz").read_bytes())
     ini = MosesIni.read(tmp_path / "moses.ini")
     before = ini.copy()
-    ini.add_columns("TranslationModel0", table, 1, weight=0.1)
+    add_columns(ini, "TranslationModel0", table, 1, weight=0.1)
     assert changed(before, ini) == [
         "PhraseDictionaryMemory name=TranslationModel0 num-features=5 path=phrase-table.rnn.gz input-factor=0 "
         "output-factor=0\n",
@@ -283,7 +283,7 @@ def test_a_path_stays_relative_or_absolute(tmp_path: Path, form: str) -> None:
     old = "old.gz" if form == "relative" else str(tmp_path / "old.gz")
     (tmp_path / "moses.ini").write_text(INI.format(table=old))
     ini = MosesIni.read(tmp_path / "moses.ini")
-    ini.add_columns("TranslationModel0", table, 1)
+    add_columns(ini, "TranslationModel0", table, 1)
     expected = "new.gz" if form == "relative" else str(tmp_path / "new.gz")
     assert ini.phrase_table().arguments["path"] == expected
     assert ini.path_of(ini.phrase_table()) == table
@@ -301,7 +301,7 @@ def test_a_table_elsewhere_and_an_ini_written_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "system/lm.arpa").touch()
     (tmp_path / "system/moses.ini").write_text(INI.format(table="phrase-table.gz"))
     ini = MosesIni.read(tmp_path / "system/moses.ini")
-    ini.add_columns("TranslationModel0", MINI / "phrase-table.5.gz", 1)
+    add_columns(ini, "TranslationModel0", MINI / "phrase-table.5.gz", 1)
     assert ini.phrase_table().arguments["path"] == str(MINI / "phrase-table.5.gz")
     ini.write(tmp_path / "moses.ini")
     moved = MosesIni.read(tmp_path / "moses.ini")
@@ -316,13 +316,13 @@ def test_a_link_to_a_table_keeps_its_name(tmp_path: Path) -> None:
     (tmp_path / "table.gz").symlink_to(tmp_path / "store")
     (tmp_path / "moses.ini").write_text(INI.format(table="/elsewhere/table.gz"))
     ini = MosesIni.read(tmp_path / "moses.ini")
-    ini.add_columns("TranslationModel0", tmp_path / "table.gz", 1)
+    add_columns(ini, "TranslationModel0", tmp_path / "table.gz", 1)
     assert ini.phrase_table().arguments["path"] == str(tmp_path / "table.gz")
 
 
 def test_no_weights_are_weights_of_one_as_in_moses() -> None:
     ini = parse("[feature]\nPhraseDictionaryMemory num-features=4 path=t.gz\n")
-    ini.add_columns("PhraseDictionaryMemory0", MINI / "phrase-table.5.gz", 1, weight=0)
+    add_columns(ini, "PhraseDictionaryMemory0", MINI / "phrase-table.5.gz", 1, weight=0)
     assert ini.weights() == {"PhraseDictionaryMemory0": [1, 1, 1, 1, 0]}
 
 
@@ -369,7 +369,7 @@ def test_one_of_several_tables_is_meant() -> None:
     ):
         ini.phrase_table()
     before = ini.copy()
-    ini.add_columns("T1", MINI / "phrase-table.5.gz", 1)
+    add_columns(ini, "T1", MINI / "phrase-table.5.gz", 1)
     assert [line.split(" ")[0] for line in changed(before, ini)] == ["PhraseDictionaryMemory", "T1="]
     assert ini.weights() == {"T0": [1, 1, 1, 1], "T1": [2, 2, 2, 2, 0.2]}
 
@@ -409,7 +409,7 @@ def test_lines_that_stay_right_with_a_column_stay() -> None:
     )
     ini = parse(text)
     before = ini.copy()
-    ini.add_columns("TM", MINI / "phrase-table.5.gz", 1)
+    add_columns(ini, "TM", MINI / "phrase-table.5.gz", 1)
     assert changed(before, ini) == [
         f"PhraseDictionaryMemory name=TM num-features=5 path={ini.phrase_table().arguments['path']}\n",
         "TM= 1 1 1 1 0.2\n",
@@ -423,7 +423,7 @@ def test_a_feature_of_which_a_line_speaks_already_is_not_added(text: str) -> Non
     ini = parse(f"[feature]\nDistortion\n{text}\n")
     before = ini.to_bytes()
     with pytest.raises(UserError, match="which would not go with the new CSLM0"):
-        ini.add_feature("CSLM", "CSLM0", {"path": Path("x")}, [1])
+        add_feature(ini, "CSLM", "CSLM0", {"path": Path("x")}, [1])
     assert ini.to_bytes() == before
 
 
@@ -473,7 +473,7 @@ def test_paths_that_start_at_the_working_directory(tutorial: Path, monkeypatch: 
     # The new table's path is taken from there, too.
     table = tutorial / "t5.gz"
     table.write_bytes((MINI / "phrase-table.5.gz").read_bytes())
-    ini.add_columns("TranslationModel0", table, 1)
+    add_columns(ini, "TranslationModel0", table, 1)
     assert ini.phrase_table().arguments["path"] == "t5.gz"
 
 
@@ -527,7 +527,7 @@ def test_folders_whose_names_are_not_utf8(tmp_path: Path, monkeypatch: pytest.Mo
     (folder / "lm.arpa").touch()
     (folder / "t5.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes())
     ini = MosesIni.read(folder / "moses.ini")
-    ini.add_columns("TranslationModel0", folder / "t5.gz", 1)
+    add_columns(ini, "TranslationModel0", folder / "t5.gz", 1)
     ini.write(tmp_path / "moses.ini")
     assert b"/\xff\xe9/t5.gz " in (tmp_path / "moses.ini").read_bytes()
     moved = MosesIni.read(tmp_path / "moses.ini")
@@ -631,7 +631,7 @@ def test_moses_reads_the_same_weights(moses_home: Path, tmp_path: Path) -> None:
     text = (MINI / "moses.ini").read_text()
     odd = text.replace("[feature]", "[weight]\nLM0= 0.1 # later\n[feature]").replace("\n", " \t\r\n")
     added = MosesIni.read(MINI / "moses.ini")
-    added.add_columns("TranslationModel0", MINI / "phrase-table.5.gz", 1)
+    add_columns(added, "TranslationModel0", MINI / "phrase-table.5.gz", 1)
     added.set_weights({"Distortion0": [-0.25]})
     unnamed = (
         text.replace("name=LM0 ", "")

@@ -18,7 +18,7 @@ from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, add_columns
 from moses_integration.list_scorers import (
     LanguageModelScorer,
     ListScorer,
@@ -116,7 +116,7 @@ def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Pat
     for per_word in (False, True):
         assert phrasescore([*command, "--precision", "fp32", *(["--per-word"] if per_word else [])]) == 0
         ini = MosesIni.read(MINI / "moses.ini")
-        ini.add_columns("TranslationModel0", table, 1)
+        add_columns(ini, "TranslationModel0", table, 1)
         source = list(read_lines(MINI / "dev.en"))[:8]
         sentences = [words_of(line) for line in source]
         model = load_decoder_model(ini, sentences, read_settings(ini))

@@ -19,7 +19,7 @@ from moses_integration.building.corpus import Corpus
 from moses_integration.building.system import BuildSettings as Settings
 from moses_integration.building.system import build_system
 from moses_integration.building.system_text import SystemText, TextSettings
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, add_columns
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
@@ -429,7 +429,7 @@ def test_dev_text_is_prepared_as_the_training_text_was(tmp_path: Path, casing: s
 def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path, tmp_path: Path) -> None:
     ini = MosesIni.read(system / "moses.ini")
     shutil.copy(MINI / "phrase-table.5.gz", tmp_path / "wider.gz")
-    ini.add_columns("TranslationModel0", tmp_path / "wider.gz", 1)
+    add_columns(ini, "TranslationModel0", tmp_path / "wider.gz", 1)
     ini.write(tmp_path / "tuned.ini")
     found = SystemText.of(MosesIni.read(tmp_path / "tuned.ini"))
     assert found is not None

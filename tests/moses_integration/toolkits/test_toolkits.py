@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, add_feature
 from moses_integration.nbest import read_nbest
 from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.embedded import EmbeddedToolkit
@@ -153,7 +153,7 @@ def test_folders_that_the_scripts_cannot_use(pretended: MosesToolkit, tmp_path: 
 
 def test_a_neural_language_model_is_not_for_moses(pretended: MosesToolkit, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.ini")
-    ini.add_feature("CSLM", "CSLM0", {"path": tmp_path}, [0.2])
+    add_feature(ini, "CSLM", "CSLM0", {"path": tmp_path}, [0.2])
     with pytest.raises(UserError, match=r"line 25: CSLM0 is a neural language model, .*; use --toolkit embedded"):
         decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
     with pytest.raises(UserError, match="CSLM0 is a neural language model"):

@@ -1,0 +1,163 @@
+"""Columns and features that a moses.ini gets or loses, with all that it says of them, in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from moses_integration.ini.lines import quote_text, split_blanks
+from moses_integration.ini.moses_ini import LABEL, OTHER_WEIGHTS, PATHS, MosesIni
+from phrasescore.errors import UserError
+from phrasescore.files import LONGEST_LINE, open_input
+from phrasescore.table.entry import LineFault, cut_line
+
+NEW_WEIGHT = 0.2
+"""What tuning begins with for a column or a feature that is added."""
+
+
+def add_columns(ini: MosesIni, label: str, table: Path, columns: int, weight: float = NEW_WEIGHT) -> None:
+    """Let a phrase table be another file that has `columns` more scores: three numbers move together.
+
+    Path, num-features and weights change in one step, after everything was checked. A table without a line of
+    weights has weights of 1, as in Moses; the new columns get `weight`.
+
+    Raises:
+        UserError: see `widen`, or the file has another number of scores than the ini would say.
+    """
+    widened = ini.copy()
+    widen(widened, label, columns, weight)
+    before, after = ini.feature(label), widened.feature(label)
+    found = score_count(table)
+    if found != after.width:
+        raise UserError(
+            f"{table}: has {found} scores a line, but {ini.name} has num-features={before.width} and "
+            f"{columns} more are to be added; annotate the table that {ini.name} names, or give --columns"
+        )
+    widened.set_argument(label, "path", ini.path_to(table, before.arguments.get("path", "")))
+    ini.lines = widened.lines
+
+
+def widen(ini: MosesIni, label: str, columns: int, weight: float = NEW_WEIGHT) -> None:
+    """Let a phrase table have `columns` more scores, with num-features and weights to match.
+
+    Raises:
+        UserError: the feature is no text table, the weights do not fit it, another line says something of it that
+            would be wrong then, or a label or path is one that Moses' programs cannot read.
+    """
+    feature = ini.feature(label)
+    if not feature.is_phrase_table:
+        raise ini.fault(feature.row, f"{label} is a {feature.kind}", "give the label of a phrase table")
+    if feature.kind != "PhraseDictionaryMemory":
+        raise ini.fault(
+            feature.row,
+            f"{label} is a {feature.kind}, whose columns are inside a binary file",
+            "name the text table in a PhraseDictionaryMemory line, and make the wider table binary again",
+        )
+    if "tuneable-components" in feature.arguments:
+        raise ini.fault(
+            feature.row, "tuneable-components= has a value for each column", "remove it, or add the column by hand"
+        )
+    ini.check_label(feature)
+    _refuse_parallel_paths(ini, label)
+    _refuse_mentions(ini, feature.label, feature.kind)
+    weights = ini.weights_of_table(feature)
+    ini.set_argument(label, "num-features", str(feature.width + columns))
+    ini.set_weights({label: [*weights, *[weight] * columns]})
+
+
+def narrowed(ini: MosesIni, columns: int) -> MosesIni:
+    """Return a copy whose phrase table has `columns` fewer scores: the last ones and their weights go.
+
+    Raises:
+        UserError: it has not one phrase table, or the weights do not fit it.
+    """
+    narrower, table = ini.copy(), ini.phrase_table()
+    weights = ini.weights_of_table(table)
+    narrower.set_argument(table.label, "num-features", str(table.width - columns))
+    narrower.set_weights({table.label: weights[: len(weights) - columns]})
+    return narrower
+
+
+def add_feature(
+    ini: MosesIni, kind: str, label: str, arguments: Mapping[str, str | Path], weights: Sequence[float]
+) -> None:
+    """Add a feature, last, with its weights; files and folders among the arguments are given as paths.
+
+    Raises:
+        UserError: there is a feature of this label, another line speaks of one, mert-moses.pl could not read
+            the label, a value cannot be written, or weights are no numbers or do not fit their table.
+    """
+    if not LABEL.fullmatch(label):
+        raise UserError(f"{label}: is a label that mert-moses.pl cannot tune; use letters and digits only")
+    if any(feature.label == label for feature in ini.features()):
+        raise UserError(f"{ini.name}: has a feature {label} already; give another label")
+    _refuse_mentions(ini, label, kind)
+    for feature in ini.features():
+        if feature.is_phrase_table:
+            ini.weights_of_table(feature)
+    added = ini.copy()
+    added.append("feature", f"{kind} name={label}")
+    for key, value in arguments.items():
+        added.set_argument(label, key, value if isinstance(value, str) else ini.path_to(value, ""))
+    added.set_weights({label: weights})
+    ini.lines = added.lines
+
+
+def _refuse_parallel_paths(ini: MosesIni, label: str) -> None:
+    """Refuse to add scores to a table where not every phrase gets its scores (StaticData.cpp, LoadDecodeGraphs)."""
+    steps = [(row, split_blanks(value)) for row, value in ini.rows("mapping")]
+    # `T 0` stands for `0 T 0`.
+    others = [row for row, words in steps if words[0] not in {"0", "T", "G"}]
+    if others:
+        raise ini.fault(
+            others[0],
+            f"[mapping] has several decoding paths, and phrases of other paths than {label}'s would have the "
+            "best score there is in the new column, ln 1",
+            "add columns to all tables, by hand",
+        )
+
+
+def _refuse_mentions(ini: MosesIni, label: str, kind: str) -> None:
+    """Refuse to change or add a feature of which another line says what would be wrong then, or hides it."""
+    for section in ("feature", "feature-add", "feature-overwrite", "feature-name-overwrite", *OTHER_WEIGHTS):
+        for row, value in ini.rows(section):
+            mention = _mention(section, split_blanks(value), label, kind)
+            if mention:
+                raise ini.fault(
+                    row,
+                    f"[{section}] has `{quote_text(mention)}`, which would not go with the new {label}",
+                    "remove it, or make the change by hand in both places",
+                )
+
+
+def _mention(section: str, words: Sequence[str], label: str, kind: str) -> str | None:
+    """Return the word of a line by which it says something of a feature, besides its own line and weights."""
+    arguments = [(word, *word.partition("=")[::2]) for word in words]
+    match section:
+        case "feature" | "feature-add":
+            # A part of a combination, as in components=A,B of PhraseDictionaryMultiModel.
+            named = [(word, value) for word, key, value in arguments if key not in PATHS and key != "name"]
+            return next((word for word, value in named if label in value.split(",")), None)
+        case "feature-overwrite":
+            changes = [word for word, key, _ in arguments if key in {"path", "num-features", "tuneable-components"}]
+            return next(iter(changes), None) if words[0] == label else None
+        case "feature-name-overwrite":
+            return kind if kind in words else None
+        case _:
+            return next((word for word in words if word == f"{label}="), None)
+
+
+def score_count(table: Path) -> int:
+    """Return how many scores the first line of a text phrase table has.
+
+    Raises:
+        UserError: the table cannot be read, is empty, or its first line is malformed.
+    """
+    with open_input(table) as source:
+        line = source.stream.readline(LONGEST_LINE)
+    if not line:
+        raise UserError(f"{table}: is empty; give the annotated table")
+    try:
+        return cut_line(line).score_count()
+    except LineFault as fault:
+        raise UserError(f"{table}: line 1: {str(fault).removeprefix('line: ')}") from fault
