@@ -23,6 +23,9 @@ from phrasescore.text import text_lines
 
 INI, TEXT = "moses.ini", "text"
 """Names of the files in the folder; those of the tables are in the ini."""
+OPTIONS_WITH_COLUMNS = 50
+"""Options of a phrase that are kept where they get columns, or more if a decoder uses more. Moses takes the best 20 of
+them by all columns, the new ones too, which are not known yet when options are chosen here."""
 _SCRATCH = "scores"
 """Of the columns, until all is written."""
 
@@ -61,7 +64,7 @@ def place_text(
         weights: those of the system with the new columns; None for the ini's, and some to start from for new columns.
         origin: where those come from, in messages.
         table_limit: how many options of a phrase are kept, the best by the weights of all features but the new columns;
-            0 for all, None for as many as the ini lets a decoder use.
+            0 for all, None for as many as the ini lets a decoder use, with new columns `OPTIONS_WITH_COLUMNS` at least.
 
     Raises:
         UserError: the text has bars or names already, the weights do not fit, or the embedded decoder does not know the
@@ -76,6 +79,8 @@ def place_text(
     model = _load(ini, sentences, settings, weights)
     if table_limit is not None:
         model.table_limit = table_limit
+    elif columns and model.table_limit:
+        model.table_limit = max(model.table_limit, OPTIONS_WITH_COLUMNS)
     places = list(find_places(model, sentences, settings.search.longest_phrase))
     values_OK = _values(columns, sentences, places, folder / _SCRATCH)
     named = named_text(sentences, places)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from moses_integration.building.corpus import Corpus
-from moses_integration.decoder.declaration import table_limit
 from moses_integration.ini import MosesIni, Weights, narrowed
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
@@ -25,11 +24,8 @@ from moses_integration.tuning.tunings import Tuning, TuningSettings
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import Say, Show, text_lines, unseen
 
-OPTIONS_TO_TUNE_WITH = 50
-"""Options of a phrase that are scored for tuning, or more if a decoder uses more. Moses takes the best 20, and the
-weights that are sought decide which they are."""
-_PART = 1000
-"""Sentences that are translated together: a decoder has their table in memory, 0.7 MB a caption."""
+_PART = 500
+"""Sentences that are translated together: a decoder has their table in memory, 1.3 MB a caption."""
 _PLACED = "placed"
 """Name of the folder of a placed text, or of its first part."""
 
@@ -70,23 +66,23 @@ class PlacingToolkit:
     ) -> Iterator[Tuning]:
         """Tune with the table of the dev text."""
         show(None, "scoring phrase pairs where they stand")
-        limit = table_limit(ini)
-        options = limit and max(limit, OPTIONS_TO_TUNE_WITH)
-        placed = self._place(ini, source, folder / _PLACED, options)
+        placed = self._place(ini, ini.weights(), source, folder / _PLACED)
         found = MosesIni.read(placed.ini)
         yield from self._toolkit.tune(found, placed.text, references, seeds, settings, folder, say, memory, show)
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
-        """Yield what translates a text part by part, each with its table, which is made the first time it is wanted.
+        """Yield what translates a text part by part, each with its table, which is made anew for other weights.
 
         Names of copied words are taken off again.
         """
         parts = list(_parts(source, folder))
+        made: dict[_Part, tuple[Weights, PlacedSystem]] = {}
 
-        @cache
-        def place(part: _Part) -> PlacedSystem:
-            return self._place(ini, part.source, part.folder, None)
+        def place(part: _Part, weights: Weights) -> PlacedSystem:
+            if part not in made or made[part][0] != weights:
+                made[part] = weights, self._place(ini, weights, part.source, part.folder)
+            return made[part][1]
 
         def translate(
             weights: Weights,
@@ -98,7 +94,7 @@ class PlacingToolkit:
                 best = stack.enter_context(open_output(output))
                 listed = nbest and stack.enter_context(open_output(nbest.path))
                 for part in parts:
-                    placed, named = place(part), part.folder / "output.names"
+                    placed, named = place(part, weights), part.folder / "output.names"
                     lists = nbest and replace(nbest, path=part.folder / "nbest.names")
                     with self._toolkit.translator(MosesIni.read(placed.ini), placed.text, part.folder) as run:
                         run(weights, named, lists, progress and partial(_show_part, progress, part, parts[-1].end))
@@ -108,16 +104,15 @@ class PlacingToolkit:
 
         yield translate
 
-    def _place(self, ini: MosesIni, source: Path, folder: Path, options: int | None) -> PlacedSystem:
+    def _place(self, ini: MosesIni, weights: Weights, source: Path, folder: Path) -> PlacedSystem:
         folder.mkdir(parents=True, exist_ok=True)
         placed = place_text(
             narrowed(ini, self._columns.width),
             source,
             folder,
             self._columns,
-            ini.weights_of_features(),
+            {**ini.weights_of_features(), **weights},
             ini.name,
-            options,
         )
         self._say(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
         return placed

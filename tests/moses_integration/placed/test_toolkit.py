@@ -1,0 +1,73 @@
+"""A system whose table gets a column for each text is tuned and translated with the same options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.ini import MosesIni, widen
+from moses_integration.placed.places import Place
+from moses_integration.placed.toolkit import PlacingToolkit
+from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.toolkit import NbestRequest
+from phrasescore.files import write_lines
+from phrasescore.text import silently
+from tests.moses_integration.decoder.small_system import Line, SmallSystem
+
+OPTIONS = 60
+
+
+class PrefersLast:
+    """A column that is the larger, the further down in the table an option stands: from -6 to -0.1."""
+
+    width = 1
+
+    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+        targets = [target for place in places for target in place.phrase.targets]
+        return np.array([[(int(target[0][1:]) - OPTIONS) / 10] for target in targets])
+
+
+@pytest.fixture
+def ini(tmp_path: Path) -> MosesIni:
+    """Of a phrase with sixty options, of which the table likes the first ones; a decoder uses two."""
+    lines = [Line((b"a",), (b"X%02d" % number,), (0.9**number,)) for number in range(OPTIONS)]
+    weights = {"U": [1.0], "W": [0.0], "P": [0.0], "T": [0.5], "D": [0.3]}
+    (tmp_path / "system").mkdir()
+    system = SmallSystem(lines=lines, weights=weights, table_limit=2).write(tmp_path / "system")
+    widen(system, "T", 1, 0.0)
+    write_lines(tmp_path / "text", [b"a"])
+    return system
+
+
+@pytest.fixture
+def toolkit() -> PlacingToolkit:
+    return PlacingToolkit(EmbeddedToolkit(1), PrefersLast(), silently)
+
+
+def test_an_option_is_found_that_the_column_alone_prefers(
+    ini: MosesIni, toolkit: PlacingToolkit, tmp_path: Path
+) -> None:
+    """Among as many as tuning has: 50, of which a decoder takes the best two by all columns."""
+    ini.set_weights({"T": [0.5, 5.0]})
+    (tmp_path / "work").mkdir()
+    with toolkit.translator(ini, tmp_path / "text", tmp_path / "work") as translate:
+        translate(ini.weights(), tmp_path / "out", NbestRequest(tmp_path / "list", 9))
+    assert (tmp_path / "out").read_bytes() == b"X49\n"
+    assert [line.split()[2] for line in (tmp_path / "list").read_bytes().splitlines()] == [b"X49", b"X48"]
+
+
+def test_options_are_chosen_by_the_weights_that_translate(
+    ini: MosesIni, toolkit: PlacingToolkit, tmp_path: Path
+) -> None:
+    """Also where the weights of the ini are others, and where other weights came between."""
+    found = []
+    (tmp_path / "work").mkdir()
+    with toolkit.translator(ini, tmp_path / "text", tmp_path / "work") as translate:
+        for weight in (0.5, -0.5, 0.5):
+            translate({**ini.weights(), "T": [weight, 0.0]}, tmp_path / "out")
+            found.append((tmp_path / "out").read_bytes())
+    assert found == [b"X00\n", b"X59\n", b"X00\n"]
