@@ -201,8 +201,11 @@ def p_value_over_runs(
         seed: of the exchanges.
 
     Raises:
+        ValueError: the runs are not as many.
         UserError: see `score`.
     """
+    if len(runs) != len(baseline_runs):
+        raise ValueError("sums over unlike numbers of runs cannot be exchanged")
     texts, reference_texts = _read_parallel((*runs, *baseline_runs), references)
 
     def summed(outputs: Sequence[Sequence[str]]) -> Statistics:

@@ -22,20 +22,26 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
     """Return the phrases of an n-best entry, in target order, from its words and its segmentation.
 
     Raises:
-        ListFault: the entry has no segmentation.
+        ListFault: the entry has no segmentation, or that of other words.
     """
     try:
         sides = [field.split(b"=") for field in words_of(entry.extras[0])]
-        sources = [[int(position) for position in source.split(b"-")] for source, _ in sides]
-        starts = [int(target.split(b"-")[0]) for _, target in sides]
+        sources, ranges = ([[int(place) for place in side[i].split(b"-")] for side in sides] for i in (0, 1))
     except (IndexError, ValueError) as error:
         raise ListFault(
             f"an entry of sentence {entry.sentence} has no segmentation after its total; decode with "
             "-include-segmentation-in-n-best"
         ) from error
     words = words_of(entry.words)
-    # A phrase ends where the next one begins: that of an empty phrase cannot be told from its own range.
-    targets = [words[start:end] for start, end in pairwise([*starts, len(words)])]
+    # A phrase ends where the next one begins: an empty phrase has the range of one word, that where it stands.
+    bounds = [*pairwise([*(places[0] for places in ranges), len(words)])]
+    fits = all(
+        end - start in ({1, 0} if len(places) == 1 else {places[-1] - start + 1})
+        for places, (start, end) in zip(ranges, bounds, strict=True)
+    )
+    if not fits or (ranges[0][0] if ranges else len(words)):
+        raise ListFault(f"an entry of sentence {entry.sentence} has the segmentation of other words than it has")
+    targets = [words[start:end] for start, end in bounds]
     return [Segment(source[0], source[-1], target) for source, target in zip(sources, targets, strict=True)]
 
 

@@ -12,7 +12,7 @@ from phrasescore.configuration import Section, check_values, nearest, option, su
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.errors import UserError, naming_fields
-from phrasescore.files import require_other_file, require_writable
+from phrasescore.files import require_writable
 from phrasescore.model_folder import CONFIG, METRICS
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
@@ -159,8 +159,7 @@ def annotate(
     if isinstance(only_sources_in, str | Path):
         raise TypeError(f"only_sources_in: is one file; give a list, as [{str(only_sources_in)!r}]")
     if output is not None:
-        require_writable(output)
-        require_other_file(output, table, *only_sources_in)
+        require_writable(output, inputs=(table, *only_sources_in))
     appended = None if columns is None else _named(columns)
     scorer = load_table_scorer(model) if isinstance(model, str | Path) else model
     if scorer.note is not None:

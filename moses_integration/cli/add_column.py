@@ -13,7 +13,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import read_lines, require_other_file
+from phrasescore.files import read_lines, require_writable
 from phrasescore.words import join_words
 
 _COMPARED, _LINES_TO_READ = 100, 1_000_000
@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    require_other_file(args.output, args.ini, args.table)
+    require_writable(args.output, inputs=(args.ini, args.table))
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter)
     if ini.remarks(IN_CONTEXT):

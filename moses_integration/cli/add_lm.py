@@ -10,7 +10,7 @@ from moses_integration.ini import NEW_WEIGHT, add_feature
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
-from phrasescore.files import require_other_file, require_writable
+from phrasescore.files import require_writable
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -63,8 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.cache_size and not args.cache:
         raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")
-    require_writable(args.output)
-    require_other_file(args.output, args.ini)
+    require_writable(args.output, inputs=[args.ini])
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter)
     backoff = args.backoff or ini.language_model()

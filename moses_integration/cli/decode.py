@@ -21,7 +21,7 @@ from moses_integration.cli.options import (
 )
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
-from phrasescore.files import STANDARD_STREAM, require_other_file, require_writable
+from phrasescore.files import STANDARD_STREAM, require_writable
 
 
 class _FileAndSize(argparse.Action):
@@ -77,8 +77,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.files import display_name, read_lines, write_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
-    require_writable(args.output, nbest.path if nbest else None)
-    require_other_file(args.output, args.ini, args.source)
+    require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter)

@@ -33,7 +33,7 @@ from phrasescore import __version__
 from phrasescore.cli.console import as_line, run_command
 from phrasescore.configuration import nearest
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines
+from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines, require_writable
 from phrasescore.number import parse_number
 from phrasescore.text import silently, text_lines
 
@@ -122,6 +122,8 @@ def _run(arguments: Sequence[str]) -> int:
     processes = None if _one(switches, "threads", "1") == "all" else _whole(switches, "threads", 1)
     if processes is not None and processes < 1:
         raise UsageError(f"-threads: {processes} is not at least 1; give a number of processes, or all")
+    outputs = [_one(switches, name, "/dev/null") for name in ("n-best-list", "translation-details")]
+    require_writable(*outputs, inputs=(_one(switches, "config"), text))
     with DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)
     return 0

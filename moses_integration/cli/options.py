@@ -319,6 +319,10 @@ def prepare_text(
         write_lines(prepared, lines)
         return prepared
     assert ini is not None, "text is prepared where no ini says how"
+    if ini.remarks(PLACED) and side == "source":
+        raise UserError(
+            f"{ini.name}: has the tables of one text; give that, `{ini.remarks(PLACED)[0]}` beside it, and --prepared"
+        )
     text = SystemText.of(ini)
     if text is None:
         # Where the ini was moved, this is why.

@@ -121,7 +121,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Tune or apply."""
-    require_writable(args.output, args.nbest_output)
+    inputs = (args.source, *(args.reference or ()), args.ini, args.weights, args.backoff)
+    # A list may take the place of the one that it was.
+    require_writable(args.output, args.nbest_output, inputs=inputs)
+    require_writable(args.output, inputs=[args.nbest])
     require_one_standard_input(args.nbest, args.source, *(args.reference or ()))
     twice = [label for label, count in Counter(choice.label for choice in args.scorers).items() if count > 1]
     if twice:

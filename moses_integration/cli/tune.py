@@ -28,7 +28,7 @@ from moses_integration.cli.options import (
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
-from phrasescore.files import require_other_file, require_writable
+from phrasescore.files import require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -91,8 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.errors import naming
     from phrasescore.files import sha256_of, write_json
 
-    require_writable(args.output, args.report)
-    require_other_file(args.output, args.ini, args.source, *args.reference)
+    require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, NEW_WEIGHT, tunes=True)

@@ -37,10 +37,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.placed.names import without_names
-    from phrasescore.files import require_other_file, require_writable, write_lines
+    from phrasescore.files import require_writable, write_lines
     from phrasescore.text import text_lines
 
-    require_writable(args.output)
-    require_other_file(args.output, args.text)
+    require_writable(args.output, inputs=[args.text])
     write_lines(args.output, map(without_names, text_lines(args.text)))
     return 0

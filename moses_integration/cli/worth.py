@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         from moses_integration.expected_bleu.worth import worth
     except ImportError as error:
         raise UserError("expected BLEU needs SciPy; pip install scipy") from error
-    require_writable(args.report)
+    require_writable(args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, toolkit)

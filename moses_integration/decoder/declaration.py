@@ -42,10 +42,9 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
         UserError: a feature is not supported, or features and weights do not match.
     """
     ini.phrase_table()
-    # A later line of a label replaces the earlier one.
-    lines = {line.label: line for line in ini.features()}
-    _check_kinds(ini, lines.values())
-    features = [_declare(ini, line) for line in lines.values()]
+    lines = ini.features()
+    _check_kinds(ini, lines)
+    features = [_declare(ini, line) for line in lines]
     if not any(isinstance(feature, UnknownWordPenalty) for feature in features):
         raise UserError(f"{ini.name}: has no UnknownWordPenalty; Moses cannot do without, add it to [feature]")
     model = LogLinearModel(features)

@@ -52,7 +52,7 @@ class OutOfRange(ValueError):
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How far the search goes. Defaults are Moses' where it has them.
+    """How far the search goes. Defaults are Moses', but for the candidates of a stack.
 
     Raises:
         OutOfRange: a number is out of range.

@@ -54,6 +54,9 @@ def place_text(
 ) -> PlacedSystem:
     """Write the system of a text, which any toolkit translates as it would the text with the system given.
 
+    But for words without a translation of their own that end a phrase of the table: if no other word tells where that
+    stands, they get a name (see `named_text`), and copied they are unknown to the language model.
+
     A run that was killed while it made the columns is gone on with by one of the same text and into the same folder.
 
     Args:

@@ -37,7 +37,7 @@ _RUN_COMMANDS = ("PhraseDictionaryFuzzyMatch", "PhraseDictionaryTransliteration"
 """Classes with which Moses runs commands of a shell that it puts together from the feature's line."""
 _CHANGE_FEATURES = ("feature-add", "feature-name-overwrite", "feature-overwrite")
 """Sections that make other features of those that [feature] has."""
-_DEV_BLEU = re.compile(r"^# BLEU ([0-9.]+) on dev", re.MULTILINE)
+_DEV_BLEU = re.compile(r"^# BLEU ([0-9.]+(?:e-?[0-9]+)?) on dev", re.MULTILINE)
 
 
 class MosesToolkit:

@@ -39,16 +39,15 @@ class Candidates:
         names: Sequence[str],
         features: Sequence[NDArray[np.float64]],
         statistics: Sequence[NDArray[np.int32]],
-        origin: str = "n-best list",
     ) -> Candidates:
         """Build from the features [K, F] and statistics [K, 9] of each sentence, dropping duplicates.
 
         Raises:
-            UserError: a feature is no finite number of 32 bit; `origin` says where, in its message.
+            UserError: a feature is no finite number of 32 bit.
         """
         kept_features, kept_statistics = [np.empty((0, len(names)))], [np.empty((0, STATISTICS), np.int32)]
         for sentence, (features_KF, statistics_K9) in enumerate(zip(features, statistics, strict=True)):
-            _require_finite(features_KF, names, f"{origin}: sentence {sentence}")
+            _require_finite(features_KF, names, f"n-best list: sentence {sentence}")
             first = _first_of_equals(features_KF, statistics_K9)
             kept_features.append(features_KF[first])
             kept_statistics.append(statistics_K9[first])

@@ -46,7 +46,8 @@ class TuningMemory:
         self.is_new = not path.exists() or path.read_bytes() != to_json(rests_on)
         """Whether nothing of this tuning was done before."""
         if self.is_new:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            if self._folder.exists():
+                shutil.rmtree(self._folder)
             self._folder.mkdir(parents=True)
             write_json(path, rests_on)
 

@@ -27,7 +27,6 @@ from phrasescore.files import (
     display_name,
     is_device_or_pipe,
     require_one_standard_input,
-    require_other_file,
     require_writable,
     sha256_of_input,
     write_json,
@@ -174,8 +173,7 @@ def run(args: argparse.Namespace) -> int:
         if args.output is None and sys.stdout.isatty() and args.limit is None:
             raise UsageError("-o: is missing, and a whole table would be printed here; give a file, -o - or --limit")
         args.output = args.output or STANDARD_STREAM
-        require_writable(args.output, args.report)
-        require_other_file(args.output, args.table, *(args.only_sources_in or ()))
+        require_writable(args.output, args.report, inputs=(args.table, *(args.only_sources_in or ())))
     require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")

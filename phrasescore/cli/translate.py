@@ -22,7 +22,7 @@ from phrasescore.cli.options import (
     positive,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_other_file, require_writable
+from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
 from phrasescore.pictures import check_picture
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.text import Say, chunks, lines_of, text_lines
@@ -95,8 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.attention:
         check_picture("--attention", args.attention)
-    require_writable(args.output, args.attention)
-    require_other_file(args.output, args.text)
+    require_writable(args.output, args.attention, inputs=[args.text])
     scorer, reporter = load_scorer(args), Reporter(quiet=args.quiet)
     translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:

@@ -183,14 +183,18 @@ def output_place(path: str | Path) -> Path:
     return place
 
 
-def require_writable(*paths: str | Path | None) -> None:
-    """Check before long work that its results can be written; a path that is None is passed over.
+def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Check before long work that its results can be written, and take no input's place.
+
+    Args:
+        paths: of the results; one that is None is passed over.
+        inputs: what is read; None and standard input are passed over.
 
     Raises:
-        UsageError: two are one file, and the later result would take the place of the earlier.
+        UsageError: a result would take the place of an input or of another result.
         UserError: one cannot be written.
     """
-    taken = set()
+    taken, read = set(), {real_path(path) for path in inputs if path is not None and str(path) != STANDARD_STREAM}
     for path in paths:
         if path is None:
             continue
@@ -206,23 +210,12 @@ def require_writable(*paths: str | Path | None) -> None:
             require_open(STDOUT)
         if is_stdout or is_device_or_pipe(path):
             continue
+        if place in read:
+            raise UsageError(f"{path}: is an input, which would be lost; give another output")
         folder = output_place(path).parent
         if not os.access(folder, os.W_OK):
             reason = "may not be written to" if folder.is_dir() else "is no folder"
             raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
-
-
-def require_other_file(output: str | Path, *inputs: str | Path | None) -> None:
-    """Check that an output would not take the place of an input; one that is None is passed over.
-
-    Raises:
-        UsageError: it would.
-    """
-    if str(output) == STANDARD_STREAM or is_device_or_pipe(output):
-        return
-    for path in inputs:
-        if path is not None and str(path) != STANDARD_STREAM and real_path(path) == real_path(output):
-            raise UsageError(f"{output}: is an input, which would be lost; give another output")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -25,7 +25,6 @@ from phrasescore.files import (
     display_name,
     is_device_or_pipe,
     open_output,
-    require_other_file,
     require_writable,
     sha256_of_input,
 )
@@ -230,8 +229,7 @@ def annotate(
     """
     started = time.monotonic()
     if output is not None:
-        require_writable(output)
-        require_other_file(output, table)
+        require_writable(output, inputs=[table])
     columns = columns_of(scorer.kind)[:1] if columns is None else columns
     _require_columns(scorer, columns)
     task = Annotation(

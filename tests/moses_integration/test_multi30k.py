@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.derivations import score_derivations
 from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
@@ -28,6 +27,7 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.tuning.tunings import TuningSettings
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import SHARED
+from tests.moses_integration.decoder.derivations import score_derivations
 
 GOLDEN, TEXTS = SHARED / "golden/multi30k-en-fr", SHARED / "data/multi30k"
 LISTED = 100

@@ -153,7 +153,7 @@ class _Summary:
 def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     _check_usage(args)
-    require_writable(None if args.summary else STANDARD_STREAM, args.report)
+    require_writable(None if args.summary else STANDARD_STREAM, args.report, inputs=(args.text, args.backoff))
     from phrasescore.device import choose_device, settle_memory
     from phrasescore.lm.scorer import NeuralLmScorer
 

@@ -54,6 +54,7 @@ BUILD = ["build", "-o", "FOLDER/system", "--source-language", "en", "--target-la
 TEXTS = [*BUILD, "--source", "x", "--target", "y"]
 TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
 PLACE = ["place", "--prepared", "-o", "FOLDER/placed"]
+RESCORE = ["rescore", "--nbest", "FOLDER/bar", "--source", "FOLDER/two"]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
 
 
@@ -201,6 +202,29 @@ def test_options_without_effect_are_refused(
 ) -> None:
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/latin", "--report", "FOLDER/latin"], "latin"),
+        ([*DECODE, INI, "--source", "FOLDER/two", "--nbest", "FOLDER/two", "9"], "two"),
+        (["worth", INI, "--source", "FOLDER/two", "--reference", "FOLDER/two", "--report", "FOLDER/two"], "two"),
+        ([*RESCORE, "--reference", "FOLDER/two", "-o", "FOLDER/two"], "two"),
+        ([*RESCORE, "--reference", "FOLDER/two", "--ini", "FOLDER/lost.ini", "-o", "FOLDER/lost.ini"], "lost.ini"),
+        ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/three"], "three"),
+        ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/bar"], "bar"),
+        ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/x", "--nbest-output", "FOLDER/two"], "two"),
+        (["add-column", "FOLDER/lost.ini", "--table", "FOLDER/cut.gz", "-o", "FOLDER/cut.gz"], "cut.gz"),
+    ],
+)
+def test_no_output_takes_the_place_of_an_input(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], name: str
+) -> None:
+    before = (folder / name).read_bytes()
+    assert main([option.replace("FOLDER", str(folder)) for option in options]) == 2
+    assert f"{folder / name}: is an input, which would be lost; give another output" in capsys.readouterr().err
+    assert (folder / name).read_bytes() == before
 
 
 def test_two_runs_in_one_folder(folder: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:

@@ -333,6 +333,9 @@ def test_the_tables_of_a_text_are_for_no_other(
     ):
         assert main(command) == 1
         assert refusal in capsys.readouterr().err
+    plain = [option for option in ALONE if option != "--prepared"]
+    assert main(["decode", ini, "--source", source, "-o", str(out), *plain]) == 1
+    assert f"{ini}: has the tables of one text; give that, `text` beside it, and --prepared" in capsys.readouterr().err
     assert not out.exists()
     assert main(["decode", ini, "--source", f"{placed}/text", "-o", str(out), *ALONE]) == 0
 

@@ -281,7 +281,7 @@ def test_scorers_with_one_label(rescore: Rescore, capsys: pytest.CaptureFixture[
 def test_options_without_effect_are_refused(
     rescore: Rescore, arguments: list[object], message: str, tuned: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert rescore(*(tuned if one == "TUNED" else one for one in arguments), "-o", "x", "-q") == 2
+    assert rescore(*(tuned if one == "TUNED" else one for one in arguments), "-o", "y", "-q") == 2
     assert message in capsys.readouterr().err
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.derivations import score_derivations
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import words_of
@@ -20,6 +19,7 @@ from moses_integration.segmentation import Segment, segments_of
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI
+from tests.moses_integration.decoder.derivations import score_derivations
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
 WEIGHTS = {"U": [1.0], "W": [0.0], "P": [0.0], "T": [1.0], "D": [0.25]}
@@ -106,3 +106,11 @@ def test_derivations_that_do_not_exist(segments: list[Segment], message: str, tm
     model = small_model(tmp_path, Line((b"a",), (b"A",), (0.5,)), Line((b"b",), (b"B",), (0.5,)))
     with pytest.raises(UserError, match=message):
         score_derivations(model, (b"a", b"b"), [segments])
+
+
+@pytest.mark.parametrize(
+    "segmentation", [b"0=0 1=1 2=2", b"0=0-1 1=2", b"1=1 0=0", b"0=1 1=2", b"0=0 1=1-3", b"0=0 1=3"]
+)
+def test_a_segmentation_of_other_words(segmentation: bytes) -> None:
+    with pytest.raises(UserError, match="sentence 3 has the segmentation of other words than it has"):
+        segments_of(parse_entry(b"3 ||| A B C D E ||| D= 0 ||| -1 ||| " + segmentation))

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.declaration import load_model
-from moses_integration.decoder.derivations import score_derivations
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, words_of
@@ -22,6 +21,7 @@ from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.segmentation import segments_of
 from phrasescore.files import read_bytes, read_lines
 from tests.conftest import MINI
+from tests.moses_integration.decoder.derivations import score_derivations
 
 LIST_SIZE = 50
 WIDE = {"stack": 5000, "beam_threshold": 0, "pop_limit": 0}

@@ -23,7 +23,7 @@ def mert_lists(run: int) -> Candidates:
     """The lists that were new in a run of Moses' tuning of the mini system."""
     names, features = _read(MINI / f"mert/run{run}.features.dat.gz")
     _, statistics = _read(MINI / f"mert/run{run}.scores.dat.gz")
-    return Candidates.from_lists(names, features, [rows.astype(np.int32) for rows in statistics], f"run {run}")
+    return Candidates.from_lists(names, features, [rows.astype(np.int32) for rows in statistics])
 
 
 def _read(path: Path) -> tuple[list[str], list[NDArray[np.float64]]]:
