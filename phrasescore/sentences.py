@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import option
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.points import parse_points
 from phrasescore.files import display_name, open_input
 from phrasescore.pairs import (
@@ -33,7 +33,7 @@ from phrasescore.phrases import Phrases
 from phrasescore.text import LineReader, Say, chunks, lines_of, silently, utf8_lines_of
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
-from phrasescore.words import split_words
+from phrasescore.words import join_words
 
 MeasuredLoss = Literal["teacher-forced", "free-running"]
 
@@ -61,6 +61,16 @@ class SentenceConfig:
         "teacher-forced", "loss on other sentences whose lowest value chooses the weights that are kept"
     )
 
+    def check_effect_in_context(self) -> None:
+        """Check that nothing is chosen that phrase pairs in their sentences have no use for.
+
+        Raises:
+            UsageError: something is.
+        """
+        for name in ("tokenise_source", "tokenise_target", "bleu_sentences", "measured_loss"):
+            if getattr(self, name) != getattr(SentenceConfig, name):
+                raise UsageError(f"--{name.replace('_', '-')}: is for training on whole sentences; leave it out")
+
 
 @dataclass(frozen=True)
 class ParallelText:
@@ -76,7 +86,7 @@ class ParallelText:
 
 
 class _Line(NamedTuple):
-    """A line of both files, tokenised."""
+    """A line of both files, tokenised, with one blank between words."""
 
     source: bytes
     target: bytes
@@ -138,6 +148,7 @@ def read_sentences(
             digest.update(pair_hashes[-1].tobytes())
             if text.alignment is not None:
                 points = Phrases.from_lists(_points_of(line, text.alignment) for line in wanted)
+                digest.update(points.lengths.tobytes())
                 digest.update(points.ids.tobytes())
                 point_file.append(points)
             progress(lines, chunk.share_read)
@@ -161,19 +172,13 @@ def first_sentences(
     return orient(([line.source for line in first], [line.target for line in first]), data.direction)
 
 
-def side_by_side(text: ParallelText) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the lines of a text to measure on, source and target.
-
-    Raises:
-        UserError: a file cannot be read or has a line that is none, or the files differ in their number of lines.
-    """
-    pairs = lines_abreast(TextFile(text.source, utf8_lines_of), TextFile(text.target, utf8_lines_of))
-    yield from ((source, target) for source, target in pairs)
-
-
 def _is_wanted(line: _Line, longest: int | None) -> bool:
-    lengths = len(split_words(line.source)), len(split_words(line.target))
+    lengths = _length(line.source), _length(line.target)
     return min(lengths) > 0 and (longest is None or max(lengths) <= longest)
+
+
+def _length(sentence: bytes) -> int:
+    return sentence.count(b" ") + 1 if sentence else 0
 
 
 def _points_of(line: _Line, path: Path) -> list[int]:
@@ -186,7 +191,7 @@ def _points_of(line: _Line, path: Path) -> list[int]:
             "positions from 0, separated by blanks"
         ) from None
     points = sorted(set(zip(words[::2], words[1::2], strict=True)))
-    source, target = len(split_words(line.source)), len(split_words(line.target))
+    source, target = _length(line.source), _length(line.target)
     for a, b in points:
         if a >= source or b >= target:
             raise UserError(
@@ -223,7 +228,7 @@ def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader) -> I
         source, target, *others = zip(*lines, strict=True)
         points = others[0] if others else repeat(b"")
         sides = [
-            side if language is None else tokenise_lines(side, language)
+            [join_words(line) for line in (side if language is None else tokenise_lines(side, language))]
             for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
         ]
         # The numbers last: a line is taken from them only where there is one of the others.

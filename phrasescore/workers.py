@@ -237,7 +237,8 @@ class _Dask:
             self._client.wait_for_workers(1, timeout=seconds)
         except TimeoutError as error:
             raise WorkersLostError(
-                f"{self._address}: the scheduler has no workers; start some by `dask worker {self._address}`"
+                f"{self._address}: the scheduler has no workers; start some by "
+                f"`dask worker {self._address} --nthreads 1`"
             ) from error
 
     def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:

@@ -143,6 +143,8 @@ def test_annotating_without_a_folder_or_processes_is_refused(
         ({"shard": "3/2"}, "shard: 3/2 is not a part and a number of parts, as 3/16; parts count from 1"),
         ({"processes": 2, "scheduler": "tcp://node1:8786"}, "processes and scheduler are both given; leave one out"),
         ({"replace_last": 1}, "replace_last is 1; give a text"),
+        ({"columns": []}, "columns: are none; give each that is wanted once"),
+        ({"columns": ["score", "score"]}, "columns: are named twice; give each that is wanted once"),
         ({"replace_last": "1", "on_error": "keep"}, "replace_last does not go with on_error='keep': a faulty line may"),
     ],
 )
@@ -151,7 +153,7 @@ def test_values_that_annotating_cannot_use_are_refused(
 ) -> None:
     with pytest.raises(phrasescore.UserError) as error:
         phrasescore.annotate(small_table, scorer, tmp_path / "out", **options)
-    assert str(error.value).startswith(f"annotate(): {message}")
+    assert str(error.value).removeprefix("annotate(): ").startswith(message)
     assert list(tmp_path.iterdir()) == [small_table]
 
 
@@ -201,6 +203,9 @@ def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.Scorer, tmp_path:
         phrasescore.train("t", tmp_path / "m", hidden="x")
     with pytest.raises(phrasescore.UserError, match=r"^train\(\): preset is 'smal'; give one of cho2014"):
         phrasescore.train("t", tmp_path / "m", preset="smal")
+    for in_context in ({"preset": "context"}, {"in_context": True}):
+        with pytest.raises(phrasescore.UserError, match=r"^in_context: needs word-aligned sentences"):
+            phrasescore.train("t", tmp_path / "m", **in_context)
     assert list(tmp_path.iterdir()) == []
 
 

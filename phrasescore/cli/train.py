@@ -197,13 +197,8 @@ def _check_alignment(args: argparse.Namespace) -> None:
         raise UsageError("--alignment: is that of two texts; give --source and --target, no phrase table")
     if args.in_context is False:
         raise UsageError("--no-in-context: with --alignment, pairs are learnt in context; leave one of the two out")
-    if args.direction == "source-given-target":
-        raise UsageError("--direction: in context the sentence that is known is the source's; leave it out")
     if (args.validation_source is None) != (args.validation_alignment is None):
         raise UsageError("--validation-alignment: is needed where, and only where, --validation-source is given")
-    for name in ("tokenise_source", "tokenise_target", "bleu_sentences", "measured_loss"):
-        if getattr(args, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')}: is for training on whole sentences; leave --alignment out")
 
 
 def settings_of(args: argparse.Namespace) -> Settings:

@@ -101,7 +101,7 @@ class TextTask:
         yield from np.array_split(order, self.batches_per_pass)
 
     def loss(self, examples: Examples) -> BatchLoss:
-        """Return the mean of -ln p, and of (ln Z)^2 times its weight (Devlin et al. 2014, section 3.1)."""
+        """Return the mean of -ln p, and of (ln Z)^2 times its weight (self-normalisation, Devlin et al. 2014)."""
         log_prob_A, log_norm_A = self._forward(self.ngrams, examples)
         weight = self.network.config.self_normalise
         mean = -log_prob_A.mean() + weight * log_norm_A.square().mean() if weight else -log_prob_A.mean()

@@ -28,7 +28,7 @@ _WIDEST, _DEEPEST = 1 << 16, 64
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Sizes and forms of the encoder-decoder. The defaults are the paper's."""
+    """Sizes and forms of the encoder-decoder. The defaults are the paper's, with the biases of its authors' code."""
 
     hidden: int = option(1000, "units in the state of the encoder and of the decoder", minimum=1, maximum=_WIDEST)
     embedding: int = option(100, "size of a word vector, the rank of the input factor", minimum=1, maximum=_WIDEST)

@@ -354,11 +354,14 @@ def _results(
 
 
 def _require_columns(scorer: TableScorer, columns: Sequence[Column]) -> None:
-    """Check that a model gives some columns.
+    """Check that a model gives some columns, each once.
 
     Raises:
-        UserError: it does not.
+        UserError: it does not, or there are none, or one twice.
     """
+    names = [column.name for column in columns]
+    if not names or len({*names}) < len(names):
+        raise UserError(f"columns: {'are none' if not names else 'are named twice'}; give each that is wanted once")
     for column in columns:
         if column.kind != scorer.kind:
             given = ", ".join(one.name for one in columns_of(scorer.kind))

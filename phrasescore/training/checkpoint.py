@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from phrasescore.documents import parse_json
 from phrasescore.errors import UserError
 from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, write_tensors
 
@@ -47,6 +46,11 @@ class Progress:
     finished: str | None = None
     """Why the run ended, None while it goes on; not in the file, for a resumed run may have another budget."""
 
+    @property
+    def training_loss(self) -> float:
+        """The mean over the terms since the last evaluation, 0 if there were none."""
+        return self.loss_sum / max(1, self.loss_terms)
+
 
 @dataclass(frozen=True)
 class Records:
@@ -68,8 +72,7 @@ class Checkpoint:
     progress: Progress
     run: dict[str, Any]
     """What the run was started with; see `Trainer`."""
-    records: Records | None
-    """None in the state of an older version, which has no digest either."""
+    records: Records
     _file: TensorFile = field(repr=False)
 
     def restore(self, network: nn.Module, optimiser: torch.optim.Optimizer) -> None:
@@ -139,14 +142,9 @@ def _read(file: TensorFile) -> Checkpoint:
         DamagedError: it does not say it.
     """
     try:
-        # Before there were digests, each fact was metadata of its own.
         facts = file.facts
-        if not file.has_digest:
-            facts = {key: parse_json(file.metadata[key], "", "") for key in ("progress", "run")}
-        progress, run, records = facts["progress"], facts["run"], facts.get("records")
-        # The first checkpoints counted every loss as many times as the batch has examples.
-        progress.setdefault("loss_terms", progress["example_sum"])
-        checkpoint = Checkpoint(Progress(**progress), dict(run), None if records is None else Records(**records), file)
+        progress, run, records = facts["progress"], facts["run"], facts["records"]
+        checkpoint = Checkpoint(Progress(**progress), dict(run), Records(**records), file)
     except (TypeError, KeyError, ValueError, AttributeError, UserError) as error:
         raise DamagedError from error
     if not all(_is_right(getattr(checkpoint.progress, item.name), item.default) for item in fields(Progress)):

@@ -64,8 +64,8 @@ class ContextTask:
         found = find_occurrences(self.sentences.take(examples % len(self.sentences)))
         drawn = self.drawn(examples, found)
         if not len(drawn):
-            # No phrase pair is consistent with these alignments, so nothing is learnt.
-            return BatchLoss(torch.stack([weight.sum() for weight in self.network.parameters()]).sum() * 0.0, 1)
+            # No phrase pair is consistent with these alignments.
+            return BatchLoss(torch.zeros((), device=self.device.torch_device), 0)
         batch = _batch_of(found.take(drawn), self.network)
         log_prob_I: Tensor = self.network(batch.to(self.device.torch_device), self.config.teacher_forcing)
         return BatchLoss(-log_prob_I.sum() / batch.pairs, batch.pairs)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.device import Device
-from phrasescore.documents import LARGEST_JSON_LINES, read_json_lines
+from phrasescore.documents import LARGEST_JSON_LINES
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import finite, full_disk_told, read_regular, write_atomically
 from phrasescore.model_folder import METRICS, save_weights
@@ -259,26 +259,12 @@ class Trainer(Generic[TaskT]):
         Raises:
             UserError: they are not those that were written.
         """
-        if checkpoint.records is None:
-            return self._records_until(checkpoint.progress.update)
         content = self._read_metrics()
         kept = content[: checkpoint.records.length]
         # Who removes the file can do without.
         if content and Records.of(kept) != checkpoint.records:
             raise UserError(f"{self._metrics}: is damaged; copy it again, or remove it to go on without its records")
         return kept
-
-    def _records_until(self, update: int) -> bytes:
-        """Return the records of evaluations up to an update, where the state does not say which they are.
-
-        Raises:
-            UserError: there is a line that is none.
-        """
-        remedy = "remove it, or start over with --restart"
-        records = read_json_lines(self._metrics, remedy) if self._metrics.exists() else []
-        if not all(type(record.get("update")) is int for record in records):
-            raise UserError(f"{self._metrics}: has a line that is no record of an evaluation; {remedy}")
-        return b"".join(_line(record) for record in records if record["update"] <= update)
 
     def train(self) -> Progress:
         """Train until the budget is spent, the measured loss no longer falls, or the watcher says stop.
@@ -406,7 +392,7 @@ class Trainer(Generic[TaskT]):
     def _status(self, spent: float) -> Status:
         progress = self.progress
         rate = progress.example_sum / progress.second_sum if progress.second_sum else 0.0
-        return Status(progress.update, spent, rate, progress.loss_sum / progress.loss_terms, progress.best_loss)
+        return Status(progress.update, spent, rate, progress.training_loss, progress.best_loss)
 
     def _update(self, examples: Examples) -> float:
         """Follow the gradient of the mean loss of some examples; return the budget spent."""
@@ -451,7 +437,7 @@ class Trainer(Generic[TaskT]):
         held_out, validation = self.task.held_out_loss(), self.task.validation_loss()
         # Other sentences tell better than pieces of the same ones when learning turns into learning by heart.
         measured = validation or held_out
-        training_loss = progress.loss_sum / progress.loss_terms
+        training_loss = progress.training_loss
         loss = measured.per_example if measured else training_loss
         self._check_loss(loss)
         best = progress.best_loss is None or loss < progress.best_loss

@@ -104,7 +104,7 @@ class RankGroup(Ranks):
         learnt = [p for p, shares in zip(parameters, shares_with_gradient, strict=True) if shares]
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learnt]
         own_G = torch.cat([*(gradient.flatten() for gradient in gradients), own.mean.reshape(1)])
-        *parts, mean = self._sum(own_G * (own.terms / terms)).split([*(p.numel() for p in learnt), 1])
+        *parts, mean = self._sum(own_G * (own.terms / max(1, terms))).split([*(p.numel() for p in learnt), 1])
         for parameter, part in zip(learnt, parts, strict=True):
             parameter.grad = part.view_as(parameter).to(parameter.dtype)
         return BatchLoss(mean.squeeze(), terms)

@@ -47,7 +47,8 @@ class Ranks:
             examples: of the whole batch.
         """
         found = loss(examples)
-        found.mean.backward()
+        if found.terms:
+            found.mean.backward()
         return replace(found, mean=found.mean.detach())
 
     def largest(self, number: float) -> float:

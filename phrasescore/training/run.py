@@ -81,6 +81,10 @@ class Settings:
         """
         OPTIMISERS[self.training.optimiser]
         self.model.check_effect()
+        if self.model.in_context and self.data.direction != "target-given-source":
+            raise UsageError("--direction: in context the sentence that is known is the source's; leave it out")
+        if self.model.in_context and self.sentences is not None:
+            self.sentences.check_effect_in_context()
         # What a plugin does may need numbers, which this network does not have: only building the real one tells.
         with suppress(RuntimeError):
             without_numbers(lambda: EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS))
@@ -114,6 +118,7 @@ def prepare(
         UsageError: there is a table to validate with, of which no pairs may be taken.
         UserError: the table is faulty, or the folder holds something else or a run with other settings.
     """
+    _require_alone(settings)
     settings.check()
     if validation is not None and not settings.data.held_out_limit:
         raise UsageError(
@@ -173,6 +178,7 @@ def prepare_sentences(
         UsageError: settings do not go together.
         UserError: the text is faulty, or the folder holds something else or a run with other settings.
     """
+    _require_alone(settings)
     config = settings.sentences or SentenceConfig()
     if config.bleu_sentences:
         if validation is None:
@@ -233,6 +239,16 @@ def prepare_in_context(
     if not settings.data.held_out_limit:
         raise UsageError("--held-out-limit: is the most phrase pairs that are measured, and 0 leaves none; give more")
     return _prepare_text(text, folder, settings, device, validation, restart, progress, say, ranks, make)
+
+
+def _require_alone(settings: Settings) -> None:
+    """Check that a network that is to read whole sentences for their phrases is not trained on something else.
+
+    Raises:
+        UsageError: it would be.
+    """
+    if settings.model.in_context:
+        raise UsageError("--in-context: needs word-aligned sentences; give --source, --target and --alignment")
 
 
 @dataclass(frozen=True)

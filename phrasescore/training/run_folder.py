@@ -22,7 +22,8 @@ from phrasescore.training.training_config import BUDGET
 
 LOCK = "lock"
 _RESTARTED = "restarted"
-_MAY_CHANGE = BUDGET | {"patience", "bleu_sentences", "source_corpus", "target_corpus"}
+_FOLLOW_BUDGET = {"warmup_updates", "evaluate_every"}
+_MAY_CHANGE = BUDGET | _FOLLOW_BUDGET | {"patience", "bleu_sentences", "source_corpus", "target_corpus"}
 """What may be different when a run is resumed. Of a corpus that is its name: the vocabularies tell what it holds."""
 
 

@@ -21,7 +21,7 @@ class BatchLoss:
     mean: Tensor
     """What is to fall, with its gradient: nats per term."""
     terms: int
-    """How many terms it is the mean of: the batch's pairs, or its words."""
+    """How many terms it is the mean of: the batch's pairs, or its words. 0 where there is nothing to learn from."""
 
 
 class Loss(Protocol):

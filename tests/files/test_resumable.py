@@ -270,19 +270,24 @@ def test_pieces_of_another_place_are_not_taken(path: Path) -> None:
     assert_complete(path)
 
 
-def test_an_error_leaves_nothing(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [(UserError("line 5: is faulty"), 0), (MemoryError(), 1), (OSError(), 1), (RuntimeError("CUDA error"), 1)],
+)
+def test_an_error_leaves_pieces_unless_it_is_about_them(path: Path, error: Exception, left: int) -> None:
     path.write_text("old")
 
-    def fail(error: Exception) -> None:
+    def fail() -> None:
         with resumable_output(path, IDENTITY) as output:
             output.append(b"piece", {})
             raise error
 
-    for error in (UserError("line 5: is faulty"), MemoryError(), OSError()):
-        with pytest.raises(type(error)):
-            fail(error)
-        assert path.read_text() == "old"
-        assert hidden_files(path.parent) == []
+    with pytest.raises(type(error)):
+        fail()
+    assert path.read_text() == "old"
+    assert len(hidden_files(path.parent)) == 2 * left
+    with resumable_output(path, IDENTITY) as output:
+        assert len(output.pieces) == 5 * left
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])

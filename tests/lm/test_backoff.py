@@ -42,7 +42,7 @@ def test_files_that_kenlm_cannot_read(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UserError, match="KenLM cannot read it"):
         BackoffModel(tmp_path / "bad", [])
     monkeypatch.setitem(sys.modules, "kenlm", None)
-    with pytest.raises(UserError, match=r"pip install 'phrasescore\[smt\]'"):
+    with pytest.raises(UserError, match=r"needs the module `kenlm`; pip install ufal.kenlm"):
         BackoffModel(ARPA, [])
 
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 
+import phrasescore
 from phrasescore.device import Device, choose_device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.model_folder import METRICS, WEIGHTS, load_model
@@ -112,19 +112,14 @@ def test_time_and_patience_go_on_where_a_run_stopped(
     assert resumed.progress.evaluations_without_gain == 3
 
 
-def test_a_checkpoint_that_counts_no_terms_resumes(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
-    """The terms of a table's losses are its pairs, which all checkpoints count."""
-    train(small_table, tmp_path / "whole", tiny_settings)
-    train(small_table, tmp_path / "parts", tiny_settings, stop_after=13)
-    path = tmp_path / "parts/training-state/checkpoint.safetensors"
-    with safe_open(path, "pt") as stream:
-        metadata, tensors = stream.metadata(), {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-    facts = json.loads(metadata["facts"])
-    assert facts["progress"].pop("loss_terms") == facts["progress"]["example_sum"] > 0
-    # They have no digest either.
-    path.write_bytes(save(tensors, {key: json.dumps(facts[key]) for key in ("progress", "run")}))
-    train(small_table, tmp_path / "parts", tiny_settings)
-    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+def test_a_run_goes_on_with_another_budget(small_table: Path, tmp_path: Path) -> None:
+    """And with what follows from the budget, which a default run leaves to the size of the table."""
+    options: dict[str, Any] = {"hidden": 8, "embedding": 5, "output_rank": 3, "device": "cpu"}
+    phrasescore.train(small_table, tmp_path / "run", **options)
+    before = len(metrics(tmp_path / "run"))
+    phrasescore.train(small_table, tmp_path / "run", **options, max_updates=40, evaluate_every=40)
+    updates = [record["update"] for record in metrics(tmp_path / "run")]
+    assert updates[before:] == [40]
 
 
 def test_training_with_16_bit_products(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
