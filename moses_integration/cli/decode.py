@@ -7,18 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from moses_integration.cli.options import (
-    add_binarise_option,
-    add_in_context_option,
-    add_source_option,
-    add_text_options,
-    add_toolkit_options,
-    placing,
-    prepare_text,
-    read_ini,
-    toolkit_of,
-    work_folder,
-)
+from moses_integration.cli.in_context import add_in_context_option, placing
+from moses_integration.cli.options import add_binarise_option, add_toolkit_options, read_ini, toolkit_of
+from moses_integration.cli.texts import add_source_option, add_text_options, prepare_text
+from moses_integration.cli.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
 from phrasescore.files import STANDARD_STREAM, require_writable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.cli.options import prepare_text
+from moses_integration.cli.texts import prepare_text
 from phrasescore.text import Say, text_lines
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_integration.cli.options import natural, read_ini, work_folder
+from moses_integration.cli.options import natural, read_ini
+from moses_integration.cli.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
 from phrasescore.errors import UsageError, UserError

@@ -5,17 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.options import (
-    add_in_context_option,
-    add_source_option,
-    add_text_options,
-    context_column,
-    natural,
-    prepare_text,
-    read_ini,
-    require_tuned_for,
-    work_folder,
-)
+from moses_integration.cli.in_context import add_in_context_option, context_column, require_tuned_for
+from moses_integration.cli.options import natural, read_ini
+from moses_integration.cli.texts import add_source_option, add_text_options, prepare_text
+from moses_integration.cli.work_folder import work_folder
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_sharing_options, refuse_idle

@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.dev_set import prepare_dev_set
-from moses_integration.cli.options import (
-    Distinct,
-    add_text_options,
-    natural,
-    prepare_text,
-    read_ini,
-    say_spread,
-    work_folder,
-)
+from moses_integration.cli.options import Distinct, natural, read_ini, say_spread
+from moses_integration.cli.texts import add_text_options, prepare_text
+from moses_integration.cli.work_folder import work_folder
 from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS, ScorerChoice
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (

@@ -12,19 +12,18 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.dev_set import add_dev_set_options, prepare_dev_set
+from moses_integration.cli.in_context import add_in_context_option, placing
 from moses_integration.cli.options import (
     Distinct,
     add_binarise_option,
-    add_in_context_option,
-    add_text_options,
     add_toolkit_options,
     natural,
-    placing,
     read_ini,
     say_spread,
     toolkit_of,
-    work_folder,
 )
+from moses_integration.cli.texts import add_text_options
+from moses_integration.cli.work_folder import work_folder
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive

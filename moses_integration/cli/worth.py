@@ -10,15 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_integration.cli.dev_set import add_dev_set_options, prepare_dev_set
-from moses_integration.cli.options import (
-    add_in_context_option,
-    add_text_options,
-    add_toolkit_options,
-    placing,
-    read_ini,
-    toolkit_of,
-    work_folder,
-)
+from moses_integration.cli.in_context import add_in_context_option, placing
+from moses_integration.cli.options import add_toolkit_options, read_ini, toolkit_of
+from moses_integration.cli.texts import add_text_options
+from moses_integration.cli.work_folder import work_folder
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive

@@ -193,8 +193,8 @@ class Decoder(nn.Module):
     ) -> Iterator[Prediction]:
         """Yield what is known before each level of symbols, step by step; the arguments are those of `forward`.
 
-        The steps that go on from the network's own words are the same for the whole batch, as in the notes that use
-        this: one draw a step from torch's random numbers.
+        The steps that go on from the network's own words are the same for all that is computed together, as in the
+        notes that use this: one draw a step from torch's random numbers.
         """
         if best_word is not None and batch.sources.shared:
             raise ValueError("pairs that share prefixes of their targets cannot go on from other words")

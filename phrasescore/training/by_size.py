@@ -1,7 +1,7 @@
 """What of a training follows from how much there is to learn from, where neither a preset nor the user says it.
 
 The rules go through what was measured, and are straight lines over the logarithm of the number of distinct pairs; where
-phrase pairs are learnt in context, of distinct sentences.
+phrase pairs are learnt in context, of sentences.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class TrainingConfig:
     teacher_forcing: float = option(
         1.0,
         "share of the steps in training that go on from the words of the target; the others go on from the word most "
-        "probable to the network, all sentences of a batch alike (encoder-decoders only)",
+        "probable to the network, all sentences alike that are computed together (encoder-decoders only)",
         minimum=0,
         maximum=1,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.cli.options import work_folder
+from moses_integration.cli.work_folder import work_folder
 from moses_integration.ini import MosesIni
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.tuning.tunings import Tuning

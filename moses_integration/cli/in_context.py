@@ -1,0 +1,108 @@
+"""The option --in-context: networks that read the sentence, and the toolkit that gives their scores to another."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import add_device_options
+from phrasescore.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from moses_integration.ini import MosesIni
+    from moses_integration.placed.context_column import ContextColumn
+    from moses_integration.toolkits.toolkit import Toolkit
+
+
+def add_in_context_option(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add --in-context."""
+    parser.add_argument(
+        "--in-context", type=Path, nargs="+", action="extend", metavar="FOLDER", help=text + " (several: their mean)"
+    )
+    add_device_options(parser)
+
+
+def placing(
+    args: argparse.Namespace,
+    ini: MosesIni,
+    toolkit: Toolkit,
+    reporter: Reporter,
+    new_weight: float | None = None,
+    *,
+    tunes: bool = False,
+) -> tuple[MosesIni, Toolkit]:
+    """Return ini and toolkit for what --in-context, or else a comment of the ini, says; as they are if nothing does.
+
+    Args:
+        args: of a command that has the options of --in-context.
+        ini: the system's.
+        toolkit: what does the work.
+        reporter: told of what is placed.
+        new_weight: of the column, if the ini has none yet and one may be added.
+        tunes: whether weights are sought for the networks, whatever those of the ini were for.
+
+    Raises:
+        UsageError: an option would change nothing.
+        UserError: a network cannot be used or is not the one that the weights are for, or the ini has no column for it
+            and none may be added.
+    """
+    from moses_integration.ini import widen
+    from moses_integration.placed.toolkit import PlacingToolkit
+
+    columns = context_column(args, ini, reporter)
+    if columns is None:
+        return ini, toolkit
+    ini = ini.copy()
+    if not ini.remarks(IN_CONTEXT):
+        if new_weight is None:
+            raise UserError(f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote")
+        widen(ini, ini.phrase_table().label, columns.width, new_weight)
+        tunes = True
+    if tunes:
+        folders = args.in_context or ini.remarks(IN_CONTEXT)
+        ini.set_remarks(IN_CONTEXT_SHA256, columns.networks)
+        ini.set_remarks(IN_CONTEXT, [str(Path(folder).resolve()) for folder in folders])
+    require_tuned_for(ini, columns)
+    return ini, PlacingToolkit(toolkit, columns, reporter.say)
+
+
+def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumn | None:
+    """Return the column of the networks that --in-context, or else a comment of the ini, names.
+
+    Raises:
+        UsageError: there are none, and an option is about them.
+        UserError: a network cannot be used.
+    """
+    folders = args.in_context or ini.remarks(IN_CONTEXT)
+    if not folders:
+        for name in ("device", "precision"):
+            if getattr(args, name) != "auto":
+                raise UsageError(f"--{name}: changes nothing without a network in context; leave it out")
+        return None
+    from moses_integration.placed.context_column import ContextColumn
+    from phrasescore.scoring.engine import Scorer
+
+    try:
+        scorer = Scorer.load(*folders, device=args.device, precision=args.precision)
+    except UserError as error:
+        if args.in_context:
+            raise
+        raise UserError(f"{error}; or say by --in-context where the network of {ini.name} lies now") from error
+    return ContextColumn(scorer, args.processes, args.scheduler, reporter.say)
+
+
+def require_tuned_for(ini: MosesIni, columns: ContextColumn) -> None:
+    """Check that the weights of an ini were sought with these networks, where a comment says with which they were.
+
+    Raises:
+        UserError: they were sought with others.
+    """
+    sought_with = ini.remarks(IN_CONTEXT_SHA256)
+    if sought_with and sorted(sought_with) != sorted(columns.networks):
+        raise UserError(
+            f"{columns.scorer.origin}: is not what {ini.name} was tuned with, or was trained on since; give that by "
+            "--in-context, or tune again"
+        )

@@ -1,0 +1,85 @@
+"""Texts on a command line: --source, --prepared, and how they become what a system wants."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moses_integration.placed import PLACED
+from phrasescore.cli.options import path_or_standard_stream
+from phrasescore.errors import UserError
+from phrasescore.files import STANDARD_STREAM, display_name, write_lines
+from phrasescore.text import Say, silently, text_lines
+
+if TYPE_CHECKING:
+    from moses_integration.ini import MosesIni
+
+
+def add_source_option(parser: argparse.ArgumentParser) -> None:
+    """Add --source, which standard input stands in for."""
+    parser.add_argument(
+        "--source",
+        type=path_or_standard_stream,
+        default=STANDARD_STREAM,
+        metavar="TEXT",
+        help="sentences (default: standard input)",
+    )
+
+
+def add_text_options(parser: argparse.ArgumentParser) -> None:
+    """Add --prepared."""
+    parser.add_argument(
+        "--prepared",
+        action="store_true",
+        help="the text is tokenised and escaped as the system wants it; without this it is prepared as the training "
+        "text was",
+    )
+
+
+def prepare_text(
+    ini: MosesIni | None, side: str, raw: str | Path, prepared: Path, is_prepared: bool, say: Say = silently
+) -> Path:
+    """Write the text as the system's training text is to the file `prepared`, and return that.
+
+    Args:
+        ini: the system's; None for prepared text without one.
+        side: `source` or `target`.
+        raw: the text.
+        prepared: where it goes.
+        is_prepared: whether it is as the system wants it already.
+        say: told of lines that are not UTF-8, and of text that does not look like what it is given as.
+
+    Raises:
+        UserError: it cannot be read or is no text, or how the system's text was prepared is not known, as where the
+            ini was moved; or the system has the tables of another text.
+    """
+    from moses_integration.building.system_text import SystemText
+    from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
+    from moses_integration.placed.names import of_names
+
+    if is_prepared:
+        # Of escapes and capitals nothing is known: a text may have none.
+        advice = replace(FOR_TEXT_OF_A_SYSTEM, if_plain="leave out --prepared")
+        claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, advice=advice)
+        lines = noting_form(text_lines(raw, say), display_name(raw), claim, say)
+        if ini is not None and ini.remarks(PLACED) and side == "source":
+            lines = of_names(lines, display_name(raw), ini.name)
+        write_lines(prepared, lines)
+        return prepared
+    assert ini is not None, "text is prepared where no ini says how"
+    if ini.remarks(PLACED) and side == "source":
+        raise UserError(
+            f"{ini.name}: has the tables of one text; give that, `{ini.remarks(PLACED)[0]}` beside it, and --prepared"
+        )
+    text = SystemText.of(ini)
+    if text is None:
+        # Where the ini was moved, this is why.
+        ini.require_files()
+        raise UserError(
+            f"{ini.name}: how its text was prepared is not known, for no preparation.json lies beside it or the files "
+            "it names; give text that is tokenised and escaped as in training, and --prepared"
+        )
+    text.prepare(side, raw, prepared, say)
+    return prepared
