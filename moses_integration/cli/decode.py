@@ -80,13 +80,11 @@ def run(args: argparse.Namespace) -> int:
             output = args.output if args.prepared else tokens
             # A bar among the translations on a terminal would only be in their way.
             hidden = args.quiet or (output == STANDARD_STREAM and sys.stdout.isatty())
-            with Reporter(quiet=hidden).task("decoding") as task:
-
-                def show(done: int, sentences: int) -> None:
-                    task.update(done / sentences, f"{done:,} of {sentences:,} sentences")
-
-                with toolkit.translator(ini, source, folder) as translate:
-                    translate(ini.weights(), output, nbest, show)
+            with (
+                Reporter(quiet=hidden).task("decoding") as task,
+                toolkit.translator(ini, source, folder) as translate,
+            ):
+                translate(ini.weights(), output, nbest, task.count)
         if args.prepared:
             return 0
         text = SystemText.of(ini)

@@ -160,7 +160,7 @@ def _lists(args: argparse.Namespace, half: Half, other: Half, number: int, repor
         listed = list_half(half, other, sentences, args.nbest, args.seed, args.processes)
         for done, one in enumerate(listed, 1):
             yield one
-            task.update(done / sentences, f"{done:,} of {sentences:,} sentences")
+            task.count(done, sentences)
 
 
 def _provenance(args: argparse.Namespace, corpus: Corpus, lists: Lists, trained: Trained) -> dict[str, Any]:

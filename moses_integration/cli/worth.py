@@ -113,13 +113,12 @@ def _candidates(
 
     dev = prepare_dev_set(args, ini, folder, reporter.say)
     lists = folder / "dev.nbest"
-    with naming({dev.source: args.source}), reporter.task("decoding") as task:
-
-        def show(done: int, sentences: int) -> None:
-            task.update(done / sentences, f"{done:,} of {sentences:,} sentences")
-
-        with toolkit.translator(ini, dev.source, folder) as translate:
-            translate(ini.weights(), folder / "dev.tokens", NbestRequest(lists, args.nbest), show)
+    with (
+        naming({dev.source: args.source}),
+        reporter.task("decoding") as task,
+        toolkit.translator(ini, dev.source, folder) as translate,
+    ):
+        translate(ini.weights(), folder / "dev.tokens", NbestRequest(lists, args.nbest), task.count)
     entries = list(read_nbest(lists))
     check_dense(entries, [feature.label for feature in ini.features()])
     return from_nbest(entries, dev.translations)

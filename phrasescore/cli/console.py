@@ -224,6 +224,10 @@ class ProgressBar:
             self._last_line = now
             self._reporter.say(f"{self._title}: {self._done(now, share)}{text}")
 
+    def count(self, done: int, sentences: int) -> None:
+        """Show how many of some sentences are done."""
+        self.update(done / sentences, f"{done:,} of {sentences:,} sentences")
+
     def _done(self, now: float, share: float | None) -> str:
         """Return the share that is done and the time that the rest takes, as far as they are known."""
         if not share or self._first is None:
