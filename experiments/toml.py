@@ -70,7 +70,9 @@ def network_settings(options: Sequence[str], place: str, *, learns_from: LearnsF
         if sides and args.table is not None:
             raise UserError(f"{args.table} belongs to no option; leave it out")
         load_plugins(args.plugins or [])
-        return train.settings_of(args)
+        settings = train.settings_of(args)
+        settings.check()
+        return settings
 
     return _understood("phrasescore train", [*inputs, *options], settings_of, place)
 

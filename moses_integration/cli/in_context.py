@@ -50,6 +50,7 @@ def placing(
             and none may be added.
     """
     from moses_integration.ini import widen
+    from moses_integration.placed.system import keep_option_weights
     from moses_integration.placed.toolkit import PlacingToolkit
 
     columns = context_column(args, ini, reporter)
@@ -63,6 +64,7 @@ def placing(
         tunes = True
     if tunes:
         folders = args.in_context or ini.remarks(IN_CONTEXT)
+        keep_option_weights(ini)
         ini.set_remarks(IN_CONTEXT_SHA256, columns.networks)
         ini.set_remarks(IN_CONTEXT, [str(Path(folder).resolve()) for folder in folders])
     require_tuned_for(ini, columns)

@@ -59,18 +59,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import MosesIni, narrowed
-    from moses_integration.placed.system import place_text
+    from moses_integration.placed.system import option_weights, place_text
     from phrasescore.errors import naming
     from phrasescore.files import display_name
 
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
-    columns, weights = context_column(args, ini, reporter), None
+    columns, weights, chosen_by = context_column(args, ini, reporter), None, None
     tuned = MosesIni.read(args.weights) if args.weights else ini
     if columns is None:
         refuse_idle(args, ["processes", "scheduler"], "without a network in context")
     else:
         require_tuned_for(tuned, columns)
+        chosen_by = option_weights(tuned)
         if ini.remarks(IN_CONTEXT):
             weights, ini = ini.weights_of_features(), narrowed(ini, columns.width)
     if args.weights:
@@ -79,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
         prepared = temporary / "prepared"
         with naming({prepared: Path(display_name(args.source))}):
             prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
-            made = place_text(ini, prepared, folder, columns, weights, str(args.weights or args.ini), args.table_limit)
+            origin = str(args.weights or args.ini)
+            made = place_text(ini, prepared, folder, columns, weights, origin, args.table_limit, chosen_by)
     a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""
     reporter.say(
         f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.places:,} places; translate {made.text} "

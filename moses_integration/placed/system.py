@@ -14,7 +14,7 @@ from moses_integration.decoder.phrases import Floats, Words, require_words, word
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import MosesIni, Weights, widen
-from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, PLACED
+from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY, PLACED
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
@@ -51,6 +51,7 @@ def place_text(
     weights: Weights | None = None,
     origin: str = "weights",
     table_limit: int | None = None,
+    chosen_by: Weights | None = None,
 ) -> PlacedSystem:
     """Write the system of a text, which any toolkit translates as it would the text with the system given.
 
@@ -68,6 +69,7 @@ def place_text(
         origin: where those come from, in messages.
         table_limit: how many options of a phrase are kept, the best by the weights of all features but the new columns;
             0 for all, None for as many as the ini lets a decoder use, with new columns `OPTIONS_WITH_COLUMNS` at least.
+        chosen_by: other weights to choose them by (see `option_weights`); None for those of the system.
 
     Raises:
         UserError: the text has bars or names already, the weights do not fit, or the embedded decoder does not know the
@@ -79,7 +81,7 @@ def place_text(
     tables = _tables(ini, folder)
     placed = _declare(ini, tables, columns.width if columns else 0, weights, origin)
     settings = read_settings(ini)
-    model = _load(ini, sentences, settings, weights)
+    model = _load(ini, sentences, settings, chosen_by or weights)
     if table_limit is not None:
         model.table_limit = table_limit
     elif columns and model.table_limit:
@@ -101,6 +103,25 @@ def place_text(
     placed.write(folder / INI)
     (folder / _SCRATCH).unlink(missing_ok=True)
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
+
+
+def option_weights(ini: MosesIni) -> Weights | None:
+    """Return the weights by which tuning chose the options of phrases, None if no comment of an ini tells.
+
+    Raises:
+        UserError: a comment is no line of weights.
+    """
+    lines = ini.remarks(OPTIONS_BY)
+    return MosesIni(["[weight]\n", *(f"{line}\n" for line in lines)], ini.name).weights() if lines else None
+
+
+def keep_option_weights(ini: MosesIni) -> None:
+    """Let comments of an ini say that options are chosen by its weights as they are now, if none tells of others."""
+    if not ini.remarks(OPTIONS_BY):
+        weights = ini.weights_of_features().items()
+        ini.set_remarks(
+            OPTIONS_BY, [f"{label}= {' '.join(f'{one:.6g}' for one in numbers)}" for label, numbers in weights]
+        )
 
 
 def require_placeable(lines: Sequence[bytes], text: Path) -> None:
@@ -130,6 +151,7 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: W
     # The table will have that column.
     placed.set_remarks(IN_CONTEXT, [])
     placed.set_remarks(IN_CONTEXT_SHA256, [])
+    placed.set_remarks(OPTIONS_BY, [])
     placed.set_remarks(PLACED, [TEXT])
     if columns:
         widen(placed, ini.phrase_table().label, columns)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from moses_integration.building.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights, narrowed
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
-from moses_integration.placed.system import PlacedSystem, place_text, require_placeable
+from moses_integration.placed.system import PlacedSystem, option_weights, place_text, require_placeable
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate
 from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tunings import Tuning, TuningSettings
@@ -66,23 +66,21 @@ class PlacingToolkit:
     ) -> Iterator[Tuning]:
         """Tune with the table of the dev text."""
         show(None, "scoring phrase pairs where they stand")
-        placed = self._place(ini, ini.weights(), source, folder / _PLACED)
+        placed = self._place(ini, source, folder / _PLACED)
         found = MosesIni.read(placed.ini)
         yield from self._toolkit.tune(found, placed.text, references, seeds, settings, folder, say, memory, show)
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
-        """Yield what translates a text part by part, each with its table, which is made anew for other weights.
+        """Yield what translates a text part by part, each with its table, which is made the first time it is wanted.
 
         Names of copied words are taken off again.
         """
         parts = list(_parts(source, folder))
-        made: dict[_Part, tuple[Weights, PlacedSystem]] = {}
 
-        def place(part: _Part, weights: Weights) -> PlacedSystem:
-            if part not in made or made[part][0] != weights:
-                made[part] = weights, self._place(ini, weights, part.source, part.folder)
-            return made[part][1]
+        @cache
+        def place(part: _Part) -> PlacedSystem:
+            return self._place(ini, part.source, part.folder)
 
         def translate(
             weights: Weights,
@@ -94,7 +92,7 @@ class PlacingToolkit:
                 best = stack.enter_context(open_output(output))
                 listed = nbest and stack.enter_context(open_output(nbest.path))
                 for part in parts:
-                    placed, named = place(part, weights), part.folder / "output.names"
+                    placed, named = place(part), part.folder / "output.names"
                     lists = nbest and replace(nbest, path=part.folder / "nbest.names")
                     with self._toolkit.translator(MosesIni.read(placed.ini), placed.text, part.folder) as run:
                         run(weights, named, lists, progress and partial(_show_part, progress, part, parts[-1].end))
@@ -104,15 +102,17 @@ class PlacingToolkit:
 
         yield translate
 
-    def _place(self, ini: MosesIni, weights: Weights, source: Path, folder: Path) -> PlacedSystem:
+    def _place(self, ini: MosesIni, source: Path, folder: Path) -> PlacedSystem:
+        """Write the system of a text, with the options that tuning has, whatever the weights are now."""
         folder.mkdir(parents=True, exist_ok=True)
         placed = place_text(
             narrowed(ini, self._columns.width),
             source,
             folder,
             self._columns,
-            {**ini.weights_of_features(), **weights},
+            ini.weights_of_features(),
             ini.name,
+            chosen_by=option_weights(ini),
         )
         self._say(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
         return placed

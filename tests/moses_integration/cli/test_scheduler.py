@@ -12,7 +12,7 @@ from phrasescore.files import read_bytes
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import run, sentence_of
 
-QUICK = ("--iterations", "2", "--restarts", "2", "--nbest", "20", "--processes", "1", "--prepared", "-q")
+QUICK = ("--iterations", "2", "--restarts", "2", "--nbest", "20", "--prepared", "-q")
 
 
 def test_the_results_are_those_of_one_process(
@@ -21,7 +21,7 @@ def test_the_results_are_those_of_one_process(
     source, reference = map(str, small_dev)
     texts = ["--source", str(MINI / "train.en"), "--target", str(MINI / "train.fr"), "--tokenised"]
     built = {}
-    for name, place in {"here": [], "there": ["--scheduler", cluster.scheduler_address]}.items():
+    for name, place in {"here": ["--processes", "1"], "there": ["--scheduler", cluster.scheduler_address]}.items():
         folder = tmp_path / name
         links = ["--alignment", str(MINI / "train.align"), "--toolkit", "embedded"]
         assert main(["build", *texts, *links, *place, "-o", str(folder), "-q"]) == 0

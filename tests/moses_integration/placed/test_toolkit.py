@@ -11,6 +11,7 @@ import pytest
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.ini import MosesIni, widen
 from moses_integration.placed.places import Place
+from moses_integration.placed.system import keep_option_weights, option_weights
 from moses_integration.placed.toolkit import PlacingToolkit
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import NbestRequest
@@ -60,14 +61,19 @@ def test_an_option_is_found_that_the_column_alone_prefers(
     assert [line.split()[2] for line in (tmp_path / "list").read_bytes().splitlines()] == [b"X49", b"X48"]
 
 
-def test_options_are_chosen_by_the_weights_that_translate(
+def test_options_are_those_of_tuning_whatever_the_weights_are(
     ini: MosesIni, toolkit: PlacingToolkit, tmp_path: Path
 ) -> None:
-    """Also where the weights of the ini are others, and where other weights came between."""
-    found = []
+    """Those that trust the column may be against what else is known of a pair, and choose the worst options."""
+    keep_option_weights(ini)
+    ini.set_weights({"T": [-0.5, 1.0]})
     (tmp_path / "work").mkdir()
     with toolkit.translator(ini, tmp_path / "text", tmp_path / "work") as translate:
-        for weight in (0.5, -0.5, 0.5):
-            translate({**ini.weights(), "T": [weight, 0.0]}, tmp_path / "out")
-            found.append((tmp_path / "out").read_bytes())
-    assert found == [b"X00\n", b"X59\n", b"X00\n"]
+        translate(ini.weights(), tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"X49\n"
+    # Nor are they chosen anew where tuning goes on from there.
+    keep_option_weights(ini)
+    weights = option_weights(ini)
+    assert weights is not None
+    assert weights["T"] == [0.5, 0.0]
+    assert option_weights(MosesIni([])) is None
