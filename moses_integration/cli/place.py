@@ -43,7 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=natural,
         metavar="N",
         help="options of a phrase that are kept, the best by the weights; 0 for all (default: as many as INI lets a "
-        "decoder use, with a network in context 50 at least)",
+        "decoder use)",
     )
     add_text_options(parser)
     add_in_context_option(

@@ -23,9 +23,6 @@ from phrasescore.text import text_lines
 
 INI, TEXT = "moses.ini", "text"
 """Names of the files in the folder; those of the tables are in the ini."""
-OPTIONS_WITH_COLUMNS = 50
-"""Options of a phrase that are kept where they get columns, or more if a decoder uses more. Moses takes the best 20 of
-them by all columns, the new ones too, which are not known yet when options are chosen here."""
 _SCRATCH = "scores"
 """Of the columns, until all is written."""
 
@@ -68,7 +65,7 @@ def place_text(
         weights: those of the system with the new columns; None for the ini's, and some to start from for new columns.
         origin: where those come from, in messages.
         table_limit: how many options of a phrase are kept, the best by the weights of all features but the new columns;
-            0 for all, None for as many as the ini lets a decoder use, with new columns `OPTIONS_WITH_COLUMNS` at least.
+            0 for all, None for as many as the ini lets a decoder use.
         chosen_by: other weights to choose them by (see `option_weights`); None for those of the system.
 
     Raises:
@@ -84,8 +81,6 @@ def place_text(
     model = _load(ini, sentences, settings, chosen_by or weights)
     if table_limit is not None:
         model.table_limit = table_limit
-    elif columns and model.table_limit:
-        model.table_limit = max(model.table_limit, OPTIONS_WITH_COLUMNS)
     places = list(find_places(model, sentences, settings.search.longest_phrase))
     values_OK = _values(columns, sentences, places, folder / _SCRATCH)
     named = named_text(sentences, places)

@@ -202,18 +202,6 @@ def test_the_best_options_are_kept_in_their_order(tmp_path: Path, limit: int | N
     assert [line.split()[2] for line in table_of(placed)] == [bytes([word]) for word in best] * 2
 
 
-@pytest.mark.parametrize(
-    ("of_ini", "limit", "kept"), [(20, None, 50), (55, None, 55), (0, None, 60), (20, 3, 3), (20, 0, 60)]
-)
-def test_more_options_are_kept_where_a_column_has_a_say(
-    tmp_path: Path, of_ini: int, limit: int | None, kept: int
-) -> None:
-    options = [Line((b"a",), (b"X%d" % number,), (0.9**number,)) for number in range(60)]
-    system = small_system(*options, table_limit=of_ini)
-    placed = place_lines(tmp_path, system, b"a", columns=Recorded(), table_limit=limit)
-    assert placed.lines == kept
-
-
 def test_other_weights_choose_other_options(tmp_path: Path) -> None:
     options = [Line((b"a",), (b"P",), (0.1,)), Line((b"a",), (b"Q",), (0.4,))]
     placed = place_lines(tmp_path, small_system(*options), b"a", table_limit=1, weights={"T": [-0.5]})
@@ -227,8 +215,7 @@ def test_other_weights_choose_other_options(tmp_path: Path) -> None:
 def test_columns_are_those_of_the_place(tmp_path: Path) -> None:
     options = [Line((b"a",), (word,), (score,)) for word, score in ((b"Q", 0.4), (b"R", 0.2), (b"S", 0.4))]
     columns = Recorded()
-    text = b"b a b", b"", b"x a"
-    placed = place_lines(tmp_path, small_system(*options, B, AB), *text, columns=columns, table_limit=2)
+    placed = place_lines(tmp_path, small_system(*options, B, AB, table_limit=2), b"b a b", b"", b"x a", columns=columns)
     found = [(place.sentence, place.start, place.end, place.phrase.words) for place in columns.places]
     assert found == [
         (0, 0, 0, (b"b",)),
