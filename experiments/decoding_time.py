@@ -24,7 +24,7 @@ from moses_integration.ini import MosesIni, Weights, narrowed
 from moses_integration.list_scorers import load_scorers
 from moses_integration.nbest import parse_entry
 from moses_integration.placed.places import PlaceColumns
-from moses_integration.placed.system import place_text
+from moses_integration.placed.system import option_weights, place_text
 from moses_integration.rescoring import add_scores, best_of, rerank
 from moses_integration.scorer_kinds import ScorerChoice
 from moses_integration.toolkits.embedded import Translating
@@ -79,8 +79,10 @@ def time_translating(
             text = Path(folder) / "text"
             write_lines(text, source)
             with part("placing"):
-                narrower = narrowed(ini, column.width)
-                placed = place_text(narrower, text, Path(folder), column, ini.weights_of_features(), ini.name)
+                narrower, weights = narrowed(ini, column.width), ini.weights_of_features()
+                placed = place_text(
+                    narrower, text, Path(folder), column, weights, ini.name, chosen_by=option_weights(ini)
+                )
             ini, source = MosesIni.read(placed.ini), list(text_lines(placed.text))
         decoder = _warmed_up(ini, source)
         queries: Json = {}

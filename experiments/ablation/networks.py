@@ -19,6 +19,7 @@ from moses_integration.building.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_feature, widen
 from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.context_column import ContextColumn
+from moses_integration.placed.system import keep_option_weights
 from moses_integration.scorer_kinds import ScorerChoice
 from phrasescore.documents import read_json
 from phrasescore.files import sha256_of
@@ -91,6 +92,8 @@ class Networks:
                 arguments["unnormalised"] = "true"
                 rests_on["unnormalised"] = True
             add_feature(ini, "CSLM", "CSLM0", arguments, [NEW_WEIGHT])
+        if "CTX" in row.parts:
+            keep_option_weights(ini)
         return ini, rests_on
 
     def _ini(self) -> MosesIni:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256
+from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options
 from phrasescore.errors import UsageError, UserError
@@ -97,11 +97,13 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
 
 
 def require_tuned_for(ini: MosesIni, columns: ContextColumn) -> None:
-    """Check that the weights of an ini were sought with these networks, where a comment says with which they were.
+    """Check that the weights of an ini were sought with these networks, where comments say with which they were.
 
     Raises:
-        UserError: they were sought with others.
+        UserError: they were sought with others, or among options that nobody knows any more.
     """
+    if ini.remarks(IN_CONTEXT) and not ini.remarks(OPTIONS_BY):
+        raise UserError(f"{ini.name}: does not say among which options it was tuned; tune again with --in-context")
     sought_with = ini.remarks(IN_CONTEXT_SHA256)
     if sought_with and sorted(sought_with) != sorted(columns.networks):
         raise UserError(

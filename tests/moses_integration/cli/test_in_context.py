@@ -15,7 +15,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, context_column
+from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY, context_column
 from moses_integration.placed.names import MARK
 from phrasescore.cli import main as phrasescore
 from phrasescore.scoring.engine import EncodedPairs, Scorer
@@ -286,6 +286,21 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     again = MosesIni.read(tmp_path / "again.ini")
     assert again.remarks(IN_CONTEXT) == [str(other)]
     assert again.remarks(IN_CONTEXT_SHA256) not in ([], [trained])
+
+
+def test_options_that_nobody_knows_any_more_are_not_guessed(
+    tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tuned weights would choose others than tuning had, of which some may be the worst."""
+    ini = MosesIni.read(tuned)
+    assert ini.remarks(OPTIONS_BY)
+    ini.set_remarks(OPTIONS_BY, [])
+    ini.write(tmp_path / "older.ini")
+    source = str(small_dev[0])
+    for command in (["decode", "-o", str(tmp_path / "out")], ["place", "-o", str(tmp_path / "placed")]):
+        options = ["--source", source, "--prepared", "--processes", "1", "-q"]
+        assert main([command[0], str(tmp_path / "older.ini"), *command[1:], *options]) == 1
+        assert "older.ini: does not say among which options it was tuned; tune again" in capsys.readouterr().err
 
 
 def test_a_network_that_knows_hardly_a_word_is_doubted(
