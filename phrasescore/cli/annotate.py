@@ -296,9 +296,10 @@ def _rate(counts: Counts) -> float:
 
 
 def _summarise(reporter: Reporter, counts: Counts) -> None:
+    # A part of a small table may have no line.
+    columns = "" if counts.columns_before is None else f"{counts.columns_before} columns -> {counts.columns_after}, "
     reporter.say(
-        f"{counts.lines_read:,} lines read, {counts.lines_written:,} written, {counts.columns_before} columns -> "
-        f"{counts.columns_after}, {_rate(counts):,.0f} lines/s"
+        f"{counts.lines_read:,} lines read, {counts.lines_written:,} written, {columns}{_rate(counts):,.0f} lines/s"
     )
     if counts.lines_of_run_before:
         reporter.say(f"{counts.lines_of_run_before:,} of them by a run that was stopped")

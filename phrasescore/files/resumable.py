@@ -127,8 +127,9 @@ class ResumableOutput:
         """Return what becomes of so many pieces that a run before has left."""
         if not self.pieces:
             return "starts over, for what a run has left that was stopped is damaged"
-        damaged = f"; {left - len(self.pieces):,} that are damaged are made again" if left > len(self.pieces) else ""
-        return f"goes on after the first {len(self.pieces):,} pieces, of a run that was stopped{damaged}"
+        damaged = left - len(self.pieces)
+        note = f"goes on after piece {len(self.pieces):,} of a run that was stopped"
+        return f"{note}; damaged pieces, which are made again: {damaged:,}" if damaged else note
 
 
 @contextmanager

@@ -137,6 +137,13 @@ def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
 
 
+def test_a_part_of_a_small_table_that_has_no_line(small_table: Path, tmp_path: Path) -> None:
+    done = run("annotate", small_table, "-m", MODEL, "--limit", "1", "--shard", "1/2", "-o", tmp_path / "out")
+    assert done.returncode == 0
+    assert (tmp_path / "out").read_bytes() == b""
+    assert re.search(rb"\n0 lines read, 0 written, [\d,]+ lines/s\n", done.stderr)
+
+
 def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run")
     assert done.returncode == 0

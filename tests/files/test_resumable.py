@@ -89,7 +89,7 @@ def assert_complete(path: Path) -> None:
 
 def test_a_run_goes_on_where_one_was_stopped(path: Path) -> None:
     assert sorted(path.parent.iterdir()) == [journal(path), unfinished(path)]
-    assert note(path) == f"{path}: goes on after the first 4 pieces, of a run that was stopped"
+    assert note(path) == f"{path}: goes on after piece 4 of a run that was stopped"
     assert write(path) == [4, 5, 6, 7]
     assert_complete(path)
 
@@ -210,8 +210,8 @@ def test_pieces_that_a_power_failure_has_cost(path: Path, cut: int) -> None:
     os.truncate(unfinished(path), len(b"".join(PIECES[:4])) - cut)
     there = 3 if cut < 150 else 2
     assert note(path) == (
-        f"{path}: goes on after the first {there} pieces, of a run that was stopped; {4 - there} that are damaged are "
-        "made again"
+        f"{path}: goes on after piece {there} of a run that was stopped; damaged pieces, which are made again: "
+        f"{4 - there}"
     )
     assert write(path) == [*range(there, 8)]
     assert_complete(path)

@@ -160,9 +160,9 @@ def test_a_run_that_was_stopped_is_gone_on_with(expected: bytes, tmp_path: Path)
 
     stop_after(3, processes=1)
     stop_after(2, processes=2)
-    assert said.pop().endswith("out.gz: goes on after the first 3 pieces, of a run that was stopped")
+    assert said.pop().endswith("out.gz: goes on after piece 3 of a run that was stopped")
     assert annotated(output, processes=1, say=said.append) == expected
-    assert said.pop().endswith("out.gz: goes on after the first 5 pieces, of a run that was stopped")
+    assert said.pop().endswith("out.gz: goes on after piece 5 of a run that was stopped")
     assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
     output.unlink()
     for options, message in (({"restart": True}, None), ({"limit": 19_000}, "had other limit")):
@@ -218,5 +218,5 @@ def test_runs_killed_at_twenty_moments_are_gone_on_with(tmp_path: Path) -> None:
     assert start(output).wait() == 0
     assert read_bytes(output) == expected
     assert output.read_bytes() == whole.read_bytes()
-    assert b"goes on after the first" in errors.read_bytes()
+    assert b"goes on after piece" in errors.read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {"table.gz", "whole.gz", "out.gz", "errors"}

@@ -202,7 +202,7 @@ def test_a_run_that_was_killed_is_gone_on_with(
     scoring.last = -1
     assert place("parts") == whole
     assert scoring.blocks == 5 + 5
-    assert "scores: goes on after the first 3 pieces, of a run that was stopped" in capsys.readouterr().err
+    assert "scores: goes on after piece 3 of a run that was stopped" in capsys.readouterr().err
     # Of another text nothing is taken.
     scoring.last = 10 + 2
     with pytest.raises(KilledError):
