@@ -21,12 +21,12 @@ from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights, narrowed
-from moses_integration.list_scorers import load_scorers
 from moses_integration.nbest import parse_entry
 from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import option_weights, place_text
-from moses_integration.rescoring import add_scores, best_of, rerank
-from moses_integration.scorer_kinds import ScorerChoice
+from moses_integration.rescoring.kinds import ScorerChoice
+from moses_integration.rescoring.loading import load_scorers
+from moses_integration.rescoring.reranking import add_scores, best_of, rerank
 from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device, one_thread
 from phrasescore.files import write_lines

@@ -20,7 +20,7 @@ from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_feature
 from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.context_column import ContextColumn
 from moses_integration.placed.system import keep_option_weights
-from moses_integration.scorer_kinds import ScorerChoice
+from moses_integration.rescoring.kinds import ScorerChoice
 from phrasescore.documents import read_json
 from phrasescore.files import sha256_of
 from phrasescore.model_folder import CONFIG, WEIGHTS

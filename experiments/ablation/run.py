@@ -22,11 +22,12 @@ from moses_integration.building.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import other_scores, p_value_over_runs, score
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.list_scorers import load_scorers, share_scoring
 from moses_integration.nbest import read_nbest
 from moses_integration.placed.toolkit import PlacingToolkit
-from moses_integration.rescoring import add_scores, best_of, rerank, starting_weights, tune_on_list
-from moses_integration.scorer_kinds import ScorerChoice
+from moses_integration.rescoring.kinds import ScorerChoice
+from moses_integration.rescoring.loading import load_scorers
+from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
+from moses_integration.rescoring.scorers import share_scoring
 from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate
 from moses_integration.tuning.bleu import read_references

@@ -13,7 +13,7 @@ from moses_integration.cli.dev_set import prepare_dev_set
 from moses_integration.cli.options import Distinct, natural, read_ini, say_spread
 from moses_integration.cli.texts import add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.scorer_kinds import KINDS, LANGUAGE_MODELS, ScorerChoice
+from moses_integration.rescoring.kinds import KINDS, LANGUAGE_MODELS, ScorerChoice
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
@@ -28,9 +28,9 @@ from phrasescore.files import display_name, require_one_standard_input, require_
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni, Weights
-    from moses_integration.list_scorers import ListScorer
     from moses_integration.nbest import NbestEntry
-    from moses_integration.tuned_weights import TunedWeights
+    from moses_integration.rescoring.scorers import ListScorer
+    from moses_integration.rescoring.tuned_weights import TunedWeights
     from phrasescore.device import Device
 
 _SEEDS, _RESTARTS = [1, 2, 3], 20
@@ -136,9 +136,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
-    from moses_integration.list_scorers import load_scorers, share_scoring
     from moses_integration.nbest import ListFault, write_nbest
-    from moses_integration.rescoring import (
+    from moses_integration.rescoring.loading import load_scorers
+    from moses_integration.rescoring.reranking import (
         check_dense,
         list_bleu,
         oracle_bleu,
@@ -146,7 +146,8 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
         starting_weights,
         tune_on_list,
     )
-    from moses_integration.tuned_weights import SCHEMA
+    from moses_integration.rescoring.scorers import share_scoring
+    from moses_integration.rescoring.tuned_weights import SCHEMA
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import write_json
     from phrasescore.provenance import described
@@ -225,10 +226,11 @@ def _inputs(args: argparse.Namespace) -> dict[str, Any]:
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.building.system_text import SystemText
-    from moses_integration.list_scorers import load_scorers, share_scoring
     from moses_integration.nbest import write_nbest
-    from moses_integration.rescoring import best_of, check_dense, check_fit, check_new, rerank
-    from moses_integration.tuned_weights import TunedWeights
+    from moses_integration.rescoring.loading import load_scorers
+    from moses_integration.rescoring.reranking import best_of, check_dense, check_fit, check_new, rerank
+    from moses_integration.rescoring.scorers import share_scoring
+    from moses_integration.rescoring.tuned_weights import TunedWeights
     from phrasescore.files import write_lines
     from phrasescore.text import text_lines
 
@@ -340,7 +342,7 @@ def _weights_of_list(args: argparse.Namespace, ini: MosesIni | None, entry: Nbes
         UserError: the ini has not as many.
     """
     from moses_integration.nbest import ListFault
-    from moses_integration.rescoring import starting_weights
+    from moses_integration.rescoring.reranking import starting_weights
 
     if ini is None:
         return {label: [1.0] * len(values) for label, values in entry.features().items()}
@@ -357,8 +359,8 @@ def _scored_list(
     entries: Sequence[NbestEntry], scorers: Sequence[ListScorer], source: Sequence[bytes], reporter: Reporter
 ) -> tuple[list[NbestEntry], dict[str, float]]:
     """Return the list with the new features, and how long each took by its label."""
-    from moses_integration.list_scorers import PairScorer
-    from moses_integration.rescoring import add_scores
+    from moses_integration.rescoring.reranking import add_scores
+    from moses_integration.rescoring.scorers import PairScorer
 
     seconds: dict[str, float] = {}
     laps = [time.monotonic()]

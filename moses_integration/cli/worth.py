@@ -106,7 +106,7 @@ def _candidates(
 ) -> Candidates:
     """Return the lists of the dev set under the weights of the ini."""
     from moses_integration.nbest import read_nbest
-    from moses_integration.rescoring import check_dense
+    from moses_integration.rescoring.reranking import check_dense
     from moses_integration.toolkits.toolkit import NbestRequest
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.errors import naming

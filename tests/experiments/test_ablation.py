@@ -24,7 +24,7 @@ from moses_integration.evaluation import other_scores, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
 from moses_integration.placed.names import without_names
-from moses_integration.rescoring import add_scores
+from moses_integration.rescoring.reranking import add_scores
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError

@@ -14,7 +14,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
-from moses_integration.scorer_kinds import KINDS
+from moses_integration.rescoring.kinds import KINDS
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines, sha256_of
 from tests.conftest import DATA, MINI
@@ -93,7 +93,7 @@ def test_tuning_reports_and_applying_keeps_the_promise(
 def test_the_number_of_processes_does_not_matter(
     rescore: Rescore, tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moses_integration.list_scorers._AT_ONCE", 20)
+    monkeypatch.setattr("moses_integration.rescoring.scorers._AT_ONCE", 20)
     lists = []
     for processes in ("1", "2"):
         out, nbest = tmp_path / processes, tmp_path / f"{processes}.nbest"

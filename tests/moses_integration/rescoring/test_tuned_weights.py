@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moses_integration.tuned_weights import SCHEMA, TunedWeights
+from moses_integration.rescoring.tuned_weights import SCHEMA, TunedWeights
 from phrasescore.errors import UserError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_integration.scorer_kinds import LANGUAGE_MODELS, ScorerChoice
+from moses_integration.rescoring.kinds import LANGUAGE_MODELS, ScorerChoice
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import words_of
 from moses_integration.ini import Weights
-from moses_integration.list_scorers import ListScorer
 from moses_integration.nbest import ListFault, NbestEntry, format_number
+from moses_integration.rescoring.scorers import ListScorer
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import evaluate, optimise

@@ -12,27 +12,17 @@ import pytest
 import torch
 from distributed import LocalCluster
 
-from moses_integration import list_scorers
 from moses_integration.decoder.declaration import load_model as load_decoder_model
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, add_columns
-from moses_integration.list_scorers import (
-    LanguageModelScorer,
-    ListScorer,
-    Numbers,
-    PairScorer,
-    PairScores,
-    UnknownWords,
-    load_scorers,
-    phrase_pairs,
-    sentence_pair,
-    share_scoring,
-)
 from moses_integration.nbest import ListFault, NbestEntry, format_features, parse_entry, read_nbest
-from moses_integration.rescoring import (
+from moses_integration.rescoring import scorers
+from moses_integration.rescoring.kinds import KINDS, ScorerChoice
+from moses_integration.rescoring.loading import load_scorers
+from moses_integration.rescoring.reranking import (
     add_scores,
     best_of,
     check_dense,
@@ -42,7 +32,17 @@ from moses_integration.rescoring import (
     starting_weights,
     tune_on_list,
 )
-from moses_integration.scorer_kinds import KINDS, ScorerChoice
+from moses_integration.rescoring.scorers import (
+    LanguageModelScorer,
+    ListScorer,
+    Numbers,
+    PairScorer,
+    PairScores,
+    UnknownWords,
+    phrase_pairs,
+    sentence_pair,
+    share_scoring,
+)
 from moses_integration.tuning.bleu import bleu_statistics, read_references, smoothed_bleu
 from moses_integration.tuning.candidates import from_nbest
 from phrasescore.cli import main as phrasescore
@@ -254,7 +254,7 @@ KINDS_OF_NETWORKS = ("phrases", "sentences-per-word", "unknown", "lm", "lm-unnor
 @pytest.fixture
 def shared_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks so small that a short list has several."""
-    monkeypatch.setattr(list_scorers, "_AT_ONCE", 20)
+    monkeypatch.setattr(scorers, "_AT_ONCE", 20)
 
 
 @pytest.mark.usefixtures("shared_tasks")

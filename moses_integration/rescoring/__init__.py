@@ -1,0 +1,1 @@
+"""New features for the translations of n-best lists, and choosing among them anew."""
