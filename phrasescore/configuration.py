@@ -74,7 +74,7 @@ def check_values(section: type[Section], values: Mapping[str, Any], place: str) 
     kinds = option_types(section)
     checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
     for item in fields(section):
-        minimum, maximum = item.metadata["minimum"], item.metadata["maximum"]
+        minimum, maximum = item.metadata.get("minimum"), item.metadata.get("maximum")
         if maximum is None and scalar_type(kinds[item.name]) is int:
             maximum = LARGEST
         value = checked.get(item.name)

@@ -19,6 +19,7 @@ from phrasescore.written_characters import WrittenCharacters, clause_ends, exten
 _BLANKS = re.compile("[\0-\x20\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]+")
 # tokenizer.perl splits the last full stop even from an abbreviation; sacremoses does not.
 _LAST_STOP = re.compile(r"(?<=[^ .])\.$")
+_MISSING = "tokenising needs sacremoses; pip install sacremoses, or give tokenised text"
 
 
 def with_single_blanks(text: str) -> str:
@@ -41,7 +42,7 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
     try:
         from sacremoses import MosesPunctNormalizer, MosesTokenizer
     except ImportError as error:
-        raise UserError("tokenising needs sacremoses; pip install sacremoses, or give tokenised text") from error
+        raise UserError(_MISSING) from error
 
     tokeniser = MosesTokenizer(language)
     characters = _shown_to_tokeniser()
@@ -58,6 +59,19 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
             text = pattern.sub(new, text)
         tokenised.append(characters.keep_whole(with_single_blanks(text), split))
     return tokenised
+
+
+def has_rules(language: str) -> bool:
+    """Whether the tokeniser knows the abbreviations of a language; of another it takes those of English.
+
+    Raises:
+        UserError: sacremoses is not installed.
+    """
+    try:
+        from sacremoses.corpus import NonbreakingPrefixes
+    except ImportError as error:
+        raise UserError(_MISSING) from error
+    return language in NonbreakingPrefixes().available_langs.values()
 
 
 def tokenise_lines(lines: Iterable[bytes], language: str) -> list[bytes]:

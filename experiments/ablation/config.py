@@ -44,7 +44,7 @@ class TuningSection:
     """How each row is tuned."""
 
     nbest: int = option(100, "distinct translations of a list", minimum=1)
-    iterations: int = option(10, "decodings at most", minimum=1)
+    iterations: int = option(10, "decodings at most, the first with the weights of the built system", minimum=2)
     restarts: int = option(20, "random starts of each search", minimum=0)
     sentences: int = option(0, "of the dev set, evenly spread; all if 0", minimum=0)
 

@@ -89,8 +89,8 @@ def align(
     output: Path,
     method: str = "eflomal",
     *,
-    iterations: tuple[int, ...] | None = None,
     seed: int = 1,
+    processes: int | None = None,
 ) -> AlignmentReport:
     """Align two files of tokenised sentences, line by line, and write `s-t s-t ...` for each pair.
 
@@ -103,24 +103,24 @@ def align(
         target: their translations.
         output: where the links go; compressed by its suffix.
         method: a key of `METHODS`.
-        iterations: how often each stage of the method goes over the corpus; None takes 5 each, and for `eflomal`
-            numbers that fall as the corpus grows: 5000 / sqrt(pairs) in the last stage, a quarter of it before.
         seed: for `eflomal`; the other methods draw no random numbers.
+        processes: to share the work among, for `eflomal` threads too; None for all cores.
 
     Raises:
-        UserError: an unknown method, iterations that do not fit it, a seed out of range, sides of different length or
+        UserError: an unknown method, a seed out of range, sides of different length or
             without words, files that cannot be read or written; sil-thot is not installed.
     """
-    _check_settings(method, iterations, seed)
+    _check_settings(method, seed)
     if find_spec("thot") is None:
         raise UserError("aligning words needs sil-thot; pip install sil-thot, or give a ready alignment")
     lengths = [(len(split_words(a)), len(split_words(b))) for a, b in read_pairs(source, target)]
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words here and in {target}; give a parallel corpus")
-    threads = max(1, available_cores() // 2) if method == "eflomal" else 1
-    train = partial(_train, method, iterations, seed)
+    cores = processes or available_cores()
+    threads = max(1, cores // 2) if method == "eflomal" else 1
+    train = partial(_train, method, seed)
     killed = f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"
-    with share_work(killed, processes=2, threads=threads, tries=1) as workers:
+    with share_work(killed, processes=min(2, cores), threads=threads, tries=1) as workers:
         (sources, passes), (targets, _) = workers.in_order(train, [(source, target), (target, source)])
     links = unlinked = 0
     with open_output(output) as stream:
@@ -140,23 +140,15 @@ def align(
     )
 
 
-def _check_settings(method: str, iterations: tuple[int, ...] | None, seed: int) -> None:
+def _check_settings(method: str, seed: int) -> None:
     """Refuse what no model could be made of."""
     if method not in METHODS:
         raise UserError(f"alignment method {method} is unknown; choose one of {', '.join(METHODS)}")
-    stages = METHODS[method]
-    if iterations is not None and (len(iterations) != len(stages) or min(iterations) < 1):
-        raise UserError(
-            f"alignment method {method} cannot take the iterations {', '.join(map(str, iterations))}; "
-            f"give a number from 1 on for each stage: {', '.join(stages)}"
-        )
     if not 0 <= seed < 1 << 32:
         raise UserError(f"alignment seed {seed} is out of range; give a number from 0 to {(1 << 32) - 1}")
 
 
-def _train(
-    method: str, iterations: tuple[int, ...] | None, seed: int, texts: tuple[Path, Path]
-) -> tuple[Positions, tuple[int, ...]]:
+def _train(method: str, seed: int, texts: tuple[Path, Path]) -> tuple[Positions, tuple[int, ...]]:
     """Return the source position of every target word under a model of this direction, and its stages' iterations."""
     from thot.alignment import EflomalAlignmentModel
 
@@ -168,9 +160,9 @@ def _train(
     for source_line, target_line in read_pairs(*texts):
         model.add_sentence_pair(_numbered(source_line, source_ids), _numbered(target_line, target_ids))
     if isinstance(model, EflomalAlignmentModel):
-        done = _sample(model, iterations, seed)
+        done = _sample(model, seed)
     else:
-        done = iterations or (_EM_ITERATIONS,) * len(stages)
+        done = (_EM_ITERATIONS,) * len(stages)
         for stage, passes in zip(stages, done, strict=True):
             stage.start_training()
             for _ in range(passes):
@@ -205,12 +197,13 @@ def _em_models(stages: Iterable[str]) -> list[AlignmentModel]:
     return models
 
 
-def _sample(model: EflomalAlignmentModel, iterations: tuple[int, ...] | None, seed: int) -> tuple[int, ...]:
-    """Train by Gibbs sampling; return how often each stage went over the corpus."""
+def _sample(model: EflomalAlignmentModel, seed: int) -> tuple[int, ...]:
+    """Train by Gibbs sampling; return how often each stage went over the corpus.
+
+    That is less often the larger it is: 5000 / sqrt(pairs) times in the last stage, a quarter of it before.
+    """
     model.seed = seed
     model.num_samplers = _SAMPLERS
-    if iterations is not None:
-        model.set_iterations(*iterations)
     model.start_training()
     for _ in range(model.scheduled_iterations):
         model.train()

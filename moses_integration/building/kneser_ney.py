@@ -36,7 +36,8 @@ Discounts = NDArray[np.float32]
 """[4]: D(0) = 0, D(1), D(2), D(3 and more)."""
 
 _UNKNOWN, _BEGIN, _END = range(3)
-_SYMBOLS = (b"<unk>", b"<s>", b"</s>")
+SYMBOLS = (b"<unk>", b"<s>", b"</s>")
+"""What a language model has besides words."""
 _FALLBACK: Discounts = np.array([0, 0.5, 1, 1.5], np.float32)
 _LOG_ZERO = np.float32(-99)
 """What ARPA files say for the logarithm of 0; KenLM refuses to load an infinite one."""
@@ -98,7 +99,7 @@ def memory_needed(tokens: int, order: int) -> int:
 
 def _number_words(text: Iterable[bytes]) -> tuple[list[bytes], NDArray[np.int32]]:
     """Return the words by id and the ids of the text, `<s>` and `</s>` around each line."""
-    ids: defaultdict[bytes, int] = defaultdict(count(len(_SYMBOLS)).__next__)
+    ids: defaultdict[bytes, int] = defaultdict(count(len(SYMBOLS)).__next__)
     # The line feed stands for </s>, so that the end of a line is found by the same look-up as the words.
     ids.update({b"<unk>": _UNKNOWN, b"<s>": _BEGIN, b"\n": _END})
     blocks = []
@@ -107,7 +108,7 @@ def _number_words(text: Iterable[bytes]) -> tuple[list[bytes], NDArray[np.int32]
         blocks.append(np.fromiter(map(ids.__getitem__, filter(None, words)), np.int32))
     tokens_T = np.concatenate(blocks)
     starts = np.append(0, np.flatnonzero(tokens_T == _END)[:-1] + 1)
-    return [*_SYMBOLS, *list(ids)[len(_SYMBOLS) :]], np.insert(tokens_T, starts, _BEGIN)
+    return [*SYMBOLS, *list(ids)[len(SYMBOLS) :]], np.insert(tokens_T, starts, _BEGIN)
 
 
 def _count_ngrams(tokens_T: NDArray[np.int32], vocabulary_size: int, order: int) -> list[_NGrams]:

@@ -18,7 +18,7 @@ from tempfile import TemporaryFile, gettempdir
 from typing import Literal
 
 from moses_integration.building.arpa import write_arpa
-from moses_integration.building.kneser_ney import estimate, memory_needed
+from moses_integration.building.kneser_ney import SYMBOLS, estimate, memory_needed
 from moses_integration.processes import end_group
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, full_disk_told, open_output
@@ -32,7 +32,6 @@ ORDERS = range(2, 7)
 
 _LINES_AT_ONCE = 1 << 15
 _SEPARATORS = bytes.maketrans(b"\t\r", b"  ")
-_SYMBOLS = (b"<s>", b"</s>", b"<unk>")
 
 _STATISTICS = re.compile(rb"^\d+ (\d+) D1=(\S+) D2=(\S+) D3\+=(\S+)$", re.MULTILINE)
 _FALLBACK = re.compile(rb"^Substituting fallback discounts for order (\d+):", re.MULTILINE)
@@ -176,7 +175,7 @@ def _read_blocks(path: Path) -> Iterator[bytes]:
     lines_before = 0
     for lines in chunks(text_lines(path), _LINES_AT_ONCE):
         block = b"".join(line + b"\n" for line in lines).translate(_SEPARATORS)
-        if any(symbol in block for symbol in _SYMBOLS):
+        if any(symbol in block for symbol in SYMBOLS):
             _refuse_symbols(path, block, lines_before)
         has_words = has_words or bool(block.strip(b" \n"))
         lines_before += len(lines)
@@ -197,7 +196,7 @@ def refuse_reserved(line: bytes, path: Path, number: int) -> None:
     Raises:
         UserError: one of its words is reserved in a language model.
     """
-    for symbol in {*line.split(b" ")} & {*_SYMBOLS}:
+    for symbol in {*line.split(b" ")} & {*SYMBOLS}:
         raise UserError(
             f"{display_name(path)}: line {number}: `{symbol.decode()}` stands for something else in a language "
             "model and cannot be a word; remove or escape it"

@@ -39,24 +39,21 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
 class CleaningRules:
     """Which sentence pairs are fit for training; the defaults and the rules are those of clean-corpus-n.perl."""
 
-    shortest: int = 1
-    """Words a side."""
     longest: int = 80
+    """Words a side."""
     ratio: float = 9.0
     """The longer side has at most this many times the words of the shorter."""
     longest_word: int = 1000
     """Characters."""
 
     def broken_by(self, source: bytes, target: bytes) -> str | None:
-        """Return the first rule that a pair breaks: empty, long, short, ratio or word; None for a fit pair."""
+        """Return the first rule that a pair breaks: empty, long, ratio or word; None for a fit pair."""
         sides = split_words(source), split_words(target)
         fewer, more = sorted(map(len, sides))
         if fewer == 0:
             return "empty"
         if more > self.longest:
             return "long"
-        if fewer < self.shortest:
-            return "short"
         if more > self.ratio * fewer:
             return "ratio"
         if any(len(word.decode("utf-8", "surrogateescape")) > self.longest_word for word in chain(*sides)):

@@ -57,8 +57,10 @@ class Preparation:
     escape: bool = True
     """Replace the characters that mean something to Moses, & | < > ' " [ ]. Not for text that has its escapes."""
 
-    def apply(self, lines: Iterable[bytes], truecaser: Truecaser | None = None) -> Iterator[bytes]:
-        """Return the lines prepared, in several processes when there are many.
+    def apply(
+        self, lines: Iterable[bytes], truecaser: Truecaser | None = None, processes: int | None = None
+    ) -> Iterator[bytes]:
+        """Return the lines prepared, when there are many by so many processes, all cores if that is None.
 
         Bytes that are not UTF-8 pass through, but the tokeniser takes them for words.
 
@@ -68,7 +70,7 @@ class Preparation:
         if (truecaser is not None) != (self.casing == "true"):
             raise ValueError(f"casing `{self.casing}` {'without' if truecaser is None else 'with'} a truecaser")
         texts: Iterator[str] = map(_decode, lines)
-        texts = _tokenised(texts, self.language) if self.tokenise else map(with_single_blanks, texts)
+        texts = _tokenised(texts, self.language, processes) if self.tokenise else map(with_single_blanks, texts)
         if self.escape:
             texts = map(escape, texts)
         if truecaser is not None:
@@ -112,7 +114,12 @@ def prepare_file(
 
 
 def prepare_training_file(
-    raw: Path, output: Path, preparation: Preparation, model: Path, say: Say = silently
+    raw: Path,
+    output: Path,
+    preparation: Preparation,
+    model: Path,
+    say: Say = silently,
+    processes: int | None = None,
 ) -> Truecaser | None:
     """Prepare a training text. For casing `true`, learn the truecaser from it, save it to `model` and return it.
 
@@ -121,11 +128,11 @@ def prepare_training_file(
     Raises:
         UserError: a file cannot be read or written.
     """
-    if preparation.casing != "true":
-        write_lines(output, preparation.apply(_noted(raw, preparation, say, FOR_TRAINING_TEXT)))
-        return None
     lines = _noted(raw, preparation, say, FOR_TRAINING_TEXT)
-    cased = [_decode(line) for line in replace(preparation, casing="keep").apply(lines)]
+    if preparation.casing != "true":
+        write_lines(output, preparation.apply(lines, processes=processes))
+        return None
+    cased = [_decode(line) for line in replace(preparation, casing="keep").apply(lines, processes=processes)]
     truecaser = Truecaser.learn(cased)
     truecaser.save(model)
     write_lines(output, (_encode(truecaser.apply(text)) for text in cased))
@@ -175,11 +182,11 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _tokenised(texts: Iterator[str], language: str) -> Iterator[str]:
-    """Tokenise lines, in several processes when there are many."""
+def _tokenised(texts: Iterator[str], language: str, processes: int | None) -> Iterator[str]:
+    """Tokenise lines, when there are many in several processes."""
     tasks = chunks(texts, _LINES_A_TASK)
     first = next(tasks, [])
     killed = "tokenising: a process was killed, most likely for want of memory; close other programs"
-    with share_work(killed, processes=None if len(first) == _LINES_A_TASK else 1) as workers:
+    with share_work(killed, processes=processes if len(first) == _LINES_A_TASK else 1) as workers:
         for tokenised in workers.in_order(partial(tokenise, language=language), chain([first], tasks)):
             yield from tokenised

@@ -101,6 +101,8 @@ class BuildSettings:
     """Of the language model."""
     longest_phrase: int = 7
     cleaning: CleaningRules = field(default_factory=CleaningRules)
+    processes: int | None = None
+    """To share the work among, all cores if it is None. What is made does not depend on it."""
 
 
 TableBuilder = Callable[[Corpus, Path, int, Show], object]
@@ -246,22 +248,29 @@ def _build(
         if validation is not None and others is not None:
             report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings, say)
     with step("alignment"), naming({corpus.source: source, corpus.target: target}):
-        method, seed = settings.alignment_method, settings.seed
+        method, seed, processes = settings.alignment_method, settings.seed, settings.processes
         if others is not None:
-            report["alignment"] = asdict(align_together(corpus, others, method, seed))
+            report["alignment"] = asdict(align_together(corpus, others, method, seed, processes))
         elif alignment is None:
-            report["alignment"] = asdict(align(corpus.source, corpus.target, corpus.alignment, method, seed=seed))
+            report["alignment"] = asdict(
+                align(corpus.source, corpus.target, corpus.alignment, method, seed=seed, processes=processes)
+            )
         if alignment is not None:
             write_lines(corpus.alignment, read_lines(alignment))
     with step("tables"):
-        given = {corpus.source: source, corpus.target: target, corpus.alignment: alignment} if alignment else {}
-        with naming(given):
+        names = {corpus.source: source, corpus.target: target}
+        with naming(names | {corpus.alignment: alignment} if alignment else names):
             built = build_tables(corpus, new, settings.longest_phrase, show_step)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
         if others is not None:
             (new / VALIDATION).mkdir(exist_ok=True)
             of_others = build_embedded_tables(
-                others.source, others.target, others.alignment, new / VALIDATION, settings.longest_phrase
+                others.source,
+                others.target,
+                others.alignment,
+                new / VALIDATION,
+                settings.longest_phrase,
+                settings.processes,
             )
             report["validation"] = asdict(of_others)
     language_model = new / _language_model_of(text)
@@ -285,6 +294,7 @@ def _provenance(
     inputs = {"source": source, "target": target, "alignment": alignment}
     inputs |= dict(zip(("validation_source", "validation_target"), validation or (), strict=False))
     used = asdict(settings)
+    del used["processes"]
     if alignment is not None and validation is None:
         del used["alignment_method"], used["cleaning"]
     if used.get("alignment_method") != "eflomal":
@@ -360,7 +370,9 @@ def _prepare_corpus(
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if keep_all else prepared.with_name(f"{prepared.name}.whole"))
-        prepare_training_file(raw, whole[-1], text.of(side), folder / f"truecase.{text.of(side).language}", say)
+        preparation = text.of(side)
+        model = folder / f"truecase.{preparation.language}"
+        prepare_training_file(raw, whole[-1], preparation, model, say, settings.processes)
     _refuse_odd_words(whole, (source, target), None if keep_all else settings.cleaning)
     if keep_all:
         _require_same_words(source, corpus.source)

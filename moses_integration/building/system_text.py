@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from moses_integration.building.prepare import Casing, Preparation, prepare_file
 from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, Advice
 from moses_integration.building.truecaser import Truecaser
 from moses_integration.ini import MosesIni
+from phrasescore.configuration import check_values
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.text import Say, silently
@@ -36,6 +38,12 @@ class TextSettings:
         return Preparation(language, self.tokenise, self.casing, self.escape)
 
 
+def is_language(name: str) -> bool:
+    """Whether a name can stand for a language, of which it says so in the names of files."""
+    # That of the word alignment is train.align.
+    return bool(re.fullmatch(r"[A-Za-z0-9_-]+", name)) and name != "align"
+
+
 class SystemText:
     """How a system's text was prepared, so that dev and test text can be prepared alike."""
 
@@ -56,10 +64,7 @@ class SystemText:
             path = folder / PREPARATION
             if not path.exists():
                 continue
-            try:
-                return cls(folder, TextSettings(**read_json(path, "build the system again")))
-            except TypeError as error:
-                raise UserError(f"{path}: is damaged ({error}); build the system again") from error
+            return cls(folder, _read_settings(path))
         return None
 
     def prepare(
@@ -84,3 +89,21 @@ class SystemText:
     def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Return translations as plain text."""
         return self.settings.of("target").detokenise(lines)
+
+
+def _read_settings(path: Path) -> TextSettings:
+    """Return what a `preparation.json` says.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    remedy = "build the system again"
+    values = read_json(path, remedy)
+    try:
+        settings = TextSettings(**check_values(TextSettings, values, str(path)))
+    except TypeError as error:
+        raise UserError(f"{path}: is damaged ({error}); {remedy}") from error
+    for language in (settings.source_language, settings.target_language):
+        if not is_language(language):
+            raise UserError(f"{path}: is damaged (`{language}` is no language); {remedy}")
+    return settings

@@ -16,8 +16,12 @@ from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_lines
 
 
-def align_together(corpus: Corpus, validation: Corpus, method: str, seed: int) -> AlignmentReport:
+def align_together(
+    corpus: Corpus, validation: Corpus, method: str, seed: int, processes: int | None
+) -> AlignmentReport:
     """Align two corpora as one, for a few sentences alone would be too few, and write the alignment of each.
+
+    Method, seed and processes are those of `align`.
 
     Raises:
         UserError: see `align`.
@@ -27,7 +31,7 @@ def align_together(corpus: Corpus, validation: Corpus, method: str, seed: int) -
         write_lines(source, chain(read_lines(corpus.source), read_lines(validation.source)))
         write_lines(target, chain(read_lines(corpus.target), read_lines(validation.target)))
         with naming({source: corpus.source, target: corpus.target}):
-            report = align(source, target, links, method, seed=seed)
+            report = align(source, target, links, method, seed=seed, processes=processes)
         lines = read_lines(links)
         for part in (corpus, validation):
             write_lines(part.alignment, (line for _, line in zip(read_lines(part.source), lines, strict=False)))

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     require_writable(args.output, inputs=(args.ini, args.table))
     reporter = Reporter(quiet=False)
-    ini = read_ini(args.ini, reporter)
+    ini = read_ini(args.ini, reporter, outputs=[args.output])
     if ini.remarks(IN_CONTEXT):
         raise UserError(
             f"{ini.name}: has a column in context, which stays the last; add others to the ini from before, then tune "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.ini import NEW_WEIGHT, add_feature
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
@@ -60,12 +61,13 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
     from moses_integration.decoder.ngram_cache import DEFAULT_MEGABYTES, NgramCache
+    from moses_integration.placed.system import keep_option_weights
 
     if args.cache_size and not args.cache:
         raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")
-    require_writable(args.output, inputs=[args.ini])
+    require_writable(args.output, inputs=(args.ini, args.backoff, args.cache))
     reporter = Reporter(quiet=False)
-    ini = read_ini(args.ini, reporter)
+    ini = read_ini(args.ini, reporter, outputs=[args.output])
     backoff = args.backoff or ini.language_model()
     arguments = {"path": args.model, "backoff": backoff}
     if args.unnormalised:
@@ -73,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
     if args.cache:
         arguments["cache"] = args.cache
     add_feature(ini, "CSLM", args.label, arguments, [args.weight])
+    if ini.remarks(IN_CONTEXT):
+        keep_option_weights(ini)
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
     ini.require_placeable(args.output)
     if args.cache:

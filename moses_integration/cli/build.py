@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from moses_integration.cli.options import add_toolkit_options, natural, toolkit_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive, refuse_idle
 from phrasescore.errors import UsageError, UserError
+from phrasescore.files import STANDARD_STREAM
 
 # What the aligner, the language model and the extraction accept; the command line must not import them to know.
 METHODS = ("ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal")
@@ -34,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = parser.add_argument_group("text")
     for side in ("source", "target"):
         text.add_argument(
-            f"--{side}-language", metavar="CODE", help=f"two letters (default: the suffix of --{side}'s name)"
+            f"--{side}-language", metavar="CODE", help=f"its code, as en (default: the suffix of --{side}'s name)"
         )
     text.add_argument(
         "--tokenised",
@@ -112,9 +114,11 @@ def run(args: argparse.Namespace) -> int:
     toolkit = toolkit_of(args, reporter)
     toolkit.check_folder(args.output)
     for path in (args.source, args.target, args.alignment, *(args.validation or ())):
-        if path is not None and path.is_fifo():
+        if path is not None and (str(path) == STANDARD_STREAM or path.is_fifo()):
             raise UserError(f"{path}: is a pipe, but what a system is built of is read several times; give a file")
     languages = (_language(args.source_language, args.source), _language(args.target_language, args.target))
+    if not args.tokenised:
+        _require_languages(args, languages, reporter)
     if languages[0] == languages[1]:
         raise UserError(
             f"{args.source}: source and target language are both `{languages[0]}`; give --source-language and "
@@ -130,6 +134,7 @@ def run(args: argparse.Namespace) -> int:
         cleaning=CleaningRules(
             longest=args.longest_sentence or _LONGEST, ratio=_RATIO if args.ratio is None else args.ratio
         ),
+        processes=args.processes,
     )
     with reporter.task("building") as task:
         ini = build_system(
@@ -150,13 +155,34 @@ def run(args: argparse.Namespace) -> int:
 
 def _language(given: str | None, path: Path) -> str:
     """Return the language given, or what the file's name ends with."""
+    from moses_integration.building.system_text import is_language
+
     language = given or (path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst", ".bz2") else path).suffix[1:]
     if not language:
         raise UserError(f"{path}: its name does not end in a language, as train.en does; give the language by option")
-    # It becomes part of file names, one of which stands in moses.ini; train.align is the word alignment.
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", language) or language == "align":
+    if not is_language(language):
         raise UserError(f"{path}: `{language}` cannot be a language here; give letters and digits, as in en, by option")
     return language
+
+
+def _require_languages(args: argparse.Namespace, languages: Sequence[str], reporter: Reporter) -> None:
+    """Check that these are languages, whose rules the tokeniser takes; say where it has none.
+
+    Raises:
+        UserError: one is none.
+    """
+    from phrasescore.tokenisation import has_rules
+
+    for side, language in zip(("source", "target"), languages, strict=True):
+        if not re.fullmatch("[a-z]{2,3}", language):
+            raise UserError(
+                f"{getattr(args, side)}: `{language}` is no code of a language, as en, by which words are split; give "
+                f"--{side}-language, or --tokenised if they are"
+            )
+        if not has_rules(language):
+            reporter.say(
+                f"{language}: the tokeniser does not know this language's abbreviations, and takes English ones"
+            )
 
 
 def _ratio(text: str) -> float:

@@ -13,7 +13,7 @@ from moses_integration.cli.texts import add_source_option, add_text_options, pre
 from moses_integration.cli.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
-from phrasescore.files import STANDARD_STREAM, require_writable
+from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
 
 
 class _FileAndSize(argparse.Action):
@@ -69,10 +69,12 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.files import display_name, read_lines, write_lines
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
+    require_one_standard_input(args.ini, args.source)
     require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter)
+    ini = read_ini(args.ini, reporter, toolkit, outputs=(args.output, nbest.path if nbest else None))
+    ini, toolkit = placing(args, ini, toolkit, reporter)
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"
         with naming({prepared: Path(display_name(args.source))}):

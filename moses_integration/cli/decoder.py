@@ -6,6 +6,7 @@ that goes well prints nothing on standard error that Moses' experiment manager w
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import details, nbest_entry, translation_line
 from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.search import OutOfRange
+from moses_integration.decoder.search import MOST, OutOfRange
 from moses_integration.decoder.settings import (
     CUBE_PRUNING,
     DecoderSettings,
@@ -29,6 +30,7 @@ from moses_integration.decoder.settings import (
     search_algorithm,
 )
 from moses_integration.ini import MosesIni, quote_text
+from moses_integration.placed import IN_CONTEXT
 from phrasescore import __version__
 from phrasescore.cli.console import as_line, run_command
 from phrasescore.configuration import nearest
@@ -52,6 +54,17 @@ _SHORT = {
     "wf": "weight-file",
     "h": "help",
 }
+_LONG_ONLY = {"n-best-list", "weight-overwrite", "search-algorithm", "max-phrase-length", "inputtype"}
+_ALONE = {
+    "include-segmentation-in-n-best",
+    "print-alignment-info-in-n-best",
+    "report-segmentation",
+    "drop-unknown",
+    "show-weights",
+    "help",
+    "version",
+}
+"""Switches that need no value."""
 _HELP = """\
 usage: phrasescore-decoder -f moses.ini [switches] < sentences > translations
 
@@ -101,6 +114,11 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(_HELP if "help" in switches else f"phrasescore-decoder {__version__}\n")
         return 0
     ini = MosesIni.read(Path(_one(switches, "config")))
+    if ini.remarks(IN_CONTEXT):
+        raise UserError(
+            f"{ini.name}: has a column that a network makes for each text, which this decoder does not ask; use "
+            "`phrasescore-smt decode`, or `phrasescore-smt place` and this decoder then"
+        )
     model = declare_model(ini)
     model.set_weights(_overwritten(ini, switches), "-weight-overwrite")
     if "show-weights" in switches:
@@ -123,7 +141,7 @@ def _run(arguments: Sequence[str]) -> int:
     if processes is not None and processes < 1:
         raise UsageError(f"-threads: {processes} is not at least 1; give a number of processes, or all")
     outputs = [_one(switches, name, "/dev/null") for name in ("n-best-list", "translation-details")]
-    require_writable(*outputs, inputs=(_one(switches, "config"), text))
+    require_writable(*outputs, inputs=(_one(switches, "config"), text, *ini.model_files()))
     with DecoderPool(ini, settings, sentences, processes) as pool:
         _write(pool.run(_printing(switches), model.weights()), switches)
     return 0
@@ -133,20 +151,9 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
     """Return the values of each switch by its long name; of one given twice, the first ones (moses/Parameter.cpp).
 
     Raises:
-        UsageError: a switch is unknown, or a value stands where a switch should.
+        UsageError: a switch is unknown or lacks its value, or a value stands where a switch should.
     """
-    known = set(_SHORT.values()) | {
-        "n-best-list",
-        "include-segmentation-in-n-best",
-        "print-alignment-info-in-n-best",
-        "show-weights",
-        "weight-overwrite",
-        "weight-file",
-        "search-algorithm",
-        "max-phrase-length",
-        "inputtype",
-        "version",
-    }
+    known = {*_SHORT.values(), *_LONG_ONLY, *_ALONE}
     switches: dict[str, list[str]] = {}
     values: list[str] | None = None
     for argument in arguments:
@@ -164,6 +171,9 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
             raise UsageError(f"{argument}: stands where a switch is expected; give -f moses.ini first")
         else:
             values.append(argument)
+    for name, given in switches.items():
+        if not given and name not in _ALONE:
+            raise UsageError(f"-{name}: has no value; `phrasescore-decoder -h` says what it takes")
     return switches
 
 
@@ -215,8 +225,11 @@ class _Printing:
 
 def _printing(switches: dict[str, list[str]]) -> _Printing:
     listing = switches.get("n-best-list", [])
-    if listing and (len(listing) < 2 or not listing[1].isdecimal()):
-        raise UsageError("-n-best-list: needs a file and a size; give -n-best-list FILE SIZE [distinct]")
+    # Python makes numbers of so many digits only.
+    if listing and (len(listing) < 2 or not re.fullmatch("[0-9]{1,10}", listing[1]) or int(listing[1]) > MOST):
+        raise UsageError(
+            f"-n-best-list: needs a file and a size up to {MOST:,}; give -n-best-list FILE SIZE [distinct]"
+        )
     return _Printing(
         trace=_is_on(switches, "report-segmentation"),
         nbest=int(listing[1]) if listing else 0,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from moses_integration.cli.options import natural
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive, refuse_idle
+from phrasescore.files import require_one_standard_input
 
 if TYPE_CHECKING:
     from moses_integration.evaluation import Evaluated
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.evaluation import evaluate
 
+    require_one_standard_input(*args.translations, *args.reference, args.baseline)
     if args.baseline is None:
         refuse_idle(args, ["trials", "seed"], "without --baseline")
     systems, signatures = evaluate(

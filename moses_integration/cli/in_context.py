@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_device_options
+from phrasescore.cli.options import add_device_options, add_plugin_option
 from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 def add_in_context_option(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add --in-context."""
+    """Add --in-context, and what its networks need: device and plugins."""
     parser.add_argument(
         "--in-context", type=Path, nargs="+", action="extend", metavar="FOLDER", help=text + " (several: their mean)"
     )
     add_device_options(parser)
+    add_plugin_option(parser)
 
 
 def placing(

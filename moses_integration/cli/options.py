@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_sharing_options, whole_number
+from phrasescore.files import require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -104,15 +105,19 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
     return toolkit
 
 
-def read_ini(path: Path, reporter: Reporter, toolkit: Toolkit | None = None) -> MosesIni:
+def read_ini(
+    path: Path, reporter: Reporter, toolkit: Toolkit | None = None, outputs: Sequence[str | Path | None] = ()
+) -> MosesIni:
     """Read a moses.ini, and say where its paths are taken from, and which of its sections the toolkit passes over.
 
     Raises:
-        UserError: it cannot be read.
+        UsageError: an output would take the place of a file that it names.
+        UserError: it cannot be read, or an output cannot be written.
     """
     from moses_integration.ini import MosesIni, quote_text
 
     ini = MosesIni.read(path)
+    require_writable(*outputs, inputs=ini.model_files())
     if ini.note:
         reporter.say(ini.note)
     for section in toolkit.ignored_sections(ini) if toolkit else ():

@@ -12,6 +12,7 @@ from moses_integration.cli.work_folder import work_folder
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_sharing_options, refuse_idle
+from phrasescore.files import require_one_standard_input
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.errors import naming
     from phrasescore.files import display_name
 
+    require_one_standard_input(args.ini, args.source, args.weights)
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     columns, weights, chosen_by = context_column(args, ini, reporter), None, None

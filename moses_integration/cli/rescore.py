@@ -159,7 +159,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
             "--reference: the moses.ini that the list was decoded with says how its text is prepared; give --ini, or "
             "prepared text and --prepared"
         )
-    ini = read_ini(args.ini, reporter) if args.ini else None
+    ini = read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
         dev = prepare_dev_set(args, ini, folder, reporter.say)
     entries = _read_list(args, dev.sentences, reporter)
@@ -245,7 +245,7 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
             raise UsageError(
                 f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and --prepared"
             )
-        ini = read_ini(path, reporter)
+        ini = read_ini(path, reporter, outputs=(args.output, args.nbest_output))
         with work_folder(None) as folder:
             prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.say)
             source = list(text_lines(prepared))

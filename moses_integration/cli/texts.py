@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from moses_integration.placed import PLACED
 from phrasescore.cli.options import path_or_standard_stream
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, display_name, write_lines
+from phrasescore.files import STANDARD_STREAM, display_name, sha256_of, write_lines
 from phrasescore.text import Say, silently, text_lines
 
 if TYPE_CHECKING:
@@ -57,22 +57,21 @@ def prepare_text(
     """
     from moses_integration.building.system_text import SystemText
     from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
-    from moses_integration.placed.names import of_names
 
     if is_prepared:
         # Of escapes and capitals nothing is known: a text may have none.
         advice = replace(FOR_TEXT_OF_A_SYSTEM, if_plain="leave out --prepared")
         claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, advice=advice)
-        lines = noting_form(text_lines(raw, say), display_name(raw), claim, say)
-        if ini is not None and ini.remarks(PLACED) and side == "source":
-            lines = of_names(lines, display_name(raw), ini.name)
-        write_lines(prepared, lines)
+        write_lines(prepared, noting_form(text_lines(raw, say), display_name(raw), claim, say))
+        if ini is not None and side == "source" and ini.remarks(PLACED) not in ([], [sha256_of(prepared)]):
+            raise UserError(
+                f"{display_name(raw)}: is not the text that the tables of {ini.name} were made for; give the whole "
+                "file `text` beside that ini, or the ini from which it was made"
+            )
         return prepared
     assert ini is not None, "text is prepared where no ini says how"
     if ini.remarks(PLACED) and side == "source":
-        raise UserError(
-            f"{ini.name}: has the tables of one text; give that, `{ini.remarks(PLACED)[0]}` beside it, and --prepared"
-        )
+        raise UserError(f"{ini.name}: has the tables of one text; give that, `text` beside it, and --prepared")
     text = SystemText.of(ini)
     if text is None:
         # Where the ini was moved, this is why.

@@ -26,8 +26,8 @@ from moses_integration.cli.texts import add_text_options
 from moses_integration.cli.work_folder import work_folder
 from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, positive
-from phrasescore.files import require_writable
+from phrasescore.cli.options import add_quiet_option, positive, whole_number
+from phrasescore.files import require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -60,7 +60,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
     )
     parser.add_argument(
-        "--iterations", type=positive, default=10, metavar="N", help="decodings at most (default: %(default)s)"
+        "--iterations",
+        type=_iterations,
+        default=10,
+        metavar="N",
+        help="decodings at most, the first with the weights that INI has (default: %(default)s)",
     )
     parser.add_argument(
         "--restarts", type=natural, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
@@ -82,6 +86,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
+def _iterations(text: str) -> int:
+    """Parse how often is decoded: once would measure the weights that there are, and find none."""
+    return whole_number(text, 2)
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import NEW_WEIGHT
@@ -89,11 +98,14 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.tuning.tunings import TuningSettings
     from phrasescore.errors import naming
     from phrasescore.files import sha256_of, write_json
+    from phrasescore.plugins import loaded_plugins
 
+    require_one_standard_input(args.ini, args.source, *args.reference)
     require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini, toolkit = placing(args, read_ini(args.ini, reporter, toolkit), toolkit, reporter, NEW_WEIGHT, tunes=True)
+    ini = read_ini(args.ini, reporter, toolkit, outputs=(args.output, args.report))
+    ini, toolkit = placing(args, ini, toolkit, reporter, NEW_WEIGHT, tunes=True)
     ini.require_effective_weights()
     ini.require_placeable(args.output)
     settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
@@ -109,10 +121,11 @@ def run(args: argparse.Namespace) -> int:
         memory = None
         if args.work:
             texts = [sha256_of(path) for path in (dev.source, *dev.references)]
-            computing = {"texts": texts, "device": args.device, "precision": args.precision}
-            memory = TuningMemory(folder, {**report, **_rests_on(args, ini), **computing})
-            if not memory.is_new:
-                reporter.say(f"{folder}: has some of this tuning, which goes on from there")
+            plugins = list(loaded_plugins().values())
+            computing = {"texts": texts, "device": args.device, "precision": args.precision, "plugins": plugins}
+            memory = TuningMemory(folder, _without_paths({**report, **_rests_on(args, ini)}) | computing)
+            if memory.note:
+                reporter.say(memory.note)
         tunings: list[Tuning] = []
         with naming({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
 
@@ -166,6 +179,16 @@ def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
         "networks": [described(Path(folder)) for folder in ini.remarks(IN_CONTEXT)],
         "versions": versions(),
     }
+
+
+def _without_paths(facts: Any) -> Any:
+    """Return facts of files without their paths: what they hold decides."""
+    if isinstance(facts, list):
+        return [_without_paths(one) for one in facts]
+    if isinstance(facts, dict):
+        # A feature's `path` has facts, too.
+        return {key: _without_paths(one) for key, one in facts.items() if key != "path" or isinstance(one, dict)}
+    return facts
 
 
 def _described(path: Path) -> dict[str, str | None]:

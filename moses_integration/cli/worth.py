@@ -18,7 +18,7 @@ from moses_integration.placed import IN_CONTEXT
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError
-from phrasescore.files import require_writable
+from phrasescore.files import require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -58,10 +58,11 @@ def run(args: argparse.Namespace) -> int:
         from moses_integration.expected_bleu.worth import worth
     except ImportError as error:
         raise UserError("expected BLEU needs SciPy; pip install scipy") from error
+    require_one_standard_input(args.ini, args.source, *args.reference)
     require_writable(args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, toolkit)
+    ini = read_ini(args.ini, reporter, toolkit, outputs=[args.report])
     if args.in_context and ini.remarks(IN_CONTEXT):
         raise UserError(
             f"{ini.name}: has a column in context already; give the ini from before that, or no --in-context"

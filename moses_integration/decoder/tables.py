@@ -82,7 +82,7 @@ class ReorderingTable:
         Raises:
             UserError: the table cannot be read or has a malformed line.
         """
-        zipped = path.with_name(path.name + ".gz")
+        zipped = Path(f"{path}.gz")
         self.path = path if path.exists() or not zipped.exists() else zipped
         self.width, self.has_target = width, has_target
         self._lines: dict[bytes, tuple[int, bytes]] = {}

@@ -274,6 +274,11 @@ class MosesIni(IniLines):
         self._for(path)
         self.require_files()
 
+    def model_files(self) -> list[Path]:
+        """Return the files that the features are loaded from, as far as they are there."""
+        named = [(feature, key) for feature in self.features() for key in _MODELS if key in feature.arguments]
+        return [file for feature, key in named for file in files_at(self.path_of(feature, key))]
+
     def require_files(self) -> None:
         """Check that what the features name is there, under a name that Moses tries.
 
@@ -340,20 +345,6 @@ class MosesIni(IniLines):
         """
         feature = self.feature(label)
         self.replace(feature.row, rf"(?<![^ \t]){re.escape(feature.kind)}(?=[ \t]|[{TRIMMED}]*$)", kind)
-
-    def without_feature(self, label: str) -> MosesIni:
-        """Return a copy that lacks a feature and its weights.
-
-        Raises:
-            UserError: there is no such feature.
-        """
-        rows = {self.feature(label).row}
-        # The sparse ones, too: Moses refuses weights without a feature.
-        rows |= {
-            row for row, value in self.rows("weight") if split_blanks(value)[0].startswith((f"{label}=", f"{label}_"))
-        }
-        kept = [line for row, line in enumerate(self.lines) if row not in rows]
-        return MosesIni(kept, self.name, self.folder)
 
     def with_absolute_paths(self) -> MosesIni:
         """Return a copy that can stand anywhere: Moses takes relative paths from its working directory."""

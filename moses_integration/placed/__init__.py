@@ -8,4 +8,4 @@ OPTIONS_BY = "in-context-options-by"
 """Name of the comments that say, as lines of weights, by which weights the options of a phrase are chosen: those that
 tuning began with. The weights that it finds trust the network, and may be against what else is known of a pair."""
 PLACED = "placed"
-"""Name of the comment that says of an ini that its tables are those of one text."""
+"""Name of the comment that says of an ini that its tables are those of one text: the SHA-256 of that, with names."""

@@ -10,7 +10,7 @@ that reads Moses' files separates or drops words at it. Numbers count from 0, in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from phrasescore.errors import UserError
 
@@ -45,20 +45,3 @@ def require_unmarked(lines: Iterable[bytes], name: object) -> None:
                 f"{name}: line {number}: has U+FDD0, which is no character of text and marks the names of places; "
                 "remove it, or give the text from before its words got such names"
             )
-
-
-def of_names(lines: Iterable[bytes], name: object, ini: object) -> Iterator[bytes]:
-    """Yield the lines of a text for a system whose tables know names only, those of one text.
-
-    Raises:
-        UserError: it has words and not a name, as any other text; this is known behind its last line.
-    """
-    has_words = has_names = False
-    for line in lines:
-        has_words, has_names = has_words or bool(line.strip()), has_names or MARK in line
-        yield line
-    if has_words and not has_names:
-        raise UserError(
-            f"{name}: is not the text that the tables of {ini} were made for, and no word of it would be translated; "
-            "give the file `text` beside that ini, or the ini from which it was made"
-        )

@@ -18,7 +18,8 @@ from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY, 
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
-from phrasescore.files import open_output, write_lines
+from phrasescore.errors import UserError
+from phrasescore.files import open_output, sha256_of, write_lines
 from phrasescore.text import text_lines
 
 INI, TEXT = "moses.ini", "text"
@@ -92,9 +93,8 @@ def place_text(
         if isinstance(feature, LexicalReordering):
             _write(tables[feature.label], reordering_lines(feature.table, places, named, copied))
     write_lines(folder / TEXT, (b" ".join(sentence) for sentence in named))
-    if not places:
-        # No word got a name.
-        placed.set_remarks(PLACED, [])
+    # Without places, no word got a name.
+    placed.set_remarks(PLACED, [sha256_of(folder / TEXT)] if places else [])
     placed.write(folder / INI)
     (folder / _SCRATCH).unlink(missing_ok=True)
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
@@ -104,19 +104,44 @@ def option_weights(ini: MosesIni) -> Weights | None:
     """Return the weights by which tuning chose the options of phrases, None if no comment of an ini tells.
 
     Raises:
-        UserError: a comment is no line of weights.
+        UserError: the comments are not the weights of the ini's features.
     """
-    lines = ini.remarks(OPTIONS_BY)
-    return MosesIni(["[weight]\n", *(f"{line}\n" for line in lines)], ini.name).weights() if lines else None
+    kept = _kept_weights(ini)
+    if kept and _widths(kept) != _widths(ini.weights_of_features()):
+        raise UserError(
+            f"{ini.name}: its comments `{OPTIONS_BY}` are not the weights of its features; tune again with --in-context"
+        )
+    return kept or None
 
 
 def keep_option_weights(ini: MosesIni) -> None:
-    """Let comments of an ini say that options are chosen by its weights as they are now, if none tells of others."""
-    if not ini.remarks(OPTIONS_BY):
-        weights = ini.weights_of_features().items()
-        ini.set_remarks(
-            OPTIONS_BY, [f"{label}= {' '.join(f'{one:.6g}' for one in numbers)}" for label, numbers in weights]
-        )
+    """Let comments of an ini say by which weights options are chosen: as before, and new features' as they are now.
+
+    Raises:
+        UserError: a comment is no line of weights.
+    """
+    kept, now = _kept_weights(ini), ini.weights_of_features()
+    weights = {label: kept[label] if len(kept.get(label, ())) == len(now[label]) else now[label] for label in now}
+    ini.set_remarks(
+        OPTIONS_BY, [f"{label}= {' '.join(f'{one:.6g}' for one in numbers)}" for label, numbers in weights.items()]
+    )
+
+
+def _kept_weights(ini: MosesIni) -> Weights:
+    """Return the weights in an ini's comments.
+
+    Raises:
+        UserError: one is no line of weights.
+    """
+    lines = [f"{line}\n" for line in ini.remarks(OPTIONS_BY)]
+    try:
+        return MosesIni(["[weight]\n", *lines], ini.name).weights()
+    except UserError as error:
+        raise UserError(f"{ini.name}: a comment `{OPTIONS_BY}` is no line of weights; copy the ini again") from error
+
+
+def _widths(weights: Weights) -> dict[str, int]:
+    return {label: len(numbers) for label, numbers in weights.items()}
 
 
 def require_placeable(lines: Sequence[bytes], text: Path) -> None:
@@ -147,7 +172,6 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: W
     placed.set_remarks(IN_CONTEXT, [])
     placed.set_remarks(IN_CONTEXT_SHA256, [])
     placed.set_remarks(OPTIONS_BY, [])
-    placed.set_remarks(PLACED, [TEXT])
     if columns:
         widen(placed, ini.phrase_table().label, columns)
     for label, path in tables.items():

@@ -2,19 +2,22 @@
 
 FOLDER/tuned/
   rests-on.json     system, texts and settings: of another tuning nothing is taken
-  seed1.2.npz       the third decoding of seed 1, and the weights that were found after it
-  seed1.json        all of seed 1, when it is done
+  seed1.2.step      the third decoding of seed 1, and the weights that were found after it: numpy's .npz
+  seed1.tuning      all of seed 1, when it is done: JSON
+
+The last two begin with the SHA-256 of what follows.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -22,10 +25,9 @@ from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.tunings import Iteration, Step, Tuning
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import to_json, write_atomically, write_json
+from phrasescore.files import write_atomically, write_json
 
 _FOLDER, _RESTS_ON = "tuned", "rests-on.json"
-_ADVICE = "remove it"
 
 
 class TuningMemory:
@@ -36,20 +38,25 @@ class TuningMemory:
 
         Args:
             folder: that is kept between runs.
-            rests_on: all that decides what is found, but for the seeds.
+            rests_on: all that decides what is found, but for the seeds, as JSON; a user is told the names of what has
+                changed.
 
         Raises:
             UserError: the folder cannot be written to.
         """
         self._folder = folder / _FOLDER
+        self.note: str | None = None
+        """A sentence about what a run before has left, None if that was nothing."""
         path = self._folder / _RESTS_ON
-        self.is_new = not path.exists() or path.read_bytes() != to_json(rests_on)
-        """Whether nothing of this tuning was done before."""
-        if self.is_new:
-            if self._folder.exists():
-                shutil.rmtree(self._folder)
-            self._folder.mkdir(parents=True)
-            write_json(path, rests_on)
+        if path.exists():
+            changed = _changed(path, rests_on)
+            if not changed:
+                self.note = f"{folder}: has some of this tuning, which goes on from there"
+                return
+            self.note = f"{folder}: starts over, for a tuning before had other {', '.join(changed)}"
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        write_json(path, rests_on)
 
     def tunings(self, seeds: Sequence[int], tune: Callable[[Sequence[int]], Iterable[Tuning]]) -> Iterator[Tuning]:
         """Yield what each seed has found, those first that are done, then what `tune` finds with the others."""
@@ -62,14 +69,11 @@ class TuningMemory:
 
     def _finished(self, seed: int) -> Tuning | None:
         """Return what a seed has found, None if it is not done."""
-        path = self._folder / f"seed{seed}.json"
-        if not path.exists():
+        content = _read(self._folder / f"seed{seed}.tuning")
+        if content is None:
             return None
-        try:
-            found = read_json(path, _ADVICE)
-            return Tuning(**{**found, "iterations": [Iteration(**one) for one in found["iterations"]]})
-        except (UserError, TypeError, KeyError):
-            return None
+        found = json.loads(content)
+        return Tuning(**{**found, "iterations": [Iteration(**one) for one in found["iterations"]]})
 
     def _finish(self, tuning: Tuning) -> None:
         """Keep what a seed has found, in the place of its steps.
@@ -77,23 +81,20 @@ class TuningMemory:
         Raises:
             UserError: it cannot be written.
         """
-        write_json(self._folder / f"seed{tuning.seed}.json", asdict(tuning))
-        for path in self._folder.glob(f"seed{tuning.seed}.*.npz"):
+        _write(self._folder / f"seed{tuning.seed}.tuning", json.dumps(asdict(tuning)).encode())
+        for path in self._folder.glob(f"seed{tuning.seed}.*.step"):
             path.unlink()
 
     def recall(self, seed: int, number: int) -> Step | None:
         """Return a step of a seed, counted from 0; None if it was not done."""
-        path = self._folder / f"seed{seed}.{number}.npz"
-        if not path.exists():
+        content = _read(self._folder / f"seed{seed}.{number}.step")
+        if content is None:
             return None
-        try:
-            with np.load(io.BytesIO(path.read_bytes())) as stored:
-                names = tuple(stored["names"].tolist())
-                candidates = Candidates(names, stored["features_CF"], stored["statistics_C9"], stored["offsets"])
-                achieved, predicted, seconds = stored["numbers"].tolist()
-                return Step(candidates, achieved, stored["next_F"], predicted, seconds)
-        except (BadZipFile, EOFError, OSError, ValueError, KeyError):
-            return None
+        with np.load(io.BytesIO(content)) as stored:
+            names = tuple(stored["names"].tolist())
+            candidates = Candidates(names, stored["features_CF"], stored["statistics_C9"], stored["offsets"])
+            achieved, predicted, seconds = stored["numbers"].tolist()
+            return Step(candidates, achieved, stored["next_F"], predicted, seconds)
 
     def keep(self, seed: int, number: int, step: Step) -> None:
         """Keep a step of a seed, counted from 0.
@@ -111,4 +112,30 @@ class TuningMemory:
             numbers=np.array([step.achieved, step.predicted, step.seconds]),
             next_F=step.next_F,
         )
-        write_atomically(self._folder / f"seed{seed}.{number}.npz", content.getvalue())
+        _write(self._folder / f"seed{seed}.{number}.step", content.getvalue())
+
+
+def _changed(path: Path, rests_on: Mapping[str, Any]) -> list[str]:
+    """Return the names of what an earlier tuning rested on that is other now."""
+    try:
+        before = read_json(path, "remove it")
+    except UserError:
+        return ["settings, which nobody can read any more"]
+    asked = json.loads(json.dumps(rests_on))
+    return [name for name in {**asked, **before} if asked.get(name) != before.get(name)]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that `_read` knows to be whole.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    write_atomically(path, hashlib.sha256(content).digest() + content)
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the content of a file, None if it is not there or damaged."""
+    stored = path.read_bytes() if path.exists() else b""
+    size = hashlib.sha256().digest_size
+    return stored[size:] if stored[:size] == hashlib.sha256(stored[size:]).digest() else None

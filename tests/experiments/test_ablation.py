@@ -277,7 +277,7 @@ def test_an_ablation_from_text_to_report(
         nbest = 5
         [tuning]
         nbest = 10
-        iterations = 1
+        iterations = 2
         restarts = 1
         sentences = 20
     """)

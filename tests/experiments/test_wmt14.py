@@ -259,7 +259,7 @@ def test_a_text_out_of_its_archive(tmp_path: Path) -> None:
 @pytest.mark.timeout(1200)
 def test_the_whole_stand_in(tmp_path: Path) -> None:
     """Every step but the download, with one seed and as little tuning as there can be."""
-    options = ["seeds=[1]", "processes=1", "tune=--nbest 20 --iterations 1 --restarts 2"]
+    options = ["seeds=[1]", "processes=1", "tune=--nbest 20 --iterations 2 --restarts 2"]
     options.append("network=--hidden 16 --embedding 8 --output-rank 8 --max-updates 10 --evaluate-every 10")
     snakemake(tmp_path, *STAND_IN, *options)
     assert list(json.loads((tmp_path / "bleu.json").read_bytes())["rows"]) == SYSTEMS

@@ -172,9 +172,6 @@ def test_adding_a_feature(tmp_path: Path) -> None:
     added = [line for line in ini.lines if line not in before.lines]
     assert added == ["CSLM name=CSLM0 backoff=/far/lm unnormalised=true path=cslm\n", "CSLM0= 0.25\n"]
     assert [line for line in ini.lines if line not in added] == before.lines
-    assert ini.without_feature("CSLM0").lines == before.lines
-    with pytest.raises(UserError, match="has no feature `CSLM0`"):
-        before.without_feature("CSLM0")
     moved = ini.with_absolute_paths()
     assert moved.path_of(moved.feature("CSLM0")) == tmp_path / "cslm"
     ini.set_argument("CSLM0", "cache", "scores")
@@ -425,12 +422,6 @@ def test_a_feature_of_which_a_line_speaks_already_is_not_added(text: str) -> Non
     with pytest.raises(UserError, match="which would not go with the new CSLM0"):
         add_feature(ini, "CSLM", "CSLM0", {"path": Path("x")}, [1])
     assert ini.to_bytes() == before
-
-
-def test_sparse_weights_go_with_their_feature() -> None:
-    """Moses refuses weights that have no feature."""
-    ini = parse("[feature]\nA name=TM\nA name=TMs\n[weight]\nTM= 1\nTM_x= 2\nTMs= 3\nTMs_x= 4\n")
-    assert ini.without_feature("TM").weights() == {"TMs": [3], "TMs_x": [4]}
 
 
 def test_weights_that_another_section_overrides_are_not_tuned() -> None:

@@ -48,7 +48,6 @@ def test_each_rule_takes_its_pairs_and_counts_them(tmp_path: Path) -> None:
     [
         (CleaningRules(), None),
         (CleaningRules(longest=2), "long"),
-        (CleaningRules(shortest=3), "short"),
         (CleaningRules(ratio=1.5), None),
         (CleaningRules(ratio=1.4), "ratio"),
         (CleaningRules(longest_word=2), "word"),

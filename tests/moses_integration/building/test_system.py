@@ -436,12 +436,27 @@ def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path,
     assert found.settings == TOKENISED.text
 
 
-def test_text_of_a_system_that_was_built_otherwise(system: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ({"target_language": None}, "target_language is None; give a text"),
+        ({"source_language": "../en"}, r"is damaged \(`../en` is no language\); build the system again"),
+        ({"casing": "True"}, "casing is 'True'; choose one of lower, true, keep"),
+        ({"tokenise": "false"}, "tokenise is 'false'; give true or false"),
+    ],
+)
+def test_text_of_a_system_that_was_built_otherwise(
+    system: Path, tmp_path: Path, damage: dict[str, object], message: str
+) -> None:
     assert SystemText.of(MosesIni.read(MINI / "moses.ini")) is None
-    shutil.copytree(system, tmp_path / "system")
-    (tmp_path / "system/preparation.json").write_text('{"source_language": "en"}')
+    folder = shutil.copytree(system, tmp_path / "system")
+    ini, path = MosesIni.read(folder / "moses.ini"), folder / "preparation.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(UserError, match=rf"preparation\.json: {message}"):
+        SystemText.of(ini)
+    path.write_text('{"source_language": "en"}')
     with pytest.raises(UserError, match=r"preparation\.json: is damaged .*; build the system again"):
-        SystemText.of(MosesIni.read(tmp_path / "system/moses.ini"))
+        SystemText.of(ini)
 
 
 # A real Moses

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from moses_integration.ini import MosesIni
+from tests.conftest import MINI
 from tests.forked import run_forked
 
 # What Moses' experiment manager takes for a crash when it stands on standard error (scripts/ems/experiment.perl).
@@ -69,3 +71,9 @@ def sentence_of(code: int, messages: bytes) -> str:
     assert len(lines) == 1, lines
     assert lines[0].startswith("phrasescore-smt ")
     return lines[0]
+
+
+def write_without_language_model(ini: Path) -> None:
+    """Write the moses.ini of the small system to another place, without its language model."""
+    whole = MosesIni.read(MINI / "moses.ini").with_absolute_paths()
+    MosesIni([line for line in whole.lines if "LM0" not in line], str(ini), ini.parent).write(ini)

@@ -20,7 +20,7 @@ from moses_integration.tuning.tunings import Tuning
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import command, environment, run, sentence_of
 
-QUICK = ("--iterations", "1", "--restarts", "1", "--nbest", "5", "--processes", "1")
+QUICK = ("--iterations", "2", "--restarts", "1", "--nbest", "5", "--processes", "1")
 
 
 @pytest.fixture
@@ -39,6 +39,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "cut.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes()[:5000])
     ini = (MINI / "moses.ini").read_text()
     (tmp_path / "lost.ini").write_text(ini)
+    (tmp_path / "own.ini").write_text(ini.replace("path=phrase-table.gz", "path=cut.gz"))
     (tmp_path / "my system").mkdir()
     (tmp_path / "my system/moses.ini").write_text(ini)
     (tmp_path / "overriding.ini").write_text(ini + "[weight-overwrite]\nLM0= 1\n")
@@ -55,6 +56,7 @@ TEXTS = [*BUILD, "--source", "x", "--target", "y"]
 TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
 PLACE = ["place", "--prepared", "-o", "FOLDER/placed"]
 RESCORE = ["rescore", "--nbest", "FOLDER/bar", "--source", "FOLDER/two"]
+DEV = ["--source", "FOLDER/two", "--reference", "FOLDER/two"]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
 
 
@@ -77,7 +79,13 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture
         ),
         ([*BUILD, "--source", "FOLDER/blank", "--target", "FOLDER/blank"], "fit for training (empty 2)"),
         (["build", "-o", "FOLDER/s", "--source", "FOLDER/two", "--target", "FOLDER/two"], "does not end in a language"),
+        ([*BUILD, "--source", "-", "--target", "b"], "-: is a pipe, but what a system is built of is read several"),
         ([*BUILD, "--source", "a", "--target", "b", "--target-language", "fr#1"], "`fr#1` cannot be a language here"),
+        ([*BUILD, "--source", "a", "--target", "b", "--target-language", "FR"], "b: `FR` is no code of a language, as"),
+        (
+            [*BUILD, "--source", "a", "--target", "b", "--source-language", "english"],
+            "a: `english` is no code of a",
+        ),
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "align"], "`align` cannot be a language"),
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "../en"], "`../en` cannot be a language"),
         ([*BUILD, "--source", "FOLDER/pipe", "--target", "b"], "pipe: is a pipe, but what a system is built of is"),
@@ -180,6 +188,22 @@ def test_errors_are_one_sentence(
     assert after == []
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["tune", INI, "-o", "FOLDER/x", "--source", "-", "--reference", "-"],
+        ["worth", "-", "--source", "FOLDER/two", "--reference", "-"],
+        ["evaluate", "-", "--reference", "-"],
+        ["evaluate", "FOLDER/two", "--reference", "-", "--baseline", "-"],
+        ["decode", "-"],
+        ["place", INI, "--weights", "-", "-o", "FOLDER/x"],
+    ],
+)
+def test_standard_input_is_one_input(folder: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+    assert main([option.replace("FOLDER", str(folder)) for option in options]) == 2
+    assert "-: standard input can be one input only; give files for the others" in capsys.readouterr().err
+
+
 def test_two_outputs_in_one_place_are_wrong_usage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["decode", INI, "--nbest", "-", "3"]) == 2
     assert "standard output: is given for two outputs; give each a file of its own" in capsys.readouterr().err
@@ -216,6 +240,13 @@ def test_options_without_effect_are_refused(
         ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/bar"], "bar"),
         ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/x", "--nbest-output", "FOLDER/two"], "two"),
         (["add-column", "FOLDER/lost.ini", "--table", "FOLDER/cut.gz", "-o", "FOLDER/cut.gz"], "cut.gz"),
+        (["add-lm", "FOLDER/lost.ini", "--model", "m", "--backoff", "FOLDER/two", "-o", "FOLDER/two"], "two"),
+        (["add-lm", "FOLDER/lost.ini", "--model", "m", "--cache", "FOLDER/two", "-o", "FOLDER/two"], "two"),
+        # What an ini names.
+        ([*DECODE, "FOLDER/own.ini", "--source", "FOLDER/two", "-o", "FOLDER/cut.gz"], "cut.gz"),
+        (["tune", "FOLDER/own.ini", *TUNE[2:], *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),
+        (["worth", "FOLDER/own.ini", *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),
+        ([*RESCORE, "--reference", "FOLDER/two", "--ini", "FOLDER/own.ini", "-o", "FOLDER/cut.gz"], "cut.gz"),
     ],
 )
 def test_no_output_takes_the_place_of_an_input(

@@ -21,6 +21,7 @@ from phrasescore.cli import main as phrasescore
 from phrasescore.scoring.engine import EncodedPairs, Scorer
 from phrasescore.scoring.scores import Scores
 from tests.conftest import MINI
+from tests.moses_integration.cli.running import run
 
 INI = str(MINI / "moses.ini")
 ALONE = ["--toolkit", "embedded", "--processes", "1", "--prepared", "-q"]
@@ -303,6 +304,37 @@ def test_options_that_nobody_knows_any_more_are_not_guessed(
         assert "older.ini: does not say among which options it was tuned; tune again" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("damage", ["LM0= zz", "LM0= 0.5 0.5", "Other0= 1", ""])
+def test_weights_for_the_choice_of_options_are_those_of_all_features(
+    tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    ini = MosesIni.read(tuned)
+    kept = [line for line in ini.remarks(OPTIONS_BY) if not line.startswith("LM0=")]
+    ini.set_remarks(OPTIONS_BY, [*kept, damage] if damage else kept)
+    ini.write(tmp_path / "damaged.ini")
+    decode = ["decode", str(tmp_path / "damaged.ini"), "--source", str(small_dev[0]), "-o", str(tmp_path / "out")]
+    assert main([*decode, *EMBEDDED]) == 1
+    wrong = "a comment `{}` is no line of" if damage == "LM0= zz" else "its comments `{}` are not the"
+    assert f"damaged.ini: {wrong.format(OPTIONS_BY)} weights" in capsys.readouterr().err
+
+
+def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path) -> None:
+    model, more = tuned.with_name("cslm"), tuned.with_name("more.ini")
+    small = ["--order", "3", "--embedding", "4", "--first-hidden", "4", "--second-hidden", "4", "--epochs", "1"]
+    assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
+    assert main(["add-lm", str(tuned), "--model", str(model), "-o", str(more)]) == 0
+    before, after = MosesIni.read(tuned).remarks(OPTIONS_BY), MosesIni.read(more).remarks(OPTIONS_BY)
+    assert after == [*before, "CSLM0= 0.2"]
+
+
+def test_a_network_with_a_part_of_ones_own(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("print('mine')")
+    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
+    done = run(*place, "--processes", "1", "--in-context", network, "--plugin", mine)
+    assert (done.returncode, done.stdout) == (0, b"mine\n"), done.stderr
+
+
 def test_a_network_that_knows_hardly_a_word_is_doubted(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -351,6 +383,14 @@ def test_the_tables_of_a_text_are_for_no_other(
     plain = [option for option in ALONE if option != "--prepared"]
     assert main(["decode", ini, "--source", source, "-o", str(out), *plain]) == 1
     assert f"{ini}: has the tables of one text; give that, `text` beside it, and --prepared" in capsys.readouterr().err
+    other, named = tmp_path / "other", f"{tmp_path}/other/text"
+    other.with_suffix(".en").write_text("the letter .\n")
+    place = ["place", INI, "--source", f"{other}.en", "--prepared", "-o", str(other), "-q"]
+    assert main(place) == 0
+    assert main(["decode", ini, "--source", named, "-o", str(out), *ALONE]) == 1
+    assert f"{named}: is not the text that the tables of {ini} were made for; give the whole file `text`" in (
+        capsys.readouterr().err
+    )
     assert not out.exists()
     assert main(["decode", ini, "--source", f"{placed}/text", "-o", str(out), *ALONE]) == 0
 

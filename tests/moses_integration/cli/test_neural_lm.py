@@ -18,7 +18,7 @@ from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary, count_words
 from tests.conftest import MINI
-from tests.moses_integration.cli.running import sentence_of
+from tests.moses_integration.cli.running import sentence_of, write_without_language_model
 
 FAST = ("--processes", "1", "--toolkit", "embedded", "-q")
 
@@ -49,7 +49,7 @@ def test_the_column_of_the_search_is_that_of_rescoring(
     source, reference = small_dev
     ini, tuned, cache = tmp_path / "moses.ini", tmp_path / "tuned.ini", tmp_path / "cache"
     succeed("add-lm", MINI / "moses.ini", "--model", model, "--cache", cache, *options, "-o", ini)
-    quick = ("--iterations", "1", "--restarts", "0", "--nbest", "5", *FAST)
+    quick = ("--iterations", "2", "--restarts", "0", "--nbest", "5", *FAST)
     succeed("tune", ini, "--source", source, "--reference", reference, "--prepared", "-o", tuned, *quick)
     assert MosesIni.read(tuned).weights()["CSLM0"] != [0.2]
     assert cache.exists()
@@ -78,7 +78,7 @@ def test_the_n_gram_model_is_the_one_of_tuning(
     source, reference = small_dev
     nbest, weights, out = tmp_path / "nbest", tmp_path / "weights.json", tmp_path / "out"
     without = tmp_path / "without.ini"
-    MosesIni.read(MINI / "moses.ini").without_feature("LM0").write(without)
+    write_without_language_model(without)
     succeed("decode", without, "--source", source, "--prepared", "-o", out, "--nbest", nbest, "3", *FAST)
     out.unlink()
     common: list[str | Path] = [

@@ -18,7 +18,7 @@ from moses_integration.rescoring.kinds import KINDS
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines, sha256_of
 from tests.conftest import DATA, MINI
-from tests.moses_integration.cli.running import sentence_of
+from tests.moses_integration.cli.running import sentence_of, write_without_language_model
 from tests.moses_integration.corpus_bleu import corpus_bleu
 
 NETWORK = DATA / "stored-model"
@@ -235,7 +235,7 @@ def test_faults_are_one_sentence(
     (tmp_path / "nan.json").write_text(json.dumps(weights))
     weights["weights"]["LM0"] = 3
     (tmp_path / "types.json").write_text(json.dumps(weights))
-    MosesIni.read(MINI / "moses.ini").without_feature("LM0").write(tmp_path / "none.ini")
+    write_without_language_model(tmp_path / "none.ini")
     write_nbest(
         tmp_path / "bare", (type(e)(e.sentence, e.words, e.scores, e.total) for e in read_nbest(data / "nbest"))
     )

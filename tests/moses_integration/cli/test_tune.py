@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def test_the_next_command_takes_text_of_the_same_kind(
 ) -> None:
     tuned = tmp_path / "tuned.ini"
     texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
-    quick = ["--iterations", "1", "--nbest", "5", "--restarts", "1", "--processes", "1"]
+    quick = ["--iterations", "2", "--nbest", "5", "--restarts", "1", "--processes", "1"]
     assert main(["tune", str(MINI / "moses.ini"), *texts, *quick, "-o", str(tuned)]) == 0
     assert f"next: phrasescore-smt decode {tuned} --prepared < TEXT > TRANSLATIONS\n" in capsys.readouterr().err
 
@@ -50,7 +51,7 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
     texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
     options = [
         "--iterations",
-        "1",
+        "2",
         "--nbest",
         "5",
         "--restarts",
@@ -73,3 +74,11 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
         assert (goes_on in capsys.readouterr().err) == (len(hashes) == 1 and not is_other)
         hashes.add(json.loads((tmp_path / "report").read_text())["models"]["LexicalReordering0"]["path"]["sha256"])
     assert len(hashes - {None}) == 2
+    # What files hold decides, not how they are named.
+    shutil.copy(tmp_path / "moses.ini", tmp_path / "same.ini")
+    for name, said in (("same.ini", goes_on), ("other.ini", "starts over, for a tuning before had other ini")):
+        if name == "other.ini":
+            ini.set_weights({"LM0": [0.25]})
+            ini.write(tmp_path / name)
+        assert main(["tune", f"{tmp_path}/{name}", *tune[2:], f"{tmp_path}/work"]) == 0
+        assert said in capsys.readouterr().err

@@ -22,6 +22,7 @@ from moses_integration.decoder.output import details, translation_line
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
+from moses_integration.placed import IN_CONTEXT
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import CRASH_WORDS
@@ -86,6 +87,9 @@ def test_of_repeated_switches_the_first_counts() -> None:
         (["-v", "0"], "-config: is missing"),
         (["-f", INI, "-n-best-list", "x"], "-n-best-list: needs a file and a size"),
         (["-f", INI, "-n-best-list", "x", "distinct"], "-n-best-list: needs a file and a size"),
+        (["-f", INI, "-n-best-list", "x", "500000000000"], "-n-best-list: needs a file and a size up to 1,000,000,000"),
+        (["-f", INI, "-n-best-list", "-t"], "-n-best-list: has no value; `phrasescore-decoder -h` says what it takes"),
+        (["-f", INI, "-stack", "-t"], "-stack: has no value"),
         (["-f", INI, "-s", "many"], "-stack: `many` is no whole number"),
         (["-f", INI, "-s", "-5"], "-stack: -5 is negative; give a size"),
         (["-f", INI, "-cbp", "-5"], "-cube-pruning-pop-limit: -5 is negative"),
@@ -100,6 +104,14 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
     arguments: list[str], message: str, text: Path, capfdbinary: Capture
 ) -> None:
     require_one_sentence(capfdbinary, 2, message, *arguments, "-i", text)
+
+
+def test_an_ini_in_context_is_for_another_command(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+    ini = MosesIni.read(Path(INI)).with_absolute_paths()
+    ini.set_remarks(IN_CONTEXT, ["network"])
+    ini.write(tmp_path / "ctx.ini")
+    message = "ctx.ini: has a column that a network makes for each text, which this decoder does not ask"
+    require_one_sentence(capfdbinary, 1, message, "-f", tmp_path / "ctx.ini", "-i", text)
 
 
 @pytest.mark.parametrize(

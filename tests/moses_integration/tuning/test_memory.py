@@ -45,7 +45,7 @@ def test_it_goes_on_after_the_step_that_it_was_killed_in(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Tuner, "_step", counting)
     memory = TuningMemory(tmp_path, RESTS_ON)
-    assert not memory.is_new
+    assert memory.note == f"{tmp_path}: has some of this tuning, which goes on from there"
     with tuner() as work:
         resumed = work.tune(1, memory=memory)
     assert decoded == [2]
@@ -68,6 +68,11 @@ def test_seeds_that_are_done_are_not_tuned_again(tmp_path: Path) -> None:
     assert found == Tuning(2, {"LM0": [2.1]}, 32.0, [Iteration({"LM0": [1 / 3]}, 1.0, 2.0, 3, 4.0)])
     assert [one.seed for one in TuningMemory(tmp_path, RESTS_ON).tunings([1, 2], tune)] == [2, 1]
     assert tuned == [2, 3, 1]
+    path = tmp_path / "tuned/seed2.tuning"
+    path.write_bytes(path.read_bytes().replace(b"2.1", b"9.1"))
+    with pytest.raises(Killed):
+        list(TuningMemory(tmp_path, RESTS_ON).tunings([2, 3], tune))
+    assert tuned == [2, 3, 1, 2, 3]
 
 
 def test_nothing_is_taken_of_another_tuning_or_of_damaged_files(tmp_path: Path) -> None:
@@ -75,11 +80,15 @@ def test_nothing_is_taken_of_another_tuning_or_of_damaged_files(tmp_path: Path) 
         memory = TuningMemory(tmp_path, RESTS_ON)
         work.tune(1, memory=memory)
     assert memory.recall(1, 0) is not None
-    path = tmp_path / "tuned/seed1.0.npz"
-    path.write_bytes(path.read_bytes()[:-200])
-    assert memory.recall(1, 0) is None
+    path = tmp_path / "tuned/seed1.0.step"
+    whole = path.read_bytes()
+    for damaged in (whole[:-200], whole[:900] + bytes([whole[900] ^ 1]) + whole[901:]):
+        path.write_bytes(damaged)
+        assert memory.recall(1, 0) is None
     path.write_bytes(b"")
     assert memory.recall(1, 0) is None
     assert memory.recall(1, 1) is not None
     assert TuningMemory(tmp_path, {"ini": "b"}).recall(1, 1) is None
-    assert TuningMemory(tmp_path, RESTS_ON).is_new
+    other = TuningMemory(tmp_path, RESTS_ON)
+    assert other.note == f"{tmp_path}: starts over, for a tuning before had other ini"
+    assert other.recall(1, 1) is None
