@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,21 +45,3 @@ def naming(names: Mapping[Path, Path]) -> Iterator[None]:
         for path, name in names.items():
             message = message.replace(str(path), str(name))
         raise UserError(message) from error
-
-
-@contextmanager
-def naming_fields() -> Iterator[None]:
-    """Let messages name options as a program gives them: `max_minutes`, where a command line has `--max-minutes`."""
-    try:
-        yield
-    except UserError as error:
-        error.args = (_OPTION.sub(_as_field, str(error)),)
-        raise
-
-
-_OPTION = re.compile(r"(?<![\w/-])--([a-z][a-z-]*)")
-
-
-def _as_field(option: re.Match[str]) -> str:
-    name = option[1].replace("-", "_")
-    return f"{name.removeprefix('no_')}=False" if name.startswith("no_") else name

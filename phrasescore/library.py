@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from phrasescore.configuration import Section, check_values, nearest, option, suggestion
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
-from phrasescore.errors import UserError, naming_fields
+from phrasescore.errors import UserError
 from phrasescore.files import require_writable
 from phrasescore.model_folder import CONFIG, METRICS
 from phrasescore.nn.architecture import ModelConfig
@@ -27,7 +30,7 @@ from phrasescore.table.blocks import Shard
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.table.sources import sources_in_texts
 from phrasescore.text import Say, silently
-from phrasescore.training.layers import left_to_size, merge_layers
+from phrasescore.training.layers import left_to_size, merge_layers, names_given
 from phrasescore.training.loop import Evaluation, Watcher
 from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.training.run import Settings, prepare
@@ -35,8 +38,39 @@ from phrasescore.training.training_config import TrainingConfig
 
 _SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-@naming_fields()
+# What stands between backticks is for a shell.
+_OPTION = re.compile(r"`[^`]*`|(?<![\w/-])--([a-z][a-z-]*)(?![\w/.])")
+
+
+def _naming_fields(*sections: type[Section]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let messages name options as a function takes them: `max_minutes`, where a command line has `--max-minutes`."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        own = {*inspect.signature(function).parameters, *(one.name for section in sections for one in fields(section))}
+
+        def name(option: re.Match[str]) -> str:
+            given = (option[1] or "").replace("-", "_")
+            if given.removeprefix("no_") not in own:
+                return option[0]
+            return f"{given.removeprefix('no_')}=False" if given.startswith("no_") else given
+
+        @wraps(function)
+        def named(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return function(*args, **kwargs)
+            except UserError as error:
+                error.args = (_OPTION.sub(name, str(error)),)
+                raise
+
+        return named
+
+    return decorate
+
+
+@_naming_fields(*_SECTIONS.values())
 def train(
     table: str | Path,
     folder: str | Path,
@@ -73,14 +107,14 @@ def train(
     """
     if preset not in PRESETS:
         raise UserError(f"train(): preset is {preset!r}; give one of {', '.join(PRESETS)}")
-    values = merge_layers(
-        _SECTIONS, [("preset", _without_sentences(PRESETS[preset])), ("train()", _by_section(options))]
-    )
+    given = [("train()", _by_section(options))]
+    values = merge_layers(_SECTIONS, [("preset", _without_sentences(PRESETS[preset])), *given])
     settings = Settings(
         ModelConfig(**values["model"]),
         DataConfig(**values["data"]),
         TrainingConfig(**values["training"]),
         by_size=left_to_size(preset, values),
+        given=names_given(given),
     )
     settle_memory()
     trainer, _ = prepare(
@@ -97,7 +131,7 @@ def train(
     return Scorer.load(folder, device=device, precision=precision)
 
 
-@naming_fields()
+@_naming_fields()
 def annotate(
     table: str | Path,
     model: TableScorer | str | Path,
@@ -212,7 +246,7 @@ def _named(columns: Sequence[Column | str]) -> list[Column]:
     return named
 
 
-@naming_fields()
+@_naming_fields(SearchConfig)
 def translate(sentences: Iterable[str | bytes], model: Scorer | str | Path, **options: Any) -> list[list[Translation]]:
     """Return the translations of each sentence, best first, as `phrasescore translate` finds them.
 

@@ -82,7 +82,7 @@ class ParallelText:
     """Their word alignment, in the Pharaoh format."""
 
     def __str__(self) -> str:
-        return f"{self.source} and {self.target}"
+        return f"{display_name(self.source)} and {display_name(self.target)}"
 
 
 class _Line(NamedTuple):
@@ -154,7 +154,7 @@ def read_sentences(
             progress(lines, chunk.share_read)
         if not kept:
             raise UserError(f"{text}: leave no pairs of sentences to use; give longer texts or a larger --max-words")
-        vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count)
+        vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, say)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()
     pairs_of_ids = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept), alignment)
@@ -244,6 +244,6 @@ def lines_abreast(*files: TextFile) -> Iterator[tuple[bytes, ...]]:
     for number, lines in enumerate(zip_longest(*files), 1):
         if None in lines:
             ended = [line is None for line in lines]
-            shorter, longer = files[ended.index(True)].path, files[ended.index(False)].path
+            shorter, longer = (display_name(files[ended.index(is_shorter)].path) for is_shorter in (True, False))
             raise UserError(f"{shorter}: ends before line {number} of {longer}; give files of the same sentences")
         yield lines

@@ -37,6 +37,11 @@ LineReader = Callable[[BinaryIO, str], Iterator[bytes]]
 _Item = TypeVar("_Item", bound=Sized)
 
 
+def counted(number: int, name: str) -> str:
+    """Return how many there are, with the name of one: `1 line`, `2,000 lines`."""
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
 def silently(sentence: str) -> None:
     """Tell nobody."""
 

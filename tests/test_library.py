@@ -92,6 +92,7 @@ def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"final_rate": 0.5, "schedule": "constant"}, "final_rate: changes nothing with the schedule"),
         ({"max_updates": 3, "attention_order": "before"}, "attention, or leave attention_order out"),
         ({"held_out_limit": 0, "validation": "t"}, "held_out_limit: is the most pairs of validation, too"),
         (
@@ -219,3 +220,18 @@ def test_there_is_nothing_else() -> None:
     assert all(getattr(phrasescore, name) for name in phrasescore.__all__)
     with pytest.raises(AttributeError, match="'phrasescore' has no attribute 'nothing'"):
         phrasescore.nothing  # noqa: B018
+
+
+def test_only_options_that_a_function_takes_are_named_otherwise(tmp_path: Path) -> None:
+    """Not those in a command, nor what looks like one in the name of a file."""
+    with pytest.raises(phrasescore.UserError, match=r"a --hidden/none\.gz: cannot be read"):
+        phrasescore.train("a --hidden/none.gz", tmp_path / "m", max_updates=1)
+    with pytest.raises(phrasescore.UserError, match="pairs_a_sentence: changes nothing without --alignment"):
+        phrasescore.train("t", tmp_path / "m", pairs_a_sentence=7)
+    with pytest.raises(phrasescore.UserError, match="give --source, --target and --alignment"):
+        phrasescore.train("t", tmp_path / "m", in_context=True)
+
+
+def test_a_scorer_needs_a_folder() -> None:
+    with pytest.raises(phrasescore.UserError, match="no model folder is given"):
+        phrasescore.Scorer.load()

@@ -110,6 +110,7 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(_HELP)
         return 2
     switches = parse_switches(arguments)
+    _require_values(switches)
     if "help" in switches or "version" in switches:
         sys.stdout.write(_HELP if "help" in switches else f"phrasescore-decoder {__version__}\n")
         return 0
@@ -151,7 +152,7 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
     """Return the values of each switch by its long name; of one given twice, the first ones (moses/Parameter.cpp).
 
     Raises:
-        UsageError: a switch is unknown or lacks its value, or a value stands where a switch should.
+        UsageError: a switch is unknown, or a value stands where a switch should.
     """
     known = {*_SHORT.values(), *_LONG_ONLY, *_ALONE}
     switches: dict[str, list[str]] = {}
@@ -171,10 +172,18 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
             raise UsageError(f"{argument}: stands where a switch is expected; give -f moses.ini first")
         else:
             values.append(argument)
-    for name, given in switches.items():
-        if not given and name not in _ALONE:
-            raise UsageError(f"-{name}: has no value; `phrasescore-decoder -h` says what it takes")
     return switches
+
+
+def _require_values(switches: dict[str, list[str]]) -> None:
+    """Check that switches have values.
+
+    Raises:
+        UsageError: one lacks its own.
+    """
+    for name, values in switches.items():
+        if not values and name not in _ALONE:
+            raise UsageError(f"-{name}: has no value; `phrasescore-decoder -h` says what it takes")
 
 
 def _show_weights(model: LogLinearModel) -> str:

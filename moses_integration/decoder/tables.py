@@ -24,6 +24,7 @@ from phrasescore.table.entry import (
     parse_scores,
     without_end,
 )
+from phrasescore.text import counted
 from phrasescore.words import join_words
 
 _SPARSE = 2
@@ -150,7 +151,7 @@ def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:
     """
     probabilities = parse_scores(scores, "scores")
     if len(probabilities) != width:
-        reason = f"has {len(probabilities)} scores where {promise}"
+        reason = f"has {counted(len(probabilities), 'score')} where {promise}"
         raise LineFault("line", reason, "`phrasescore check` tells what is wrong with the table")
     return tuple(max(single(math.log(p)), LOWEST_LOG) if p > 0 else LOWEST_LOG for p in probabilities)
 

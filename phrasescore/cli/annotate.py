@@ -35,6 +35,7 @@ from phrasescore.scoring.columns import COLUMNS, FLOOR, Column, columns_of
 from phrasescore.scoring.scores import MANY_UNKNOWN
 from phrasescore.table.blocks import Shard
 from phrasescore.table.sources import sources_in_texts
+from phrasescore.text import counted
 
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
@@ -285,7 +286,7 @@ def _doubt_texts(reporter: Reporter, counts: Counts, phrases: frozenset[bytes]) 
     words = sum(b" " not in phrase for phrase in phrases)
     if counts.lines_written < words:
         reporter.say(
-            f"only {counts.lines_written:,} lines are kept for {words:,} different words in the texts of "
+            f"only {counted(counts.lines_written, 'line')} kept for {words:,} different words in the texts of "
             "--only-sources-in; check that they are tokenised and cased as the table is"
         )
 
@@ -299,15 +300,16 @@ def _summarise(reporter: Reporter, counts: Counts) -> None:
     # A part of a small table may have no line.
     columns = "" if counts.columns_before is None else f"{counts.columns_before} columns -> {counts.columns_after}, "
     reporter.say(
-        f"{counts.lines_read:,} lines read, {counts.lines_written:,} written, {columns}{_rate(counts):,.0f} lines/s"
+        f"{counted(counts.lines_read, 'line')} read, {counts.lines_written:,} written, {columns}"
+        f"{_rate(counts):,.0f} lines/s"
     )
     if counts.lines_of_run_before:
         reporter.say(f"{counts.lines_of_run_before:,} of them by a run that was stopped")
     if counts.pairs_clipped:
-        reporter.say(f"{counts.pairs_clipped:,} scores below the floor were clipped")
+        reporter.say(f"{counted(counts.pairs_clipped, 'score')} below the floor, clipped")
     if counts.faulty_lines:
         reporter.say(
-            f"{counts.faulty_lines:,} faulty lines, {counts.faulty_lines_kept:,} of them kept; the first: "
+            f"{counted(counts.faulty_lines, 'faulty line')}, {counts.faulty_lines_kept:,} of them kept; the first: "
             f"{counts.first_fault}"
         )
     for side, unknown, words in (

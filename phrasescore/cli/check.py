@@ -12,6 +12,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
 from phrasescore.files import finite
 from phrasescore.table.check import TableReport, check_table
+from phrasescore.text import counted
 
 _PROBLEMS_SHOWN = 20
 
@@ -72,7 +73,7 @@ def _as_text(report: TableReport, limit: int | None) -> list[str]:
         lines.append(f"note: {report.undecodable_words:,} words are not valid UTF-8; a network does not know them")
     lines.extend(f"note: {note}" for note in report.notes)
     for problem, count in report.problems.most_common(_PROBLEMS_SHOWN):
-        lines.append(f"PROBLEM in {count:,} lines, first in line {report.first_lines[problem]:,}: {problem}")
+        lines.append(f"PROBLEM in {counted(count, 'line')}, first in line {report.first_lines[problem]:,}: {problem}")
     hidden = len(report.problems) - _PROBLEMS_SHOWN
     if hidden > 0:
         lines.append(f"and {hidden} other kinds of problems")
@@ -86,7 +87,7 @@ def _verdict(report: TableReport, limit: int | None) -> str:
     if not report.lines:
         return "no problems, for there are no lines"
     if report.lines == limit:
-        return f"no problems in the first {limit:,} lines"
+        return f"no problems in the first {counted(limit, 'line')}"
     return "no problems: Moses would load this table"
 
 

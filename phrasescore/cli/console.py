@@ -165,7 +165,7 @@ class Reporter:
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
-        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
     def say(self, text: str) -> None:
         """Print a line."""

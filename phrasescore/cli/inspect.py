@@ -28,7 +28,7 @@ from phrasescore.files import display_name, require_one_standard_input
 from phrasescore.pictures import check_picture
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.table.reader import TableReader
-from phrasescore.text import text_lines
+from phrasescore.text import counted, text_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class _Page:
 
     def __init__(self, scorer: Scorer, phrase: bytes) -> None:
         self._scorer, self._phrase = scorer, phrase
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = Console(highlight=False, soft_wrap=True, emoji=False)
 
     def head(self) -> None:
         """Say which phrase, and what the network does not know of it."""
@@ -179,7 +179,7 @@ class _Page:
 
         query_d, *_ = phrase_vectors(self._scorer, [self._phrase])
         found = nearest(query_d, phrase_vectors(self._scorer, others), number)
-        self._title(f"Nearest of {len(others):,} phrases, by the cosine of the summaries")
+        self._title(f"Nearest of {counted(len(others), 'phrase')}, by the cosine of the summaries")
         for index, cosine in found:
             self._console.print(Text(f"  {cosine:5.3f}  {_shown(others[index])}"))
 

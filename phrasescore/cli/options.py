@@ -179,7 +179,11 @@ def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> 
 
 def path_or_standard_stream(text: str) -> str | Path:
     """Parse a path, or `-`."""
-    return text if text == STANDARD_STREAM else Path(text)
+    path = Path(text)
+    if text != STANDARD_STREAM and str(path) == STANDARD_STREAM:
+        # Who writes `./-` means a file of that name.
+        return path.absolute()
+    return text if text == STANDARD_STREAM else path
 
 
 def add_plugin_option(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,6 @@ from phrasescore.cli.options import (
     add_section_options,
     given_options,
     path_or_standard_stream,
-    refuse_idle,
 )
 from phrasescore.cli.training import (
     add_training_options,
@@ -169,10 +168,6 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.source is not None and args.validation is not None:
         raise UsageError("--validation: is a phrase table; for sentences give --validation-source, --validation-target")
     _check_alignment(args)
-    if args.validation_source is not None:
-        # In context the limit is of phrase pairs of the other text.
-        names = ("held_out", "held_out_limit") if args.alignment is None else ("held_out",)
-        check_nothing_is_held_out(args, "--validation-source", names)
     if args.table is not None:
         wrong = [
             name
@@ -195,8 +190,6 @@ def _check_alignment(args: argparse.Namespace) -> None:
         return
     if args.source is None:
         raise UsageError("--alignment: is that of two texts; give --source and --target, no phrase table")
-    if args.in_context is False:
-        raise UsageError("--no-in-context: with --alignment, pairs are learnt in context; leave one of the two out")
     if (args.validation_source is None) != (args.validation_alignment is None):
         raise UsageError("--validation-alignment: is needed where, and only where, --validation-source is given")
 
@@ -212,16 +205,21 @@ def settings_of(args: argparse.Namespace) -> Settings:
     _check_usage(args)
     preset = args.preset or _default_preset(args)
     refused = {"sentences": "is for parallel text; leave it out or give --source"} if args.source is None else {}
-    values = read_settings(args, _SECTIONS, PRESETS[preset], refused)
+    values, given = read_settings(args, _SECTIONS, PRESETS[preset], refused)
+    if args.validation_source is not None:
+        # In context the limit is of phrase pairs of the other text.
+        names = ("held_out", "held_out_limit") if args.alignment is None else ("held_out",)
+        check_nothing_is_held_out(given, "--validation-source", names)
     if args.alignment is not None:
+        if values["model"].get("in_context") is False:
+            raise UsageError("--no-in-context: with --alignment, pairs are learnt in context; leave one of the two out")
         values["model"]["in_context"] = True
-    else:
-        if values["model"].get("in_context"):
-            raise UsageError("--in-context: needs word-aligned sentences; give --source, --target and --alignment")
-        refuse_idle(args, ["pairs_a_sentence"], "without --alignment, by which phrase pairs are found in sentences")
+    elif values["model"].get("in_context"):
+        raise UsageError("--in-context: needs word-aligned sentences; give --source, --target and --alignment")
+    if args.alignment is None:
+        # A preset may be for something else.
         values["training"].pop("pairs_a_sentence", None)
         if args.source is not None:
-            refuse_idle(args, ["long_pairs"], "with parallel text, of which a pass takes all")
             values["training"].pop("long_pairs", None)
     settings = Settings(
         ModelConfig(**values["model"]),
@@ -229,14 +227,9 @@ def settings_of(args: argparse.Namespace) -> Settings:
         TrainingConfig(**values["training"]),
         None if args.source is None else SentenceConfig(**values["sentences"]),
         left_to_size(preset, values),
+        given,
     )
-    if settings.model.readout != "maxout":
-        refuse_idle(args, ["maxout"], f"with the readout `{settings.model.readout}`, which has no maxout")
-    if not settings.model.feed_word:
-        refuse_idle(args, ["teacher_forcing"], "where no words are fed to the decoder")
-    # --no-summary says what is so, and settings of systems that extend one another may say it.
-    if args.summary and not settings.model.uses_summary:
-        refuse_idle(args, ["summary"], "where neither the steps nor the first state of the decoder see the summary")
+    settings.check_given()
     return settings
 
 

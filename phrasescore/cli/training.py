@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from phrasescore.cli.console import Reporter, StopRequest, duration
-from phrasescore.cli.options import add_plugin_option, given_options, refuse_idle
+from phrasescore.cli.options import add_plugin_option, given_options
 from phrasescore.configuration import Section, read_toml
 from phrasescore.errors import UsageError, UserError
-from phrasescore.training.layers import merge_layers
-from phrasescore.training.training_config import TrainingConfig
+from phrasescore.training.layers import merge_layers, names_given
 
 if TYPE_CHECKING:
     from phrasescore.training.loop import Evaluation, Status, Trainer
@@ -45,8 +44,8 @@ def read_settings(
     sections: dict[str, type[Section]],
     preset: dict[str, dict[str, Any]],
     refused: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, dict[str, Any]]:
-    """Return the values of each section: preset, then TOML file, then command line.
+) -> tuple[dict[str, dict[str, Any]], frozenset[str]]:
+    """Return the values of each section, preset, then TOML file, then command line; and the names the user gave.
 
     Args:
         args: the command line.
@@ -55,7 +54,7 @@ def read_settings(
         refused: sections that a TOML file must not have here, and why.
 
     Raises:
-        UserError: a section, a key or a value is wrong, or an option would change nothing.
+        UserError: a section, a key or a value is wrong.
     """
     layers: list[tuple[str, dict[str, dict[str, Any]]]] = [("preset", preset)]
     if args.config:
@@ -64,22 +63,19 @@ def read_settings(
             raise UserError(f"{args.config}: [{name}] {refused[name]}")
         layers.append((str(args.config), given_sections))
     layers.append(("command line", {name: given_options(args, kind) for name, kind in sections.items()}))
-    values = merge_layers(sections, layers)
-    if TrainingConfig(**values["training"]).schedule == "constant":
-        refuse_idle(args, ["final_rate"], "with the schedule `constant`, which ends at the rate it begins with")
-    return values
+    return merge_layers(sections, layers), names_given(layers[1:])
 
 
 def check_nothing_is_held_out(
-    args: argparse.Namespace, validation: str, names: Sequence[str] = ("held_out", "held_out_limit")
+    given: Collection[str], validation: str, names: Sequence[str] = ("held_out", "held_out_limit")
 ) -> None:
-    """Check that the command line holds nothing out beside sentences to validate with, for which no others are kept.
+    """Check that nothing is to be held out beside sentences to validate with, for which no others are kept.
 
     Raises:
         UsageError: it does.
     """
     for name in names:
-        if getattr(args, name, None) is not None:
+        if name in given:
             raise UsageError(
                 f"--{name.replace('_', '-')}: does nothing with {validation}, in whose place sentences are held out; "
                 "leave one of them out"
@@ -90,6 +86,7 @@ def run_trainer(
     trainer: Trainer[AnyTask], reporter: Reporter, stop: StopRequest, *, restarted: bool, next_command: str
 ) -> int:
     """Train to the end or to a signal, telling how it goes and what to do next; return the exit code."""
+    from phrasescore.training.forecast import seconds_left
     from phrasescore.training.loop import Watcher
 
     unit = trainer.task.unit
@@ -103,7 +100,7 @@ def run_trainer(
             "the training loss is that of the updates since the line before, with dropout; the weights of the lowest "
             f"{measured} loss are kept"
         )
-    if seconds := trainer.seconds_left():
+    if seconds := seconds_left(trainer):
         reporter.say(f"training takes about {duration(seconds)}, if the loss falls for so long")
     with reporter.task("training") as task:
         evaluations: list[Evaluation] = []

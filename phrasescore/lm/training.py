@@ -79,6 +79,7 @@ class TextTask:
     """Maximises the mean ln p of a text's words; its examples are n-grams."""
 
     unit: ClassVar[str] = "word"
+    measuring: ClassVar[float] = 0.4
 
     network: NeuralLanguageModel
     config: TrainingConfig

@@ -132,6 +132,11 @@ class ModelConfig:
                 "attention order `before` is when attention looks, and there is none; give --attention, or leave "
                 "--attention-order out"
             )
+        if self.share_embeddings and not self.feed_word:
+            raise UserError(
+                "the embedding of words is not shared with a decoder that is fed none; leave --share-embeddings or "
+                "--no-feed-word out"
+            )
         if self.in_context and self.reverse_source:
             raise UserError("in context the encoder reads sentences as they are written; leave --reverse-source out")
         if not self.has_attention and self.annotations == "bridged":
@@ -160,6 +165,7 @@ class NeuralLmConfig:
         "weight of (ln Z)^2 in the loss, which drives the softmax's Z to 1, so that a score needs no sum over the "
         "words (Devlin et al. 2014, who took 0.1)",
         minimum=0,
+        maximum=1000,
     )
 
 

@@ -2,9 +2,9 @@
 
 One step serves the levels of a tree of prefixes, when the targets are known, and the rows of a search.
 
-Legend: S source phrases, R start nodes, N nodes below them, A = R + N, B rows of one step, L symbols of the longest
-source phrase, m embedding size, n hidden size, s state size, d context size, g rows of the unit's projections, q size
-of the readout's context term, k readout size.
+Legend: S source phrases, R start nodes, N nodes below them, A = R + N, B rows of one step, T steps but the first,
+L symbols of the longest source phrase, m embedding size, n hidden size, s state size, d context size, g rows of the
+unit's projections, q size of the readout's context term, k readout size.
 """
 
 from __future__ import annotations
@@ -158,6 +158,7 @@ class Decoder(nn.Module):
         encoded: EncodedSource,
         teacher_forcing: float,
         best_word: Callable[[Tensor], Tensor] | None,
+        draws_T: Tensor | None,
     ) -> Tensor:
         """Return what the softmax reads at each node [A, k].
 
@@ -167,9 +168,10 @@ class Decoder(nn.Module):
             teacher_forcing: the share of steps that go on from the words of the targets; the others go on from the
                 words that are most probable to the network itself.
             best_word: returns those words from what the softmax reads; None for full teacher forcing.
+            draws_T: see `EncoderDecoder.forward`.
         """
         if self.feed is not None or best_word is not None:
-            steps = self.follow(batch, encoded, teacher_forcing, best_word)
+            steps = self.follow(batch, encoded, teacher_forcing, best_word, draws_T)
             return torch.cat([prediction.readout_Bk for prediction in steps])
         tree = batch.target
         state = self.start(encoded)
@@ -190,19 +192,23 @@ class Decoder(nn.Module):
         encoded: EncodedSource,
         teacher_forcing: float = 1.0,
         best_word: Callable[[Tensor], Tensor] | None = None,
+        draws_T: Tensor | None = None,
     ) -> Iterator[Prediction]:
         """Yield what is known before each level of symbols, step by step; the arguments are those of `forward`.
 
         The steps that go on from the network's own words are the same for all that is computed together, as in the
-        notes that use this: one draw a step from torch's random numbers.
+        notes that use this.
         """
         if best_word is not None and batch.sources.shared:
             raise ValueError("pairs that share prefixes of their targets cannot go on from other words")
         prediction = self.step(self.start(encoded), None)
         yield prediction
         tree = batch.target
-        for parents, words_B in zip(tree.parents, tree.words_N.split(tree.sizes), strict=True):
-            if best_word is not None and float(torch.rand(())) >= teacher_forcing:
+        draws = [0.0] * len(tree.sizes)
+        if best_word is not None:
+            draws = (torch.rand(len(tree.sizes)) if draws_T is None else draws_T).tolist()
+        for parents, words_B, draw in zip(tree.parents, tree.words_N.split(tree.sizes), draws, strict=False):
+            if best_word is not None and draw >= teacher_forcing:
                 words_B = take_rows(best_word(prediction.readout_Bk.detach()), parents)
             prediction = self.step(prediction.state.take(parents), words_B)
             yield prediction

@@ -58,7 +58,7 @@ class EncoderDecoder(nn.Module):
         """Make all that does not need the device of what the network wants of a batch, before it goes there."""
         self.encoder.prepare(batch.sources)
 
-    def forward(self, batch: PairBatch, teacher_forcing: float = 1.0) -> Tensor:
+    def forward(self, batch: PairBatch, teacher_forcing: float = 1.0, draws_T: Tensor | None = None) -> Tensor:
         """Return ln p(y_t | y_<t, x) of every predicted symbol of the batch, [I] (Eq. 2 and 4).
 
         Args:
@@ -66,9 +66,11 @@ class EncoderDecoder(nn.Module):
             teacher_forcing: the share of steps that go on from the words of the targets. The others go on from the
                 network's own, so that what is returned is ln p(y_t | other words, x): with a share of 0 the
                 free-running loss of the tutorials. Less than 1 wants pairs kept apart.
+            draws_T: a number from 0 to 1 for each step, which goes on from the words of the targets if it is below that
+                share; None to draw them here.
         """
         best_word = self._best_word if teacher_forcing < 1 else None
-        s_Ar = self.decoder(batch, self.encoder(batch), teacher_forcing, best_word)
+        s_Ar = self.decoder(batch, self.encoder(batch), teacher_forcing, best_word, draws_T)
         return self.softmax.log_prob(s_Ar, batch.node_I, batch.symbol_I)
 
     def pair_scores(self, batch: PairBatch) -> Tensor:
@@ -95,12 +97,15 @@ class EncoderDecoder(nn.Module):
             ln p of every word [B, V] in 32 bits or more, the next state, and where attention looked [B, L].
         """
         found = self.decoder.step(state, words_B)
-        # Logits of 16 bit would be too coarse for the competition of a search.
-        with torch.autocast(found.readout_Bk.device.type, enabled=False):
-            logits_BV = self.softmax.words(found.readout_Bk.to(self.softmax.words.weight.dtype))
-        return torch.log_softmax(logits_BV, dim=1), found.state, found.attention_BL
+        return torch.log_softmax(self._logits(found.readout_Bk), dim=1), found.state, found.attention_BL
 
     @torch.no_grad()
     def _best_word(self, s_Br: Tensor) -> Tensor:
         """Return the most probable word of each row."""
-        return torch.argmax(self.softmax.words(s_Br), dim=1)
+        return torch.argmax(self._logits(s_Br), dim=1)
+
+    def _logits(self, s_Br: Tensor) -> Tensor:
+        """Return the logits [B, V] in 32 bits or more: of 16 they are too coarse for the competition of words."""
+        with torch.autocast(s_Br.device.type, enabled=False):
+            logits_BV: Tensor = self.softmax.words(s_Br.to(self.softmax.words.weight.dtype))
+            return logits_BV

@@ -43,7 +43,7 @@ from phrasescore.workers import Shared, share_work
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
 _NO_LINES: dict[str, Any] = {}
 """What is said of the piece that makes a shard without lines a compressed file; a block has counts."""
-_ALONE = 2
+ALONE = 2
 """Blocks that are done before other processes would have begun."""
 
 
@@ -344,7 +344,7 @@ def _results(
                 waiting.append(block)
             elif waiting:
                 yield task(waiting.popleft())
-            if len(waiting) > _ALONE:
+            if len(waiting) > ALONE:
                 break
         else:
             yield from map(task, waiting)

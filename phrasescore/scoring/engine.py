@@ -142,9 +142,11 @@ class Scorer:
             direction: that the networks must have been trained for; None for any.
 
         Raises:
-            UserError: a folder holds no network that can be used, one is of another direction or knows other words
-                than the first, or the device does not exist.
+            UserError: no folder is given, one holds no network that can be used, is of another direction or knows
+                other words than the first, or the device does not exist.
         """
+        if not folders:
+            raise UserError("Scorer.load(): no model folder is given; give one that `phrasescore train` wrote")
         chosen = choose_device(device, precision)
         models = [load_model(Path(folder)) for folder in folders]
         _require_alike(models, direction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 import time
@@ -10,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phrasescore.scoring.annotate import Counts, annotate
+from phrasescore.scoring.annotate import ALONE, Counts, annotate
 from phrasescore.scoring.kinds import TableScorer
 from phrasescore.table.blocks import Shard, read_blocks
+from phrasescore.table.reader import CHUNK_LINES
 
 _SECONDS_OF_READING, _SECONDS_OF_SCORING = 2.0, 5.0
 _BLOCK_LINES = 4096
@@ -57,8 +59,9 @@ def estimate(
     """
     lines, is_exact = _count_lines(table, limit)
     speed = _measure(table, scorer, limit=limit, **options)
-    number = scorer.device.processes(processes)
     lines = lines // shard.of if shard else lines
+    blocks = math.ceil(lines / CHUNK_LINES)
+    number = 1 if blocks <= ALONE else min(scorer.device.processes(processes), blocks)
     # The kernel counts in kilobytes, that of macOS in bytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return Estimate(lines, is_exact and not shard, lines / speed / number, number, peak * (number + (number > 1)))

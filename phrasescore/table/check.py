@@ -18,7 +18,7 @@ from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, parse_alignment
 from phrasescore.table.reader import TableReader
 from phrasescore.table.runs import SourceRuns
-from phrasescore.text import is_text
+from phrasescore.text import counted, is_text
 from phrasescore.words import split_words
 
 _PROPERTY = re.compile(rb"\{\{(\S+) [^}]*\}\}")
@@ -151,7 +151,8 @@ class _Checker:
             columns.extend(Column() for _ in scores)
         if self.expected_columns not in (None, len(scores)):
             self.problem(
-                f"field 3 (scores): has {len(scores)} scores where num-features promises {self.expected_columns}"
+                f"field 3 (scores): has {counted(len(scores), 'score')} where num-features promises "
+                f"{self.expected_columns}"
             )
         for column, text in zip(columns, scores, strict=True):
             column.add(float(text))
@@ -212,7 +213,7 @@ class _Checker:
                 "ProbingPT and on-disk tables may read them otherwise"
             )
         if report.repeated_pairs:
-            report.notes.append(f"{report.repeated_pairs} pairs stand there twice: Moses keeps both as options")
+            report.notes.append(f"{counted(report.repeated_pairs, 'pair')} twice: Moses keeps both as options")
         if str(path) != STANDARD_STREAM:
             self._check_compression(Path(path))
 

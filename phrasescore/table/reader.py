@@ -10,6 +10,7 @@ from typing import BinaryIO, NamedTuple
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE, display_name, open_input
 from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
+from phrasescore.text import counted
 from phrasescore.words import quote
 
 CHUNK_LINES = 32_768
@@ -150,7 +151,7 @@ class LineChecker:
         elif found != self.columns:
             raise LineFault(
                 "field 3 (scores)",
-                f"has {found} scores where the lines before have {self.columns}",
+                f"has {counted(found, 'score')} where the lines before have {self.columns}",
                 "the table was cut or mixed with another; rebuild it",
             )
 

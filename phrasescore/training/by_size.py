@@ -12,8 +12,7 @@ from typing import Any
 
 _MILLION = 1_000_000
 _LEAST_DROPOUT, _MOST_DROPOUT = 0.1, 0.6
-_WARMUP_SHARE, _EVALUATIONS = 10, 20
-_LONGEST_WARMUP = 200
+_EVALUATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,7 @@ def settings_by_size(examples: int, batch_size: int, in_context: bool = False) -
         "model": {"dropout": dropout_by_size(examples)},
         "training": {
             "max_updates": updates,
-            # A short training is not to be over before it has warmed up, or before it was measured.
-            "warmup_updates": min(_LONGEST_WARMUP, updates // _WARMUP_SHARE),
+            # A short training is not to be over before it was measured.
             "evaluate_every": max(1, updates // _EVALUATIONS),
         },
     }
@@ -62,8 +60,9 @@ def updates_by_size(examples: int, batch_size: int, in_context: bool = False) ->
     """Return the updates for so many distinct pairs: they have 820,000 pairs for a million, and twice for four.
 
     So a table four times as large is trained for twice as long, and each of its pairs is seen half as often. A small
-    table is gone through no more than five times: by then it is known by heart. On 1.2 million pairs four times as many
-    updates made the column worth no more (docs/results.md).
+    table is learnt from no more than five times its pairs: by then it is known by heart. On 1.2 million pairs four
+    times as many updates made the column worth no more (docs/results.md). Where a pass takes a part of the long pairs,
+    short ones come more often.
 
     In context, of which each visit to a sentence shows a few pairs, the rule goes through what was good for 29,000
     sentences: 18 passes. A text of 1,000 sentences was known after thirty.

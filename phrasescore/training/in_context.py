@@ -36,6 +36,8 @@ class ContextTask:
     """
 
     unit: ClassVar[str] = "sentence"
+    # A pair is measured, where a sentence is learnt from with some of its pairs.
+    measuring: ClassVar[float] = 0.06
 
     network: EncoderDecoder
     config: TrainingConfig

@@ -16,15 +16,16 @@ from torch import Tensor, nn
 
 from phrasescore.device import Device
 from phrasescore.documents import LARGEST_JSON_LINES
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import UserError
 from phrasescore.files import finite, full_disk_told, read_regular, write_atomically
 from phrasescore.model_folder import METRICS, save_weights
+from phrasescore.training.budget import Budget
 from phrasescore.training.checkpoint import Checkpoint, Progress, Records, open_checkpoint, write_checkpoint
-from phrasescore.training.optimisers import make_optimiser, rate_factor
+from phrasescore.training.optimisers import make_optimiser
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder
 from phrasescore.training.task import Examples, Loss, Task
-from phrasescore.training.training_config import BUDGET, TrainingConfig
+from phrasescore.training.training_config import TrainingConfig
 
 TaskT = TypeVar("TaskT", bound=Task)
 
@@ -40,10 +41,6 @@ _DATA = {
 """What of a run is kept as a digest, which says nothing to a reader, in words."""
 _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
-_PROBED = 8
-"""Batches that are learnt from without a step, to tell how long the training will take."""
-_MEASURING = 0.4
-"""The time to measure an example, as a share of that to learn from it, about."""
 _SAVE_SECONDS = 600.0
 """Seconds after which the state is saved without an evaluation: what a kill can cost."""
 _SEEDS_A_RANK = 1 << 24
@@ -125,13 +122,10 @@ class Trainer(Generic[TaskT]):
             ranks: the processes that share each batch.
 
         Raises:
-            UsageError: nothing would end the run.
+            UsageError: nothing would end the run, or a schedule would not do what it says.
         """
-        if all(getattr(config, name) is None for name in BUDGET) and not (task.held_out or task.validation):
-            raise UsageError(
-                "--epochs, --max-updates, --max-minutes: one must be given, for nothing is held out whose loss could "
-                "tell when to stop; or give other data by --validation, or hold out more"
-            )
+        self.budget = Budget(config, task.batches_per_pass)
+        self.budget.check(is_measured=bool(task.held_out or task.validation))
         self.folder, self.task, self.network = folder, task, task.network
         self.config, self.device, self.run, self.ranks = config, device, run, ranks
         self.watcher = Watcher()
@@ -277,56 +271,16 @@ class Trainer(Generic[TaskT]):
         finally:
             self.folder.release()
 
-    def seconds_left(self) -> float | None:
-        """Return about how many seconds the rest of the budget takes, None if there is no budget.
-
-        It takes some seconds, in which a few batches are learnt from without a step: the run stays where it is. All
-        ranks must ask for it.
-        """
-        config, progress = self.config, self.progress
-        left = [] if config.max_minutes is None else [60 * config.max_minutes - progress.seconds]
-        updates = self._updates_left()
-        if updates is not None:
-            measured = len(self.task.held_out) + len(self.task.validation or ())
-            examples = updates * config.batch_size
-            if config.evaluate_every:
-                examples += int(_MEASURING * measured * updates / config.evaluate_every)
-            left.append(examples * self._seconds_an_example() if updates else 0.0)
-        return max(0.0, min(left)) if left else None
-
-    def _updates_left(self) -> int | None:
-        """Return the updates until the budget in updates or passes is spent, None if there is none."""
-        config, progress, a_pass = self.config, self.progress, self.task.batches_per_pass
-        ends = [config.max_updates, None if config.epochs is None else config.epochs * a_pass]
-        done = progress.update, progress.epoch * a_pass + progress.batch
-        left = [end - before for end, before in zip(ends, done, strict=True) if end is not None]
-        return max(0, min(left)) if left else None
-
-    def _seconds_an_example(self) -> float:
-        """Find the gradients of a few batches of this pass, after that of the first, which warms up."""
-        batches = list(islice(self.task.batches(self.progress.epoch), _PROBED))
-
-        def learn(batch: Examples) -> None:
-            with self.device.products():
-                float(self.ranks.backward(self.network, self.task.loss, batch).mean)
-            self.optimiser.zero_grad(set_to_none=True)
-
-        learn(batches[0])
-        started = time.monotonic()
-        for batch in batches:
-            learn(batch)
-        return (time.monotonic() - started) / sum(map(len, batches))
-
     def _train(self) -> Progress:
-        while self._reason_to_end() is None:
+        while self.budget.reason_to_end(self.progress) is None:
             for examples in islice(self.task.batches(self.progress.epoch), self.progress.batch, None):
                 self._timed_update(examples)
-                if self._is_due():
+                if self.budget.is_due(self.progress):
                     self._evaluate_and_save()
                 elif time.monotonic() - self._saved_at >= _SAVE_SECONDS:
                     self._check_loss()
                     self.save_checkpoint()
-                if self._reason_to_end() is not None:
+                if self.budget.reason_to_end(self.progress) is not None:
                     break
                 if self.ranks.largest(self.watcher.should_stop()):
                     # The others wait for it: torchrun ends all when the first has gone.
@@ -337,14 +291,8 @@ class Trainer(Generic[TaskT]):
                 self.progress.batch = 0
         if self.progress.example_sum:
             self._evaluate_and_save()
-        self.progress.finished = self._reason_to_end()
+        self.progress.finished = self.budget.reason_to_end(self.progress)
         return self.progress
-
-    def _is_due(self) -> bool:
-        """Whether it is time to evaluate."""
-        if self.config.evaluate_every:
-            return self.progress.update % self.config.evaluate_every == 0
-        return self.progress.batch == self.task.batches_per_pass
 
     def _stop(self) -> Progress:
         """Save the state in the middle of a pass, and weights to look at if there are none yet."""
@@ -353,27 +301,6 @@ class Trainer(Generic[TaskT]):
         if self.progress.best_loss is None and not self.folder.replaces_another:
             save_weights(self.folder.files, self.network)
         return self.progress
-
-    def spent(self) -> float:
-        """Return the share of the budget that is spent, 0 to 1."""
-        config, progress = self.config, self.progress
-        shares = [0.0]
-        if config.epochs is not None:
-            shares.append(self._passes() / config.epochs)
-        if config.max_updates is not None:
-            shares.append(progress.update / config.max_updates)
-        if config.max_minutes is not None:
-            shares.append(progress.seconds / (60 * config.max_minutes))
-        return min(1.0, max(shares))
-
-    def _passes(self) -> float:
-        return self.progress.epoch + self.progress.batch / self.task.batches_per_pass
-
-    def _reason_to_end(self) -> str | None:
-        """Return why the run is at its end, None while it is not."""
-        if self.config.patience and self.progress.evaluations_without_gain >= self.config.patience:
-            return "the measured loss no longer falls"
-        return "the budget is spent" if self.spent() >= 1.0 else None
 
     def _timed_update(self, examples: Examples) -> None:
         started = time.monotonic()
@@ -396,8 +323,7 @@ class Trainer(Generic[TaskT]):
 
     def _update(self, examples: Examples) -> float:
         """Follow the gradient of the mean loss of some examples; return the budget spent."""
-        spent = self.spent()
-        rate = self.config.learning_rate * rate_factor(self.config, self.progress.update, spent)
+        spent, rate = self.budget.spent(self.progress), self.budget.learning_rate(self.progress)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         # The masks of dropout depend on the update and the rank alone, so that a resumed run draws the same ones.
@@ -446,7 +372,7 @@ class Trainer(Generic[TaskT]):
         progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
         evaluation = Evaluation(
             update=progress.update,
-            epoch=self._passes(),
+            epoch=self.budget.passes(progress),
             seconds=progress.seconds,
             examples_per_second=progress.example_sum / progress.second_sum,
             learning_rate=self.optimiser.param_groups[0]["lr"],

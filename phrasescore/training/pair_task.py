@@ -1,6 +1,6 @@
 """What training on phrase pairs and on sentences have in common.
 
-Legend: P pairs of a batch, I predicted symbols of all of them (words and end symbols).
+Legend: P pairs of a batch, I predicted symbols of all of them (words and end symbols), T steps of the longest target.
 """
 
 from __future__ import annotations
@@ -64,10 +64,14 @@ class PairTask:
 
     def log_probs(self, examples: Examples) -> Tensor:
         """Return ln p of every symbol of some pairs, times the weight of its pair, with its gradient."""
-        parts = self._parts(examples)
+        parts, draws_T = self._parts(examples), None
+        if self.config.teacher_forcing < 1:
+            # All parts go on from the network's own words in the same steps.
+            offsets = self.pairs.target.offsets
+            draws_T = torch.rand(int((offsets[examples + 1] - offsets[examples]).max()))
         if len(parts) == 1:
-            return self._log_probs(examples)
-        return torch.cat([checkpoint(self._log_probs, part, use_reentrant=False) for part in parts])
+            return self._log_probs(examples, draws_T)
+        return torch.cat([checkpoint(self._log_probs, part, draws_T, use_reentrant=False) for part in parts])
 
     def _parts(self, examples: Examples) -> list[Examples]:
         """Cut a batch of long pairs into parts, of which one at a time fits into memory with all that it keeps.
@@ -85,10 +89,10 @@ class PairTask:
         part_P = (np.cumsum(kept_P) - kept_P) // _MOST_KEPT[self.device.torch_device.type]
         return np.split(examples, np.flatnonzero(np.diff(part_P)) + 1)
 
-    def _log_probs(self, examples: Examples) -> Tensor:
+    def _log_probs(self, examples: Examples, draws_T: Tensor | None) -> Tensor:
         pairs = self.pairs.take(examples)
         batch = PairBatch.apart(pairs.source, pairs.target)
         self.network.prepare(batch)
         batch, weight_P = on_device((batch, torch.from_numpy(pairs.weight)), self.device.torch_device)
-        log_prob_I: Tensor = self.network(batch, self.config.teacher_forcing)
+        log_prob_I: Tensor = self.network(batch, self.config.teacher_forcing, draws_T)
         return log_prob_I * weight_P[batch.pair_I]

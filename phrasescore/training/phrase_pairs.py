@@ -21,6 +21,7 @@ class PhrasePairTask(PairTask):
     """Maximises the mean ln p(target | source) of phrase pairs (Eq. 4). Its examples are lines of a phrase table."""
 
     unit: ClassVar[str] = "pair"
+    measuring: ClassVar[float] = 0.4
 
     validation: PhrasePairs | None
     """Pairs of other sentences, if there are any."""

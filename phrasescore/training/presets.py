@@ -42,7 +42,7 @@ _SMALL: dict[str, Any] = {
     "initialisation": "scaled",
 }
 DEFAULT_PRESET, DEFAULT_SENTENCE_PRESET, DEFAULT_CONTEXT_PRESET = "small", "attention", "context"
-_LENGTH = frozenset({"max_updates", "warmup_updates", "evaluate_every"})
+_LENGTH = frozenset({"max_updates", "evaluate_every"})
 BY_SIZE: dict[str, dict[str, frozenset[str]]] = {
     "base": {"model": frozenset({"dropout"})},
     "small": {"model": frozenset({"dropout"}), "training": _LENGTH},

@@ -205,11 +205,11 @@ def joined_group(address: str = "env://") -> Iterator[RankGroup]:
     try:
         store, rank, number = next(rendezvous(address))
         dist.init_process_group(backend, store=store, rank=rank, world_size=number, timeout=_LONGEST_WAIT)
+        group = RankGroup(rank, number, int(os.environ.get("LOCAL_RANK") or "0"))
     except (RuntimeError, ValueError) as error:
         raise UserError(
             f"the other processes of this training do not answer ({error}); start them by torchrun"
         ) from error
-    group = RankGroup(rank, number, int(os.environ.get("LOCAL_RANK", "0")))
     try:
         yield group
     except BaseException as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import Occurrences, find_occurrences
-from phrasescore.files import display_name
+from phrasescore.files import STANDARD_STREAM, display_name, is_device_or_pipe
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -27,6 +28,7 @@ from phrasescore.training.batches import hold_out_sentences, split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.by_size import settings_by_size
 from phrasescore.training.in_context import ContextTask
+from phrasescore.training.layers import AT_CONSTANT_RATE, refuse_idle
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
@@ -52,6 +54,8 @@ class Settings:
     """Of parallel text; None for a phrase table."""
     by_size: frozenset[str] = frozenset()
     """Options whose values are still to follow from how much there is to learn from."""
+    given: frozenset[str] = frozenset()
+    """Options that were given, and not by a preset."""
 
     def fitted(self, examples: int) -> Settings:
         """Return the settings for so many distinct pairs, or sentences."""
@@ -85,9 +89,33 @@ class Settings:
             raise UsageError("--direction: in context the sentence that is known is the source's; leave it out")
         if self.model.in_context and self.sentences is not None:
             self.sentences.check_effect_in_context()
+        self.check_given()
         # What a plugin does may need numbers, which this network does not have: only building the real one tells.
         with suppress(RuntimeError):
             without_numbers(lambda: EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS))
+
+    def check_given(self) -> None:
+        """Refuse options that were given and would change nothing.
+
+        Raises:
+            UsageError: one was.
+        """
+        model, idle = self.model, partial(refuse_idle, self.given)
+        if not model.in_context:
+            idle(["pairs_a_sentence"], "without --alignment, by which phrase pairs are found in sentences")
+            if self.sentences is not None:
+                idle(["long_pairs"], "with parallel text, of which a pass takes all")
+        if self.training.schedule == "constant":
+            idle(["final_rate"], AT_CONSTANT_RATE)
+        if model.readout != "maxout":
+            idle(["maxout"], f"with the readout `{model.readout}`, which has no maxout")
+        if not model.feed_word:
+            idle(["teacher_forcing"], "where no words are fed to the decoder")
+        if model.looks_before:
+            idle(["feed_context"], "where attention looks before the step, which gets what it found")
+        # --no-summary says what is so, and settings of systems that extend one another may say it.
+        if model.summary and not model.uses_summary:
+            idle(["summary"], "where neither the steps nor the first state of the decoder see the summary")
 
 
 def prepare(
@@ -185,6 +213,9 @@ def prepare_sentences(
             raise UsageError(
                 "--bleu-sentences: are sentences to validate with; give --validation-source and --validation-target"
             )
+        paths = validation.source, validation.target
+        if any(str(path) == STANDARD_STREAM or is_device_or_pipe(path) for path in paths):
+            raise UsageError("--bleu-sentences: reads the sentences to validate with twice; give files")
         load_corpus_bleu()
 
     def make(network: EncoderDecoder, training: TrainingConfig, read: _Text) -> SentenceTask:

@@ -64,6 +64,11 @@ class Task(Protocol):
         ...
 
     @property
+    def measuring(self) -> float:
+        """The time to measure an example, as a share of that to learn from one, about."""
+        ...
+
+    @property
     def held_out(self) -> Sized:
         """What was taken from the training data to be measured on."""
         ...

@@ -16,10 +16,16 @@ class TrainingConfig:
     """Optimiser, schedule, budget."""
 
     optimiser: str = option("adam", "adam, or adadelta as in the paper (rho 0.95, epsilon 1e-6)")
-    learning_rate: float = option(1e-3, "learning rate after the warm-up; Adadelta takes 1", minimum=0)
+    learning_rate: float = option(
+        1e-3, "learning rate after the warm-up; Adadelta takes 1", minimum=1e-12, maximum=1000
+    )
     schedule: Schedule = option("cosine", "how the learning rate falls over the budget")
-    warmup_updates: int = option(200, "updates over which the learning rate rises from zero", minimum=0)
-    final_rate: float = option(0.02, "learning rate at the end, as a share of the highest", minimum=0)
+    warmup_updates: int | None = option(
+        None,
+        "updates over which the learning rate rises from zero (200, and a tenth of all where those are fewer)",
+        minimum=0,
+    )
+    final_rate: float = option(0.02, "learning rate at the end, as a share of the highest", minimum=0, maximum=1)
     batch_size: int = option(
         512, "the most examples of an update: pairs of phrases or of sentences, for `lm` words", minimum=1
     )
@@ -40,10 +46,12 @@ class TrainingConfig:
         minimum=0,
         maximum=1,
     )
-    clip: float = option(1.0, "largest norm of the gradient of the mean loss per example; 0 for any", minimum=0)
+    clip: float = option(
+        1.0, "largest norm of the gradient of the mean loss per example; 0 for any", minimum=0, maximum=1e12
+    )
     epochs: int | None = option(None, "passes over the training data after which to stop", minimum=1)
     max_updates: int | None = option(None, "updates after which to stop", minimum=1)
-    max_minutes: float | None = option(None, "minutes of training after which to stop", minimum=0.001)
+    max_minutes: float | None = option(None, "minutes of training after which to stop", minimum=0.001, maximum=1e7)
     patience: int = option(10, "evaluations without a better loss after which to stop; 0 for never", minimum=0)
     evaluate_every: int = option(
         1000, "updates between evaluations on the held-out data; 0 for one at the end of each pass", minimum=0

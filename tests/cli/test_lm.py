@@ -158,7 +158,8 @@ def test_texts_in_another_encoding(folder: Path, tmp_path: Path, capfd: pytest.C
     for path in (text, latin):
         assert main(["lm", "score", str(path), "-m", str(folder), "--device", "cpu", "--precision", "fp32"]) == 0
         scores[path], told = capfd.readouterr()
-    assert scores[latin].splitlines()[0] == scores[text].splitlines()[0]
+    # Sentences that are computed together may change the last digit.
+    assert float(scores[latin].splitlines()[0]) == pytest.approx(float(scores[text].splitlines()[0]), abs=1e-5)
     assert told.startswith(f"{latin}: lines that are not UTF-8: 1, the first one 2; ")
     learning = ["--backoff", ARPA, "--interpolate", "auto", "--weight-text", str(latin)]
     assert main(["lm", "score", str(text), "-m", str(folder), *learning]) == 1
@@ -227,8 +228,9 @@ def test_what_other_networks_learn_by_is_not_offered(tmp_path: Path, capsys: pyt
     assert "--teacher-forcing" not in said
     assert "--long-pairs" not in said
     assert "--pairs-a-sentence" not in said
-    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), "--teacher-forcing", "0.5"]) == 2
-    assert "--teacher-forcing: is for encoder-decoders; leave it out" in capsys.readouterr().err
+    for option in ("--teacher-forcing", "--long-pairs", "--pairs-a-sentence"):
+        assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(tmp_path / "lm"), option, "1"]) == 2
+        assert f"{option}: changes nothing in a language model; leave it out" in capsys.readouterr().err
 
 
 def test_help_needs_no_torch() -> None:

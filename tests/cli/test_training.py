@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from phrasescore.cli import make_parser
@@ -56,8 +58,8 @@ def settings(*options: str) -> Settings:
 @pytest.mark.parametrize(
     ("options", "by_size"),
     [
-        ("", {"dropout", "max_updates", "warmup_updates", "evaluate_every"}),
-        ("--dropout 0 --warmup-updates 3", {"max_updates", "evaluate_every"}),
+        ("", {"dropout", "max_updates", "evaluate_every"}),
+        ("--dropout 0", {"max_updates", "evaluate_every"}),
         ("--max-minutes 4", {"dropout"}),
         ("--epochs 4 --evaluate-every 7", {"dropout"}),
         ("--preset base", {"dropout"}),
@@ -70,7 +72,7 @@ def test_what_is_given_does_not_follow_the_table(options: str, by_size: set[str]
 
 def test_in_context_the_updates_follow_the_text() -> None:
     text = ("--source", "a", "--target", "b", "--alignment", "c")
-    assert settings(*text).by_size == {"max_updates", "warmup_updates", "evaluate_every"}
+    assert settings(*text).by_size == {"max_updates", "evaluate_every"}
     assert settings(*text, "--max-minutes", "4").by_size == set()
 
 
@@ -79,3 +81,34 @@ def test_a_pass_takes_all_sentences() -> None:
     assert settings(*text, "--preset", "small").training.long_pairs == 1
     with pytest.raises(UsageError, match="--long-pairs: changes nothing with parallel text"):
         settings(*text, "--long-pairs", "0.5")
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        ("[training]\npairs_a_sentence = 8", ["t"], "--pairs-a-sentence: changes nothing without --alignment"),
+        ("[training]\nschedule = 'constant'\nfinal_rate = 0.7", ["t"], "--final-rate: changes nothing with the schedu"),
+        ("[model]\nmaxout = 9", ["t"], "--maxout: changes nothing with the readout `attentional`"),
+        (
+            "[model]\nin_context = false",
+            ["--source", "a", "--target", "b", "--alignment", "c"],
+            "--no-in-context: with --alignment, pairs are learnt in context",
+        ),
+        (
+            "[data]\nheld_out = 0.5",
+            ["--source", "a", "--target", "b", "--validation-source", "c", "--validation-target", "d"],
+            "--held-out: does nothing with --validation-source",
+        ),
+    ],
+)
+def test_what_a_file_gives_without_effect_is_refused(
+    tmp_path: Path, lines: str, options: list[str], message: str
+) -> None:
+    (tmp_path / "settings.toml").write_text(lines)
+    with pytest.raises(UsageError, match=message):
+        settings(*options, "--config", str(tmp_path / "settings.toml"))
+
+
+def test_the_context_that_attention_takes_the_place_of() -> None:
+    with pytest.raises(UsageError, match="--feed-context: changes nothing where attention looks before the step"):
+        settings("t", "--attention", "general", "--attention-order", "before", "--no-feed-context")

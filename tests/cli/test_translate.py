@@ -255,6 +255,9 @@ def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: lis
     assert message in translate.error("translate", "-m", PHRASES, *options, code=2)
 
 
+VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--validation-target"]
+
+
 @pytest.mark.parametrize(
     ("options", "message", "code"),
     [
@@ -266,11 +269,18 @@ def test_options_that_make_no_sense_are_wrong_usage(translate: Run, options: lis
         (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for sentences give", 2),
         (["--source", "A", "--target", "A", "--weight-by-count"], "is for phrase tables", 2),
         (["--source", "A", "--target", "A", "--bleu-sentences", "5"], "give --validation-source", 2),
+        (
+            [*VALIDATING, "-", "--bleu-sentences", "5"],
+            "--bleu-sentences: reads the sentences to validate with twice",
+            2,
+        ),
         (["--source", "A", "--target", "A", "--held-out", "1"], "leave no sentences to train on", 1),
         (["--source", "A", "--target", "A", "--max-words", "1"], "leave no pairs of sentences", 1),
         (["--source", "A", "--target", "A", "--decoder-unit", "gruu"], "there is no unit `gruu`; did you mean", 1),
         (["--source", "A", "--target", "A", "--optimiser", "adamm"], "there is no optimiser `adamm`; did you mean", 1),
         (["--source", "A", "--target", "A", "--teacher-forcing", "1.5"], "give at most 1", 2),
+        (["TABLE", "--final-rate", "nan"], "--final-rate: is nan; give at least 0", 2),
+        (["TABLE", "--max-minutes", "inf"], "--max-minutes: is inf; give at most 10000000", 2),
         (["--source", "A", "--target", "A", "--tokenise-source="], "the language is empty; give one, as en", 1),
         (["TABLE", "--min-count", "2"], "--min-count: is for parallel text", 2),
         (["TABLE", "--tokenise-target="], "--tokenise-target: is for parallel text", 2),

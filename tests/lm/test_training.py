@@ -116,7 +116,8 @@ def test_self_normalised_networks_need_no_normalisation(tmp_path: Path, cpu: Dev
 
 def test_the_shortlist(tmp_path: Path, cpu: Device) -> None:
     """Rare words stay outside, so that the network learns when to expect an unknown word."""
-    settings = replace(SETTINGS, text=TextConfig(min_count=3, vocabulary=1000))
+    training = replace(SETTINGS.training, warmup_updates=None)
+    settings = replace(SETTINGS, text=TextConfig(min_count=3, vocabulary=1000), training=training)
     text = tmp_path / "text"
     text.write_bytes(b"a a a b b c\na c c\n\n")
     _, facts = prepare(text, tmp_path / "run", replace(settings, text=replace(settings.text, held_out=0.0)), cpu)

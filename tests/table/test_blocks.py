@@ -53,7 +53,7 @@ def test_the_first_good_line_says_how_many_columns_there_are(tmp_path: Path) -> 
     chunk = blocks[2].check(LineChecker(path, keep_faulty=True, columns=blocks[2].columns))
     [faulty] = chunk.faulty.values()
     assert (faulty.number, faulty.line) == (5, b"e ||| f ||| 1\n")
-    with pytest.raises(UserError, match=r"line 5, field 3 .*: has 1 scores where the lines before have 3"):
+    with pytest.raises(UserError, match=r"line 5, field 3 .*: has 1 score where the lines before have 3"):
         blocks[2].check(LineChecker(path, columns=3))
 
 

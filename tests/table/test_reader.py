@@ -66,7 +66,7 @@ def test_a_fault_names_file_line_field_reason_and_remedy(tmp_path: Path) -> None
     with pytest.raises(UserError) as caught:
         list(TableReader(path, chunk_lines=2))
     assert str(caught.value) == (
-        f"{path}, line 3, field 3 (scores): has 1 scores where the lines before have 2; the table was cut or "
+        f"{path}, line 3, field 3 (scores): has 1 score where the lines before have 2; the table was cut or "
         "mixed with another; rebuild it"
     )
 

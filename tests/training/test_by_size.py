@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from phrasescore.device import choose_device
 from phrasescore.model_folder import WEIGHTS
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.training.by_size import dropout_by_size, settings_by_size, updates_by_size
+from phrasescore.training.forecast import seconds_left
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
@@ -49,7 +51,6 @@ def test_what_follows_is_what_an_option_may_be(examples: int, in_context: bool) 
     check_values(ModelConfig, found["model"], "here")
     training = TrainingConfig(**check_values(TrainingConfig, found["training"], "here"))
     assert training.max_updates is not None
-    assert training.warmup_updates <= training.max_updates // 10
     assert training.max_updates // training.evaluate_every >= min(training.max_updates, 20)
 
 
@@ -59,16 +60,16 @@ def _is_at(trainer: Trainer[PhrasePairTask], update: int | None) -> bool:
 
 def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     training = replace(tiny_settings.training, epochs=None)
-    by_size = frozenset({"dropout", "max_updates", "warmup_updates"})
+    by_size = frozenset({"dropout", "max_updates"})
     settings = replace(tiny_settings, training=training, by_size=by_size)
     runs = [("whole", None), ("parts", 7), ("parts", 60), ("parts", None)]
     for folder, stop in runs:
         trainer, data = prepare(small_table, tmp_path / folder, settings, CPU)
         assert trainer.task.network.config.dropout == dropout_by_size(len(data.distinct)) == 0.6
         assert trainer.config.max_updates == updates_by_size(600, 32) == 94
-        assert (trainer.config.warmup_updates, trainer.config.evaluate_every) == (9, 10)
+        assert trainer.config.evaluate_every == 10
         # What is measured before it begins leaves no trace.
-        assert trainer.seconds_left()
+        assert seconds_left(trainer)
         trainer.watcher = Watcher(should_stop=partial(_is_at, trainer, stop))
         trainer.train()
     assert trainer.progress.update == 94
@@ -78,7 +79,7 @@ def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("budget", "done", "least", "most"),
     [
-        ({"epochs": None}, 0, None, None),
+        ({"epochs": None, "schedule": "constant"}, 0, None, None),
         ({"epochs": None, "max_minutes": 2.0}, 0, 120, 120),
         ({"epochs": None, "max_minutes": 2.0}, 30, 90, 90),
         ({"max_minutes": 1e6}, 0, 0.001, 60),
@@ -89,16 +90,16 @@ def test_the_time_that_is_left(
     small_table: Path,
     tmp_path: Path,
     tiny_settings: Settings,
-    budget: dict[str, float | None],
+    budget: dict[str, Any],
     done: int,
     least: float | None,
     most: float | None,
 ) -> None:
     """`done` are seconds, and updates."""
-    settings = replace(tiny_settings, training=replace(tiny_settings.training, **budget))  # type: ignore[arg-type]
+    settings = replace(tiny_settings, training=replace(tiny_settings.training, **budget))
     trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
     trainer.progress.seconds, trainer.progress.update = float(done), done
-    left = trainer.seconds_left()
+    left = seconds_left(trainer)
     assert left == least if least is None or most is None else least <= (left or 0.0) <= most
     assert trainer.optimiser.state_dict()["state"] == {}
     assert all(weight.grad is None for weight in trainer.network.parameters())

@@ -220,7 +220,7 @@ def test_other_text_or_plugins_do_not_resume(
     with pytest.raises(UserError, match="holds a run with another max_words"):
         train(texts, tmp_path / "run", settings(sentences=SentenceConfig(min_count=2, max_words=50)))
     with pytest.raises(UserError, match="holds a run with other sentences; give the same"):
-        train((texts[1], texts[1]), tmp_path / "run", settings())
+        train((texts[1], texts[1]), tmp_path / "run", settings(warmup_updates=2))
     with pytest.raises(UserError, match="holds a run with other validation data; give the same"):
         train((texts[0], texts[0]), tmp_path / "run", settings())
     monkeypatch.setattr("phrasescore.training.run_folder.loaded_plugins", lambda: {"my.py": "0123"})

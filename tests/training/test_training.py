@@ -32,9 +32,11 @@ from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.tensor_file import open_tensors, write_tensors
 from phrasescore.training import loop, run
+from phrasescore.training.budget import Budget
+from phrasescore.training.checkpoint import Progress
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation, Trainer, Watcher
-from phrasescore.training.optimisers import make_optimiser, rate_factor
+from phrasescore.training.optimisers import make_optimiser
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import Settings, prepare
 from phrasescore.training.run_folder import RunFolder
@@ -261,7 +263,7 @@ def test_a_budget_in_minutes_ends_the_run(small_table: Path, tmp_path: Path, tin
     config = replace(tiny_settings.training, epochs=None, max_minutes=2.0, max_updates=5)
     trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=config), CPU)
     trainer.progress.seconds = 60.0
-    assert trainer.spent() == 0.5
+    assert trainer.budget.spent(trainer.progress) == 0.5
     trainer.progress.seconds = 120 - 1e-6
     progress = trainer.train()
     assert (progress.finished, progress.update) == ("the budget is spent", 1)
@@ -707,15 +709,6 @@ def test_the_validation_loss_decides_if_there_is_one(
     assert (progress.best_loss, progress.best_update) == (3.0, 20)
 
 
-@pytest.mark.parametrize(("schedule", "middle"), [("constant", 1.0), ("linear", 0.55), ("cosine", 0.55)])
-def test_schedules(schedule: str, middle: float) -> None:
-    config = TrainingConfig(schedule=schedule, warmup_updates=10, final_rate=0.1)  # type: ignore[arg-type]
-    assert rate_factor(config, 0, 0.0) == pytest.approx(0.1)
-    assert rate_factor(config, 9, 0.0) == pytest.approx(1.0)
-    assert rate_factor(config, 99, 0.5) == pytest.approx(middle)
-    assert rate_factor(config, 99, 1.0) == pytest.approx(1.0 if schedule == "constant" else 0.1)
-
-
 def test_adadelta_is_the_paper_s() -> None:
     """Accumulate the squared gradient, step with the old squared steps, then accumulate the squared step."""
     layer = torch.nn.Linear(1, 1, bias=False)
@@ -766,8 +759,9 @@ def test_the_learning_rate_follows_the_schedule(
     config = replace(tiny_settings.training, schedule=schedule, warmup_updates=15)
     updates = train(small_table, tmp_path / "run", replace(tiny_settings, training=config)).progress.update
     rates = {record["update"]: record["learning_rate"] for record in metrics(tmp_path / "run")}
+    budget = Budget(config, updates // 2)
     assert rates == {
-        update: pytest.approx(config.learning_rate * rate_factor(config, update - 1, (update - 1) / updates))
+        update: pytest.approx(budget.learning_rate(Progress(update - 1, *divmod(update - 1, updates // 2))))
         for update in (10, 20, 30, 34)
     }
 
@@ -786,7 +780,8 @@ def test_counts_weight_the_loss(tmp_path: Path, tiny_settings: Settings) -> None
     counts = range(1, 21)
     lines = (f"{'a ' * count}b ||| c{' d' * count} ||| 1 ||| 0-0 ||| 20 20 {count}\n" for count in counts)
     (tmp_path / "table").write_text("".join(lines))
-    settings = replace(tiny_settings, data=DataConfig(weight_by_count=True, held_out=0))
+    training = replace(tiny_settings.training, warmup_updates=0)
+    settings = replace(tiny_settings, data=DataConfig(weight_by_count=True, held_out=0), training=training)
     trainer, _ = prepare(tmp_path / "table", tmp_path / "run", settings, CPU)
     (examples,) = trainer.task.batches(0)
     with torch.inference_mode():

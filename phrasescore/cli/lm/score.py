@@ -153,7 +153,9 @@ class _Summary:
 def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     _check_usage(args)
-    require_writable(None if args.summary else STANDARD_STREAM, args.report, inputs=(args.text, args.backoff))
+    require_writable(
+        None if args.summary else STANDARD_STREAM, args.report, inputs=(args.text, args.backoff, args.weight_text)
+    )
     from phrasescore.device import choose_device, settle_memory
     from phrasescore.lm.scorer import NeuralLmScorer
 

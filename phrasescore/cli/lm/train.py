@@ -20,6 +20,7 @@ from phrasescore.files import require_one_standard_input
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.lm.text_config import TextConfig
 from phrasescore.nn.architecture import NeuralLmConfig
+from phrasescore.training.layers import AT_CONSTANT_RATE, refuse_idle
 from phrasescore.training.torchrun import joined
 from phrasescore.training.training_config import TrainingConfig
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from phrasescore.lm.training import LmSettings
 
 _SECTIONS: dict[str, type[Section]] = {"model": NeuralLmConfig, "text": TextConfig, "training": TrainingConfig}
-_FOR_OTHERS = {"teacher_forcing", "long_pairs", "pairs_a_sentence"}
+_FOR_OTHERS = ("teacher_forcing", "long_pairs", "pairs_a_sentence")
 """Settings of training that are refused here."""
 
 
@@ -99,9 +100,12 @@ def settings_of(args: argparse.Namespace) -> LmSettings:
     from phrasescore.lm.training import LmSettings
 
     require_one_standard_input(args.text, args.validation)
+    values, given = read_settings(args, _SECTIONS, PRESETS[args.preset])
     if args.validation is not None:
-        check_nothing_is_held_out(args, "--validation")
-    values = read_settings(args, _SECTIONS, PRESETS[args.preset])
+        check_nothing_is_held_out(given, "--validation")
+    refuse_idle(given, _FOR_OTHERS, "in a language model")
+    if values["training"].get("schedule") == "constant":
+        refuse_idle(given, ["final_rate"], AT_CONSTANT_RATE)
     return LmSettings(
         NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
     )

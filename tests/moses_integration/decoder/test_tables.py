@@ -62,7 +62,7 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"a ||| B ||| 0.5", "line 2: has 1 scores where moses.ini says num-features=2"),
+        (b"a ||| B ||| 0.5", "line 2: has 1 score where moses.ini says num-features=2"),
         (b"a ||| B ||| 0.5 1 1", "line 2: has 3 scores where moses.ini says num-features=2"),
         (
             b"a ||| B ||| 0.5 -1",
@@ -172,7 +172,7 @@ def logs_of(odd: OddLine) -> tuple[float, ...]:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"a ||| B ||| 0.5", "line 2: has 1 scores where the model's type needs 2"),
+        (b"a ||| B ||| 0.5", "line 2: has 1 score where the model's type needs 2"),
         (b"a ||| B ||| 0.5 x", "line 2: scores: has something that Moses cannot read as a number: `x`;"),
         (b"a ||| 0.5 1", "line 2: has 2 fields, at least 3 are needed"),
     ],

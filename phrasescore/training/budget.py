@@ -1,0 +1,113 @@
+"""How long a training is: what ends it, how far it is, how its learning rate goes up and down over that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from phrasescore.errors import UsageError
+from phrasescore.training.checkpoint import Progress
+from phrasescore.training.training_config import BUDGET, TrainingConfig
+
+_WARMUP, _WARMUP_SHARE = 200, 10
+"""Updates of the warm-up that nobody has set, and how many times as long the training must be at least."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The budget of a training whose passes have so many batches."""
+
+    config: TrainingConfig
+    batches_per_pass: int
+
+    def check(self, *, is_measured: bool) -> None:
+        """Check that something ends the training, and that the schedule does what it says.
+
+        Args:
+            is_measured: whether there is other data, whose loss can tell when to stop.
+
+        Raises:
+            UsageError: it does not.
+        """
+        config, updates = self.config, self.updates
+        if all(getattr(config, name) is None for name in BUDGET):
+            wanted = "--epochs, --max-updates, --max-minutes: one must be given"
+            if not is_measured:
+                raise UsageError(
+                    f"{wanted}, for nothing is held out whose loss could tell when to stop; or give other data by "
+                    "--validation, or hold out more"
+                )
+            if not config.patience:
+                raise UsageError(f"{wanted}, for with --patience 0 no loss ends the training; or give --patience N")
+            if config.schedule != "constant":
+                raise UsageError(
+                    f"--schedule {config.schedule}: has no end that the learning rate could fall to; give --epochs, "
+                    "--max-updates or --max-minutes, or --schedule constant"
+                )
+        if updates is not None and (config.warmup_updates or 0) > updates:
+            raise UsageError(
+                f"--warmup-updates: is {config.warmup_updates:,} where the training has {updates:,}, and the learning "
+                "rate would never be reached; give less"
+            )
+
+    @property
+    def updates(self) -> int | None:
+        """How many updates the whole training has, None if they are not counted."""
+        passes = None if self.config.epochs is None else self.config.epochs * self.batches_per_pass
+        return min((end for end in (self.config.max_updates, passes) if end is not None), default=None)
+
+    def updates_left(self, progress: Progress) -> int | None:
+        """Return how many updates are left, None if they are not counted."""
+        config, done = self.config, progress.epoch * self.batches_per_pass + progress.batch
+        left = [] if config.max_updates is None else [config.max_updates - progress.update]
+        left += [] if config.epochs is None else [config.epochs * self.batches_per_pass - done]
+        return max(0, min(left)) if left else None
+
+    def passes(self, progress: Progress) -> float:
+        """Return how many passes are done."""
+        return progress.epoch + progress.batch / self.batches_per_pass
+
+    def spent(self, progress: Progress) -> float:
+        """Return the share that is spent, 0 to 1."""
+        config, shares = self.config, [0.0]
+        if config.epochs is not None:
+            shares.append(self.passes(progress) / config.epochs)
+        if config.max_updates is not None:
+            shares.append(progress.update / config.max_updates)
+        if config.max_minutes is not None:
+            shares.append(progress.seconds / (60 * config.max_minutes))
+        return min(1.0, max(shares))
+
+    def learning_rate(self, progress: Progress) -> float:
+        """Return the learning rate of the next update: it rises over the warm-up, and falls over the budget."""
+        warmup = min(1.0, (progress.update + 1) / self.warmup) if self.warmup else 1.0
+        return self.config.learning_rate * warmup * self._fall(1.0 - self.spent(progress))
+
+    @property
+    def warmup(self) -> int:
+        """Over how many updates the learning rate rises."""
+        if self.config.warmup_updates is not None:
+            return self.config.warmup_updates
+        # A short training is not to be over before it has warmed up.
+        return _WARMUP if self.updates is None else min(_WARMUP, self.updates // _WARMUP_SHARE)
+
+    def _fall(self, left: float) -> float:
+        """Return the learning rate as a share of the highest, where that share of the budget is left."""
+        config = self.config
+        if config.schedule == "constant":
+            return 1.0
+        if config.schedule == "linear":
+            return config.final_rate + (1 - config.final_rate) * left
+        return config.final_rate + (1 - config.final_rate) * 0.5 * (1 - math.cos(math.pi * left))
+
+    def is_due(self, progress: Progress) -> bool:
+        """Whether it is time to evaluate."""
+        if self.config.evaluate_every:
+            return progress.update % self.config.evaluate_every == 0
+        return progress.batch == self.batches_per_pass
+
+    def reason_to_end(self, progress: Progress) -> str | None:
+        """Return why the training is at its end, None while it is not."""
+        if self.config.patience and progress.evaluations_without_gain >= self.config.patience:
+            return "the measured loss no longer falls"
+        return "the budget is spent" if self.spent(progress) >= 1.0 else None

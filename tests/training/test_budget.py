@@ -1,0 +1,60 @@
+"""What ends a training, and its learning rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from phrasescore.errors import UsageError
+from phrasescore.training.budget import Budget
+from phrasescore.training.checkpoint import Progress
+from phrasescore.training.training_config import Schedule, TrainingConfig
+
+
+@pytest.mark.parametrize(("schedule", "middle"), [("constant", 1.0), ("linear", 0.55), ("cosine", 0.55)])
+def test_the_rate_rises_and_falls(schedule: Schedule, middle: float) -> None:
+    config = TrainingConfig(schedule=schedule, warmup_updates=10, final_rate=0.1, learning_rate=2.0, max_updates=10**6)
+    budget = Budget(config, 100)
+    for update, factor in ((0, 0.1), (9, 1.0), (10**6 // 2, middle), (10**6, 1.0 if schedule == "constant" else 0.1)):
+        assert budget.learning_rate(Progress(update)) == pytest.approx(2 * factor, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "warmup"),
+    [
+        ({"max_updates": 80}, 8),
+        ({"epochs": 4}, 12),
+        ({"epochs": 4, "max_updates": 50}, 5),
+        ({"max_updates": 3}, 0),
+        ({"max_updates": 10_000}, 200),
+        ({"max_minutes": 3.0}, 200),
+        ({"max_updates": 80, "warmup_updates": 40}, 40),
+        ({"max_updates": 80, "warmup_updates": 0}, 0),
+    ],
+)
+def test_a_short_training_has_a_short_warm_up(options: dict[str, Any], warmup: int) -> None:
+    assert Budget(TrainingConfig(**options), 30).warmup == warmup
+
+
+@pytest.mark.parametrize(
+    ("options", "is_measured", "message"),
+    [
+        ({}, False, "one must be given, for nothing is held out whose loss"),
+        ({"patience": 0}, True, "one must be given, for with --patience 0 no loss ends the training"),
+        ({"schedule": "linear"}, True, "--schedule linear: has no end that the learning rate could fall to"),
+        ({"max_updates": 10, "warmup_updates": 11}, True, "--warmup-updates: is 11 where the training has 10"),
+        ({"epochs": 2, "warmup_updates": 61}, True, "--warmup-updates: is 61 where the training has 60"),
+    ],
+)
+def test_a_training_that_would_not_end_or_not_learn(options: dict[str, Any], is_measured: bool, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Budget(TrainingConfig(**options), 30).check(is_measured=is_measured)
+
+
+def test_what_is_left() -> None:
+    budget = Budget(TrainingConfig(epochs=4, max_updates=50), 30)
+    assert budget.updates == 50
+    assert budget.updates_left(Progress(update=35, epoch=1, batch=5)) == 15
+    assert budget.passes(Progress(epoch=1, batch=15)) == 1.5
+    assert Budget(TrainingConfig(max_minutes=1.0), 30).updates_left(Progress()) is None
