@@ -43,6 +43,7 @@ def test_memory_that_runs_out_is_one_sentence(error: Exception, capsys: pytest.C
         ("café: is no good", "café: is no good"),
         ("a\0b\x1b[2J\t\n\u2028\ufeff: is no good", r"a\x00b\x1b[2J\t\n\u2028\ufeff: is no good"),
         (os.fsdecode(b"caf\xe9") + ": is no good", r"caf\udce9: is no good"),
+        ("run:cat:1/[b]t: is no good", "run:cat:1/[b]t: is no good"),
         ("x" * 100_000 + ": is no good", "x" * 450 + " ... " + "x" * 438 + ": is no good"),
     ],
 )

@@ -252,3 +252,12 @@ def test_help_needs_no_torch() -> None:
 def test_a_language_model_is_no_encoder_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "-m", str(folder), str(MINI / "test.fr")]) == 1
     assert "a network of the kind neural-language-model" in capsys.readouterr().err
+
+
+def test_a_report_takes_the_place_of_no_text(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "weights.fr"
+    text.write_text("la lettre\n")
+    learning = ["--backoff", ARPA, "--interpolate", "auto", "--weight-text", str(text), "--report", str(text)]
+    assert main(["lm", "score", str(MINI / "dev.fr"), "-m", str(folder), *learning]) == 2
+    assert f"{text}: is an input, which would be lost" in capsys.readouterr().err
+    assert text.read_text() == "la lettre\n"

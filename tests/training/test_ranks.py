@@ -289,8 +289,8 @@ def test_what_a_killed_rank_handed_on_is_removed(small_table: Path, tmp_path: Pa
 
 
 def test_a_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    for world_size in (None, "1"):
-        if world_size:
+    for world_size in (None, "", "1"):
+        if world_size is not None:
             monkeypatch.setenv("WORLD_SIZE", world_size)
         with joined() as ranks:
             assert ranks is ALONE
