@@ -12,33 +12,22 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from phrasescore.device import Device
-from phrasescore.documents import LARGEST_JSON_LINES
 from phrasescore.errors import UserError
-from phrasescore.files import finite, full_disk_told, read_regular, write_atomically
-from phrasescore.model_folder import METRICS, save_weights
+from phrasescore.files import finite
 from phrasescore.training.budget import Budget
-from phrasescore.training.checkpoint import Checkpoint, Progress, Records, open_checkpoint, write_checkpoint
+from phrasescore.training.checkpoint import Progress
 from phrasescore.training.optimisers import make_optimiser
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder
+from phrasescore.training.run_state import RunState
 from phrasescore.training.task import Examples, Loss, Task
 from phrasescore.training.training_config import TrainingConfig
 
 TaskT = TypeVar("TaskT", bound=Task)
 
-_DATA = {
-    "table": "another table",
-    "sentences": "other sentences",
-    "text": "another text",
-    "validation": "other validation data",
-    "vocabularies": "other vocabularies",
-    "shortlist": "another shortlist",
-    "plugins": "other plugins, or others than they are now (config.json names them)",
-}
-"""What of a run is kept as a digest, which says nothing to a reader, in words."""
 _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
 _SAVE_SECONDS = 600.0
@@ -127,138 +116,24 @@ class Trainer(Generic[TaskT]):
         self.budget = Budget(config, task.batches_per_pass)
         self.budget.check(is_measured=bool(task.held_out or task.validation))
         self.folder, self.task, self.network = folder, task, task.network
-        self.config, self.device, self.run, self.ranks = config, device, run, ranks
+        self.config, self.device, self.ranks = config, device, ranks
         self.watcher = Watcher()
         self.optimiser = make_optimiser(self.network, config)
-        self.progress = Progress()
+        self.state = RunState(folder, self.network, self.optimiser, run, ranks)
         # All ranks see the same draws where there is no dropout: which steps go on from the words of the target.
         has_dropout = any(module.p for module in self.network.modules() if isinstance(module, nn.Dropout))
         self._first_seed = ranks.rank * _SEEDS_A_RANK if has_dropout else 0
-        self._saved_at = time.monotonic()
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device.torch_device)
 
     @property
-    def _metrics(self) -> Path:
-        return self.folder.files / METRICS
-
-    def _read_metrics(self) -> bytes:
-        return read_regular(self._metrics, LARGEST_JSON_LINES) if self._metrics.exists() else b""
+    def progress(self) -> Progress:
+        """Where the run stands."""
+        return self.state.progress
 
     def begin(self, describe: Callable[[Path], None], restart: bool) -> None:
-        """Resume the run in the folder, or start one there; the trainer is at its start.
-
-        Args:
-            describe: writes the description of the model, which says how it is trained now, into a folder.
-            restart: start over even if the folder holds a run.
-
-        Raises:
-            UserError: the folder holds a run with other settings or data, or a damaged one, or the ranks differ in
-                them.
-        """
-        self.check_ranks()
-        if self.ranks.is_first:
-            is_resumed = not restart and self.resume()
-            if not is_resumed:
-                self.start_over()
-            describe(self.folder.files)
-            if is_resumed:
-                self.catch_up()
-            else:
-                self.save_checkpoint()
-        self.follow_first()
-
-    def start_over(self) -> None:
-        """Make room for a run from its beginning."""
-        self.folder.start_over()
-        write_atomically(self._metrics, b"")
-
-    def resume(self) -> bool:
-        """Take up the state an earlier run left in the folder; return whether there was one that had begun to learn.
-
-        Raises:
-            UserError: it was started with other settings or data, or is damaged.
-        """
-        if not self.folder.checkpoint.exists():
-            return False
-        with open_checkpoint(self.folder.checkpoint) as checkpoint:
-            # What failed before its first update, in a plugin, say, may be done anew in another way.
-            if checkpoint.progress.update == 0:
-                return False
-            self._check_run(checkpoint.run)
-            records = self._records_of(checkpoint)
-            checkpoint.restore(self.network, self.optimiser)
-        write_atomically(self._metrics, records)
-        self.progress = checkpoint.progress
+        """Resume the run in the folder, or start one there, see `RunState.begin`; the trainer is at its start."""
+        self.state.begin(describe, restart)
         self._loss_sum.fill_(self.progress.loss_sum)
-        return True
-
-    def check_ranks(self) -> None:
-        """Check that all ranks were started with the same settings and data.
-
-        Raises:
-            UserError: this one was not.
-        """
-        if difference := self._difference(self.ranks.of_first(lambda: self.run)):
-            raise UserError(
-                f"{self.folder.path}: process {self.ranks.rank} of this training has {difference}; start all with the "
-                "same command and the same files"
-            )
-        self.ranks.wait()
-
-    def follow_first(self) -> None:
-        """Take the state of the first rank, which has begun the run or resumed it."""
-        if self.ranks.number == 1:
-            return
-        self.progress, network, state = self.ranks.of_first(self._state)
-        self.network.load_state_dict(network)
-        self.optimiser.load_state_dict({"state": state, "param_groups": self.optimiser.state_dict()["param_groups"]})
-        self._loss_sum.fill_(self.progress.loss_sum)
-
-    def _state(self) -> tuple[Progress, dict[str, Tensor], dict[int, dict[str, Tensor]]]:
-        """Return where the run stands, and the states of network and optimiser in tensors that no GPU holds."""
-        network = {name: tensor.cpu() for name, tensor in self.network.state_dict().items()}
-        state = {
-            index: {name: torch.as_tensor(value).cpu() for name, value in values.items()}
-            for index, values in self.optimiser.state_dict()["state"].items()
-        }
-        return self.progress, network, state
-
-    def catch_up(self) -> None:
-        """Write what a kill may have kept an earlier run from writing behind its last state: the weights in it."""
-        if self.progress.best_loss is not None and self.progress.best_update == self.progress.update:
-            self._save_weights()
-
-    def _check_run(self, before: dict[str, Any]) -> None:
-        """Check that an earlier run was started with the same settings and data.
-
-        Raises:
-            UserError: it was not.
-        """
-        if difference := self._difference(before):
-            raise UserError(
-                f"{self.folder.path}: holds a run with {difference}; give the same to resume it, another folder, or "
-                "--restart to start over"
-            )
-
-    def _difference(self, other: dict[str, Any]) -> str | None:
-        """Return in words what another run was started with that this one was not, None if there is nothing."""
-        for key in (*self.run, *other):
-            if other.get(key) != self.run.get(key):
-                return _DATA.get(key, f"another {key} ({other.get(key)}, now {self.run.get(key)})")
-        return None
-
-    def _records_of(self, checkpoint: Checkpoint) -> bytes:
-        """Return the records of the evaluations before a checkpoint, without those that a killed run made after it.
-
-        Raises:
-            UserError: they are not those that were written.
-        """
-        content = self._read_metrics()
-        kept = content[: checkpoint.records.length]
-        # Who removes the file can do without.
-        if content and Records.of(kept) != checkpoint.records:
-            raise UserError(f"{self._metrics}: is damaged; copy it again, or remove it to go on without its records")
-        return kept
 
     def train(self) -> Progress:
         """Train until the budget is spent, the measured loss no longer falls, or the watcher says stop.
@@ -277,14 +152,14 @@ class Trainer(Generic[TaskT]):
                 self._timed_update(examples)
                 if self.budget.is_due(self.progress):
                     self._evaluate_and_save()
-                elif time.monotonic() - self._saved_at >= _SAVE_SECONDS:
+                elif time.monotonic() - self.state.saved_at >= _SAVE_SECONDS:
                     self._check_loss()
-                    self.save_checkpoint()
+                    self.state.save()
                 if self.budget.reason_to_end(self.progress) is not None:
                     break
                 if self.ranks.largest(self.watcher.should_stop()):
                     # The others wait for it: torchrun ends all when the first has gone.
-                    self.progress = self.ranks.of_first(self._stop)
+                    self.state.progress = self.ranks.of_first(self._stop)
                     return self.progress
             else:
                 self.progress.epoch += 1
@@ -297,9 +172,8 @@ class Trainer(Generic[TaskT]):
     def _stop(self) -> Progress:
         """Save the state in the middle of a pass, and weights to look at if there are none yet."""
         self._check_loss()
-        self.save_checkpoint()
-        if self.progress.best_loss is None and not self.folder.replaces_another:
-            save_weights(self.folder.files, self.network)
+        self.state.save()
+        self.state.save_first_weights()
         return self.progress
 
     def _timed_update(self, examples: Examples) -> None:
@@ -352,7 +226,7 @@ class Trainer(Generic[TaskT]):
             )
 
     def _evaluate_and_save(self) -> None:
-        self.progress = self.ranks.of_first(self._evaluate)
+        self.state.progress = self.ranks.of_first(self._evaluate)
         self._loss_sum.zero_()
 
     def _evaluate(self) -> Progress:
@@ -382,28 +256,14 @@ class Trainer(Generic[TaskT]):
             best=best,
         )
         progress.loss_sum, progress.loss_terms, progress.example_sum, progress.second_sum = 0.0, 0, 0, 0.0
-        with full_disk_told(str(self._metrics)), self._metrics.open("ab") as stream:
-            stream.write(_line(evaluation.record(self.task.unit)))
+        self.state.record(_line(evaluation.record(self.task.unit)))
         progress.seconds += time.monotonic() - started
         # In this order: who resumes after a kill in between finds the weights in the checkpoint.
-        self.save_checkpoint()
+        self.state.save()
         if best:
-            self._save_weights()
+            self.state.save_weights()
         self.watcher.on_evaluation(evaluation)
         return progress
-
-    def save_checkpoint(self) -> None:
-        """Write the state of the run."""
-        self._saved_at = time.monotonic()
-        if not self.ranks.is_first:
-            return
-        records = Records.of(self._read_metrics())
-        write_checkpoint(self.folder.checkpoint, self.network, self.optimiser, self.progress, self.run, records)
-
-    def _save_weights(self) -> None:
-        """Write weights that were measured; those of a network that they are to replace are there until then."""
-        save_weights(self.folder.files, self.network)
-        self.folder.replace()
 
 
 def _line(record: dict[str, Any]) -> bytes:

@@ -312,7 +312,7 @@ def test_each_rank_drops_other_elements(
 
     losses = []
     for ranks in (Ranks(), Second(), Second()):
-        one = Trainer(trainer.folder, trainer.task, settings.training, CPU, trainer.run, ranks)
+        one = Trainer(trainer.folder, trainer.task, settings.training, CPU, trainer.state.run, ranks)
         one._update(next(trainer.task.batches(0)))
         losses.append(one._loss_sum.item())
     assert (losses[0] == losses[1]) == (dropout == 0)

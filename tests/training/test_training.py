@@ -31,7 +31,7 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.tensor_file import open_tensors, write_tensors
-from phrasescore.training import loop, run
+from phrasescore.training import loop, run, run_state
 from phrasescore.training.budget import Budget
 from phrasescore.training.checkpoint import Progress
 from phrasescore.training.evaluation import PairLoss
@@ -108,7 +108,7 @@ def test_time_and_patience_go_on_where_a_run_stopped(
 ) -> None:
     stopped = train(small_table, tmp_path / "run", tiny_settings, stop_after=13)
     stopped.progress.evaluations_without_gain = 3
-    stopped.save_checkpoint()
+    stopped.state.save()
     resumed, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     assert resumed.progress.seconds == stopped.progress.seconds > 0
     assert resumed.progress.evaluations_without_gain == 3
@@ -204,7 +204,7 @@ def test_the_state_is_saved_between_evaluations(
     assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("place", ["save_weights", "save_checkpoint"])
+@pytest.mark.parametrize("place", ["save_weights", "save"])
 def test_a_kill_does_not_part_the_weights_from_what_is_known_of_them(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -214,7 +214,7 @@ def test_a_kill_does_not_part_the_weights_from_what_is_known_of_them(
     trainer.train()
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
     with monkeypatch.context() as patched:
-        patched.setattr(loop if place == "save_weights" else trainer, place, killing)
+        patched.setattr(trainer.state, place, killing)
         with pytest.raises(KilledError):
             trainer.train()
     assert trainer.progress.best_update == 20
@@ -321,10 +321,10 @@ def names(folder: Path) -> set[Path]:
     [
         (run, "save_description", 0, False),
         (Vocabulary, "save", 1, False),
-        (loop, "write_checkpoint", 0, False),
+        (run_state, "write_checkpoint", 0, False),
         (loop.Trainer, "_update", 5, False),
-        (loop, "write_checkpoint", 1, False),
-        (loop, "save_weights", 0, False),
+        (run_state, "write_checkpoint", 1, False),
+        (run_state, "save_weights", 0, False),
         (RunFolder, "replace", 0, False),
         (RunFolder, "_move", 1, True),
         (shutil, "rmtree", 2, True),
@@ -680,7 +680,7 @@ def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path
     last = metrics(tmp_path / "run")[-1]
     assert last["held_out"] != last["validation"]
     assert trainer.task.validation is not None
-    assert len(trainer.task.validation) == trainer.run["held_out_limit"] == 10_000
+    assert len(trainer.task.validation) == trainer.state.run["held_out_limit"] == 10_000
 
 
 def test_a_validation_table_of_which_no_pairs_are_taken_is_refused(tmp_path: Path, tiny_settings: Settings) -> None:
