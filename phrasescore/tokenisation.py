@@ -32,7 +32,7 @@ def tokenise(texts: Iterable[str], language: str) -> list[str]:
 
     Args:
         texts: lines.
-        language: two letters; they choose the abbreviations and the rules for apostrophes and quotation marks.
+        language: its code, as en, which chooses the abbreviations and the rules for apostrophes and quotation marks.
 
     Raises:
         UserError: the language is empty, or sacremoses is not installed.

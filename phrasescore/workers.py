@@ -95,7 +95,13 @@ def _made(make: Callable[[], Value]) -> Value:
 
 @contextmanager
 def share_work(
-    killed: str, processes: int | None = None, scheduler: str | None = None, threads: int = 1, tries: int = 3
+    killed: str,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    threads: int = 1,
+    tries: int = 3,
+    *,
+    apart: bool = False,
 ) -> Iterator[Workers]:
     """Yield workers, which are let go afterwards, in the middle of their work if an exception comes out.
 
@@ -105,6 +111,7 @@ def share_work(
         scheduler: address of a Dask scheduler, whose workers are taken instead.
         threads: that each process of this machine computes with.
         tries: how often a task is tried that a process of this machine did not survive.
+        apart: let another process do the work even if it is one, as libraries need that would take more threads here.
 
     Raises:
         UserError: there is no such scheduler, it has no workers, Dask is not installed, or the script that calls this
@@ -115,7 +122,7 @@ def share_work(
             yield workers
         return
     number = processes or available_cores()
-    if number == 1:
+    if number == 1 and not apart:
         yield Here()
         return
     shared = Processes(killed, number, threads, tries)

@@ -3,7 +3,7 @@
 A model of one direction gives every target word one source word or none. A second model, trained with the sides
 exchanged, gives every source word one target word or none; grow-diag-final-and (Koehn, Och and Marcu 2003) grows
 the final links from those that both agree on. The two models share nothing, so each is trained in a process of its
-own.
+own, where there may be two.
 
 The links depend on the text, the method, its iterations and the seed alone, not on the number of cores: the samplers
 of `eflomal` have a generator each, and the other methods, whose threads would add up numbers in any order, get one
@@ -120,7 +120,7 @@ def align(
     threads = max(1, cores // 2) if method == "eflomal" else 1
     train = partial(_train, method, seed)
     killed = f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"
-    with share_work(killed, processes=min(2, cores), threads=threads, tries=1) as workers:
+    with share_work(killed, processes=min(2, cores), threads=threads, tries=1, apart=True) as workers:
         (sources, passes), (targets, _) = workers.in_order(train, [(source, target), (target, source)])
     links = unlinked = 0
     with open_output(output) as stream:

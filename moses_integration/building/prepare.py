@@ -49,7 +49,7 @@ class Preparation:
     """How the text of one language is prepared. Every line gives one line, even an empty one."""
 
     language: str
-    """Two letters; they choose the abbreviations and the rules for apostrophes and quotation marks."""
+    """Its code, as en, which chooses the abbreviations and the rules for apostrophes and quotation marks."""
     tokenise: bool = True
     """Normalise the punctuation and split it from the words. Otherwise the words stay as blanks separate them."""
     casing: Casing = "lower"
@@ -102,6 +102,7 @@ def prepare_file(
     truecaser: Truecaser | None = None,
     say: Say = silently,
     advice: Advice = FOR_TEXT_OF_A_SYSTEM,
+    processes: int | None = None,
 ) -> None:
     """Prepare a text file into another of as many lines.
 
@@ -110,7 +111,7 @@ def prepare_file(
     Raises:
         UserError: a file cannot be read or written, is no text, or has escapes and is to get them.
     """
-    write_lines(output, preparation.apply(_noted(raw, preparation, say, advice), truecaser))
+    write_lines(output, preparation.apply(_noted(raw, preparation, say, advice), truecaser, processes))
 
 
 def prepare_training_file(

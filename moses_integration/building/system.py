@@ -430,7 +430,7 @@ def _prepare_validation(
     _require_same_length(*raw)
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
-        system_text.prepare(side, path, prepared, say, FOR_TRAINING_TEXT)
+        system_text.prepare(side, path, prepared, say, FOR_TRAINING_TEXT, settings.processes)
     _refuse_odd_words(whole, raw, settings.cleaning)
     return _clean(whole, raw, corpus, settings.cleaning)
 

@@ -39,8 +39,7 @@ class TextSettings:
 
 
 def is_language(name: str) -> bool:
-    """Whether a name can stand for a language, of which it says so in the names of files."""
-    # That of the word alignment is train.align.
+    """Whether names of files can end in it, as train.en does; train.align is the word alignment."""
     return bool(re.fullmatch(r"[A-Za-z0-9_-]+", name)) and name != "align"
 
 
@@ -74,8 +73,9 @@ class SystemText:
         prepared: Path,
         say: Say = silently,
         advice: Advice = FOR_TEXT_OF_A_SYSTEM,
+        processes: int | None = None,
     ) -> None:
-        """Prepare a dev or test text, line by line; `say` is told what `prepare_file` tells.
+        """Prepare a dev or test text, line by line, as `prepare_file` does.
 
         Raises:
             UserError: the text is escaped already, cannot be read, or is none.
@@ -84,7 +84,7 @@ class SystemText:
         truecaser = None
         if preparation.casing == "true":
             truecaser = Truecaser.load(self.folder / f"truecase.{preparation.language}")
-        prepare_file(raw, prepared, preparation, truecaser, say, advice)
+        prepare_file(raw, prepared, preparation, truecaser, say, advice, processes)
 
     def detokenise(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Return translations as plain text."""
@@ -100,8 +100,8 @@ def _read_settings(path: Path) -> TextSettings:
     remedy = "build the system again"
     values = read_json(path, remedy)
     try:
-        settings = TextSettings(**check_values(TextSettings, values, str(path)))
-    except TypeError as error:
+        settings = TextSettings(**check_values(TextSettings, values, "it"))
+    except (TypeError, UserError) as error:
         raise UserError(f"{path}: is damaged ({error}); {remedy}") from error
     for language in (settings.source_language, settings.target_language):
         if not is_language(language):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.ini import NEW_WEIGHT, add_feature
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed import OPTIONS_BY
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cache:
         arguments["cache"] = args.cache
     add_feature(ini, "CSLM", args.label, arguments, [args.weight])
-    if ini.remarks(IN_CONTEXT):
+    if ini.remarks(OPTIONS_BY):
         keep_option_weights(ini)
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
     ini.require_placeable(args.output)

@@ -175,9 +175,10 @@ def _require_languages(args: argparse.Namespace, languages: Sequence[str], repor
 
     for side, language in zip(("source", "target"), languages, strict=True):
         if not re.fullmatch("[a-z]{2,3}", language):
+            given = f"--{side}-language" if getattr(args, f"{side}_language") else getattr(args, side)
             raise UserError(
-                f"{getattr(args, side)}: `{language}` is no code of a language, as en, by which words are split; give "
-                f"--{side}-language, or --tokenised if they are"
+                f"{given}: `{language}` is no code of a language, two or three small letters by which words are split; "
+                f"give one by --{side}-language, or --tokenised if they are split"
             )
         if not has_rules(language):
             reporter.say(

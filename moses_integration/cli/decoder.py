@@ -234,7 +234,7 @@ class _Printing:
 
 def _printing(switches: dict[str, list[str]]) -> _Printing:
     listing = switches.get("n-best-list", [])
-    # Python makes numbers of so many digits only.
+    # As many digits as the largest has.
     if listing and (len(listing) < 2 or not re.fullmatch("[0-9]{1,10}", listing[1]) or int(listing[1]) > MOST):
         raise UsageError(
             f"-n-best-list: needs a file and a size up to {MOST:,}; give -n-best-list FILE SIZE [distinct]"

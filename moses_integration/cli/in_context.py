@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_device_options, add_plugin_option
+from phrasescore.cli.options import add_device_options, add_plugin_option, refuse_idle
 from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
         for name in ("device", "precision"):
             if getattr(args, name) != "auto":
                 raise UsageError(f"--{name}: changes nothing without a network in context; leave it out")
+        refuse_idle(args, ["plugins"], "without a network in context")
         return None
     from moses_integration.placed.context_column import ContextColumn
     from phrasescore.scoring.engine import Scorer

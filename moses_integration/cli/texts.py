@@ -63,11 +63,8 @@ def prepare_text(
         advice = replace(FOR_TEXT_OF_A_SYSTEM, if_plain="leave out --prepared")
         claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, advice=advice)
         write_lines(prepared, noting_form(text_lines(raw, say), display_name(raw), claim, say))
-        if ini is not None and side == "source" and ini.remarks(PLACED) not in ([], [sha256_of(prepared)]):
-            raise UserError(
-                f"{display_name(raw)}: is not the text that the tables of {ini.name} were made for; give the whole "
-                "file `text` beside that ini, or the ini from which it was made"
-            )
+        if ini is not None and side == "source":
+            require_placed_text(ini, prepared, raw)
         return prepared
     assert ini is not None, "text is prepared where no ini says how"
     if ini.remarks(PLACED) and side == "source":
@@ -82,3 +79,21 @@ def prepare_text(
         )
     text.prepare(side, raw, prepared, say)
     return prepared
+
+
+def require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
+    """Check that a text with names is that of the tables of an ini, if those are of one text.
+
+    Args:
+        ini: the system's.
+        text: the text, in a file that can be read.
+        raw: what to call it.
+
+    Raises:
+        UserError: it is another one.
+    """
+    if ini.remarks(PLACED) not in ([], [sha256_of(text)]):
+        raise UserError(
+            f"{display_name(raw)}: is not the text that the tables of {ini.name} were made for; give the whole file "
+            "`text` beside that ini, or the ini from which it was made, or place it again if that was long ago"
+        )

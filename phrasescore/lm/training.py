@@ -218,6 +218,7 @@ def prepare(
         def describe(place: Path) -> None:
             files = places({"text": text, "validation": validation})
             training = {**files, "digests": digests, **facts, **asdict(settings.training), "device": str(device)}
+            training["warmup_updates"] = trainer.budget.warmup
             save_description(place, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
 
         trainer.begin(describe, restart)

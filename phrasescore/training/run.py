@@ -111,8 +111,12 @@ class Settings:
             idle(["maxout"], f"with the readout `{model.readout}`, which has no maxout")
         if not model.feed_word:
             idle(["teacher_forcing"], "where no words are fed to the decoder")
-        if model.looks_before:
-            idle(["feed_context"], "where attention looks before the step, which gets what it found")
+        if model.looks_before and not model.feed_context and "feed_context" in self.given:
+            # To say that it is fed says what is so.
+            raise UsageError(
+                "--no-feed-context: changes nothing where attention looks before the step, which gets what it found; "
+                "leave it out"
+            )
         # --no-summary says what is so, and settings of systems that extend one another may say it.
         if model.summary and not model.uses_summary:
             idle(["summary"], "where neither the steps nor the first state of the decoder see the summary")
@@ -388,6 +392,7 @@ def _set_up(
 
     def describe(place: Path) -> None:
         training = {**places(files), "digests": digests, **data.summary, **asdict(settings.training)}
+        training["warmup_updates"] = trainer.budget.warmup
         sections: dict[str, Any] = {"data": asdict(settings.data)}
         if settings.sentences is not None:
             sections["sentences"] = asdict(settings.sentences)

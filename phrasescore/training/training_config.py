@@ -22,7 +22,8 @@ class TrainingConfig:
     schedule: Schedule = option("cosine", "how the learning rate falls over the budget")
     warmup_updates: int | None = option(
         None,
-        "updates over which the learning rate rises from zero (200, and a tenth of all where those are fewer)",
+        "updates over which the learning rate rises from zero (if it is not given: 200, or a tenth of all updates if "
+        "that is less)",
         minimum=0,
     )
     final_rate: float = option(0.02, "learning rate at the end, as a share of the highest", minimum=0, maximum=1)

@@ -320,6 +320,7 @@ def test_what_nobody_says_follows_the_table_and_is_said(small_table: Path, tmp_p
     assert re.search(r"\ntraining takes about \d+ seconds, if the loss falls for so long\nupdate 20,", said)
     training = description["training"]
     assert (description["model"]["dropout"], training["max_updates"], training["evaluate_every"]) == (0.6, 94, 20)
+    assert training["warmup_updates"] == 9
     done = run("train", small_table, "-o", tmp_path / "other", *TINY_OPTIONS.split(), "--dropout", "0", "--epochs", "1")
     assert "as suits" not in done.stderr.decode()
     assert json.loads((tmp_path / "other/config.json").read_text())["model"]["dropout"] == 0

@@ -110,5 +110,5 @@ def test_what_a_file_gives_without_effect_is_refused(
 
 
 def test_the_context_that_attention_takes_the_place_of() -> None:
-    with pytest.raises(UsageError, match="--feed-context: changes nothing where attention looks before the step"):
+    with pytest.raises(UsageError, match="--no-feed-context: changes nothing where attention looks before the step"):
         settings("t", "--attention", "general", "--attention-order", "before", "--no-feed-context")

@@ -439,10 +439,10 @@ def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path,
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ({"target_language": None}, "target_language is None; give a text"),
+        ({"target_language": None}, r"is damaged \(it: target_language is None; give a text\)"),
         ({"source_language": "../en"}, r"is damaged \(`../en` is no language\); build the system again"),
-        ({"casing": "True"}, "casing is 'True'; choose one of lower, true, keep"),
-        ({"tokenise": "false"}, "tokenise is 'false'; give true or false"),
+        ({"casing": "True"}, r"is damaged \(it: casing is 'True'; choose one of lower, true, keep\)"),
+        ({"tokenise": "false"}, r"is damaged \(it: tokenise is 'false'; give true or false\); build the system again"),
     ],
 )
 def test_text_of_a_system_that_was_built_otherwise(

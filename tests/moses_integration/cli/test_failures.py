@@ -81,10 +81,13 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture
         (["build", "-o", "FOLDER/s", "--source", "FOLDER/two", "--target", "FOLDER/two"], "does not end in a language"),
         ([*BUILD, "--source", "-", "--target", "b"], "-: is a pipe, but what a system is built of is read several"),
         ([*BUILD, "--source", "a", "--target", "b", "--target-language", "fr#1"], "`fr#1` cannot be a language here"),
-        ([*BUILD, "--source", "a", "--target", "b", "--target-language", "FR"], "b: `FR` is no code of a language, as"),
+        (
+            [*BUILD, "--source", "a", "--target", "b", "--target-language", "FR"],
+            "-language: `FR` is no code of a",
+        ),
         (
             [*BUILD, "--source", "a", "--target", "b", "--source-language", "english"],
-            "a: `english` is no code of a",
+            "--source-language: `english` is no co",
         ),
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "align"], "`align` cannot be a language"),
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "../en"], "`../en` cannot be a language"),

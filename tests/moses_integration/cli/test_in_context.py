@@ -21,7 +21,8 @@ from phrasescore.cli import main as phrasescore
 from phrasescore.scoring.engine import EncodedPairs, Scorer
 from phrasescore.scoring.scores import Scores
 from tests.conftest import MINI
-from tests.moses_integration.cli.running import run
+from tests.forked import run_forked
+from tests.moses_integration.cli.running import environment, run, sentence_of
 
 INI = str(MINI / "moses.ini")
 ALONE = ["--toolkit", "embedded", "--processes", "1", "--prepared", "-q"]
@@ -327,12 +328,27 @@ def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path
     assert after == [*before, "CSLM0= 0.2"]
 
 
-def test_a_network_with_a_part_of_ones_own(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
-    mine = tmp_path / "mine.py"
-    mine.write_text("print('mine')")
-    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
-    done = run(*place, "--processes", "1", "--in-context", network, "--plugin", mine)
-    assert (done.returncode, done.stdout) == (0, b"mine\n"), done.stderr
+def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_path: Path) -> None:
+    """Other processes load it, too."""
+    plugin, network = tmp_path / "mine.py", tmp_path / "network"
+    plugin.write_text(
+        "from phrasescore.nn.units import UNITS, register_unit\n"
+        "@register_unit('mine')\n"
+        "def mine(*sizes):\n"
+        "    return UNITS['gru'](*sizes)\n"
+    )
+    texts = [f"--source={MINI / 'train.en'}", f"--target={MINI / 'train.fr'}", f"--alignment={MINI / 'train.align'}"]
+    options = [*SMALL, "--decoder-unit", "mine", "--plugin", str(plugin), "--device", "cpu", "-q"]
+    done = run_forked("phrasescore", "train", *texts, "-o", network, *options, environment=environment())
+    assert done.returncode == 0, done.stderr
+    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "-o", f"{tmp_path}/placed", "--processes", "2"]
+    assert sentence_of(1, run(*place, "--in-context", network).stderr).find("there is no unit `mine`") > 0
+    done = run(*place, "--in-context", network, "--plugin", plugin)
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "placed/text").read_bytes().splitlines()) == 12
+    refused = run("decode", INI, "--prepared", "--plugin", plugin)
+    assert b"--plugin" in refused.stderr
+    assert refused.returncode == 2
 
 
 def test_a_network_that_knows_hardly_a_word_is_doubted(
