@@ -18,7 +18,6 @@ _SETTINGS = """\
 [model]
 hidden = 6
 embedding = 5
-maxout = 4
 output_rank = 3
 [data]
 held_out = 0.1
