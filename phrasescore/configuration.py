@@ -7,7 +7,7 @@ and the checks of a TOML file are made from it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import Field, field, fields
 from pathlib import Path
 from types import UnionType
@@ -25,7 +25,7 @@ from typing import (
 )
 
 from phrasescore import documents
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 
 T = TypeVar("T")
 
@@ -101,6 +101,17 @@ def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
     if not is_missing and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
         raise UserError(f"{place}: {key} is {value!r}; give {_TYPE_NAMES[wanted]}")
     return value
+
+
+def refuse_given(given: Collection[str], names: Sequence[str], reason: str) -> None:
+    """Refuse options that are given, by whatever layer, and would change nothing.
+
+    Raises:
+        UsageError: one is given.
+    """
+    for name in names:
+        if name in given:
+            raise UsageError(f"--{name.replace('_', '-')}: changes nothing {reason}; leave it out")
 
 
 def unknown_key(key: str, known: Iterable[str], place: str) -> str:

@@ -5,7 +5,7 @@ exchanged, gives every source word one target word or none; grow-diag-final-and 
 the final links from those that both agree on. The two models share nothing, so each is trained in a process of its
 own, where there may be two.
 
-The links depend on the text, the method, its iterations and the seed alone, not on the number of cores: the samplers
+The links depend on the text, the method and the seed alone, not on the number of cores: the samplers
 of `eflomal` have a generator each, and the other methods, whose threads would add up numbers in any order, get one
 thread for each direction.
 """

@@ -100,7 +100,7 @@ def _read_settings(path: Path) -> TextSettings:
     remedy = "build the system again"
     values = read_json(path, remedy)
     try:
-        settings = TextSettings(**check_values(TextSettings, values, "it"))
+        settings = TextSettings(**check_values(TextSettings, values, "settings"))
     except (TypeError, UserError) as error:
         raise UserError(f"{path}: is damaged ({error}); {remedy}") from error
     for language in (settings.source_language, settings.target_language):

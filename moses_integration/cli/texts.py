@@ -64,7 +64,7 @@ def prepare_text(
         claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, advice=advice)
         write_lines(prepared, noting_form(text_lines(raw, say), display_name(raw), claim, say))
         if ini is not None and side == "source":
-            require_placed_text(ini, prepared, raw)
+            _require_placed_text(ini, prepared, raw)
         return prepared
     assert ini is not None, "text is prepared where no ini says how"
     if ini.remarks(PLACED) and side == "source":
@@ -81,7 +81,7 @@ def prepare_text(
     return prepared
 
 
-def require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
+def _require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
     """Check that a text with names is that of the tables of an ini, if those are of one text.
 
     Args:

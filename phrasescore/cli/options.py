@@ -13,7 +13,7 @@ import shtab
 
 from phrasescore import __version__
 from phrasescore.cli.parser import CommandParser
-from phrasescore.configuration import LARGEST, Section, check_values, choices, option_types, scalar_type
+from phrasescore.configuration import LARGEST, Section, check_values, choices, option_types, refuse_given, scalar_type
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.pairs import Direction
@@ -167,14 +167,12 @@ def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str,
 
 
 def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
-    """Refuse options that are given and would change nothing.
+    """Refuse options that stand on the command line and would change nothing.
 
     Raises:
         UsageError: one is given.
     """
-    for name in names:
-        if getattr(args, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')}: changes nothing {reason}; leave it out")
+    refuse_given([name for name in names if getattr(args, name) is not None], names, reason)
 
 
 def path_or_standard_stream(text: str) -> str | Path:

@@ -221,7 +221,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
         values["training"].pop("pairs_a_sentence", None)
         if args.source is not None:
             values["training"].pop("long_pairs", None)
-    settings = Settings(
+    return Settings(
         ModelConfig(**values["model"]),
         DataConfig(**values["data"]),
         TrainingConfig(**values["training"]),
@@ -229,8 +229,6 @@ def settings_of(args: argparse.Namespace) -> Settings:
         left_to_size(preset, values),
         given,
     )
-    settings.check_given()
-    return settings
 
 
 def _default_preset(args: argparse.Namespace) -> str:

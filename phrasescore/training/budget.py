@@ -58,10 +58,7 @@ class Budget:
 
     def updates_left(self, progress: Progress) -> int | None:
         """Return how many updates are left, None if they are not counted."""
-        config, done = self.config, progress.epoch * self.batches_per_pass + progress.batch
-        left = [] if config.max_updates is None else [config.max_updates - progress.update]
-        left += [] if config.epochs is None else [config.epochs * self.batches_per_pass - done]
-        return max(0, min(left)) if left else None
+        return None if self.updates is None else max(0, self.updates - progress.update)
 
     def passes(self, progress: Progress) -> float:
         """Return how many passes are done."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phrasescore.configuration import Section, check_values
-from phrasescore.errors import UsageError
 from phrasescore.training.presets import BY_SIZE
 from phrasescore.training.training_config import BUDGET
 
@@ -42,17 +41,6 @@ def merge_layers(
 def names_given(layers: Sequence[tuple[str, Values]]) -> frozenset[str]:
     """Return the names of the options that some layers give."""
     return frozenset(name for _, layer in layers for values in layer.values() for name in values)
-
-
-def refuse_idle(given: Collection[str], names: Sequence[str], reason: str) -> None:
-    """Refuse options that are given, by whatever layer, and would change nothing.
-
-    Raises:
-        UsageError: one is given.
-    """
-    for name in names:
-        if name in given:
-            raise UsageError(f"--{name.replace('_', '-')}: changes nothing {reason}; leave it out")
 
 
 def left_to_size(preset: str, values: Values) -> frozenset[str]:

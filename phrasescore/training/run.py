@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from phrasescore.configuration import refuse_given
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import Occurrences, find_occurrences
@@ -28,7 +29,7 @@ from phrasescore.training.batches import hold_out_sentences, split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
 from phrasescore.training.by_size import settings_by_size
 from phrasescore.training.in_context import ContextTask
-from phrasescore.training.layers import AT_CONSTANT_RATE, refuse_idle
+from phrasescore.training.layers import AT_CONSTANT_RATE
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
@@ -89,18 +90,18 @@ class Settings:
             raise UsageError("--direction: in context the sentence that is known is the source's; leave it out")
         if self.model.in_context and self.sentences is not None:
             self.sentences.check_effect_in_context()
-        self.check_given()
+        self._check_given()
         # What a plugin does may need numbers, which this network does not have: only building the real one tells.
         with suppress(RuntimeError):
             without_numbers(lambda: EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS))
 
-    def check_given(self) -> None:
+    def _check_given(self) -> None:
         """Refuse options that were given and would change nothing.
 
         Raises:
             UsageError: one was.
         """
-        model, idle = self.model, partial(refuse_idle, self.given)
+        model, idle = self.model, partial(refuse_given, self.given)
         if not model.in_context:
             idle(["pairs_a_sentence"], "without --alignment, by which phrase pairs are found in sentences")
             if self.sentences is not None:

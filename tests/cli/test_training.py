@@ -52,7 +52,9 @@ def test_durations_in_words(seconds: float, words: str) -> None:
 
 
 def settings(*options: str) -> Settings:
-    return settings_of(make_parser().parse_args(["train", *options, "-o", "rnn"]))
+    found = settings_of(make_parser().parse_args(["train", *options, "-o", "rnn"]))
+    found.check()
+    return found
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from phrasescore.cli.training import (
     read_settings,
     run_trainer,
 )
-from phrasescore.configuration import Section
+from phrasescore.configuration import Section, refuse_given
 from phrasescore.files import require_one_standard_input
 from phrasescore.lm.presets import DEFAULT_PRESET, PRESETS
 from phrasescore.lm.text_config import TextConfig
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.training.layers import AT_CONSTANT_RATE, refuse_idle
+from phrasescore.training.layers import AT_CONSTANT_RATE
 from phrasescore.training.torchrun import joined
 from phrasescore.training.training_config import TrainingConfig
 
@@ -103,9 +103,9 @@ def settings_of(args: argparse.Namespace) -> LmSettings:
     values, given = read_settings(args, _SECTIONS, PRESETS[args.preset])
     if args.validation is not None:
         check_nothing_is_held_out(given, "--validation")
-    refuse_idle(given, _FOR_OTHERS, "in a language model")
+    refuse_given(given, _FOR_OTHERS, "in a language model")
     if values["training"].get("schedule") == "constant":
-        refuse_idle(given, ["final_rate"], AT_CONSTANT_RATE)
+        refuse_given(given, ["final_rate"], AT_CONSTANT_RATE)
     return LmSettings(
         NeuralLmConfig(**values["model"]), TextConfig(**values["text"]), TrainingConfig(**values["training"])
     )

@@ -439,10 +439,13 @@ def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path,
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ({"target_language": None}, r"is damaged \(it: target_language is None; give a text\)"),
+        ({"target_language": None}, r"is damaged \(settings: target_language is None; give a text\)"),
         ({"source_language": "../en"}, r"is damaged \(`../en` is no language\); build the system again"),
-        ({"casing": "True"}, r"is damaged \(it: casing is 'True'; choose one of lower, true, keep\)"),
-        ({"tokenise": "false"}, r"is damaged \(it: tokenise is 'false'; give true or false\); build the system again"),
+        ({"casing": "True"}, r"is damaged \(settings: casing is 'True'; choose one of lower, true, keep\)"),
+        (
+            {"tokenise": "false"},
+            r"is damaged \(settings: tokenise is 'false'; give true or false\); build the sys",
+        ),
     ],
 )
 def test_text_of_a_system_that_was_built_otherwise(
