@@ -18,7 +18,7 @@ from phrasescore.device import Device, choose_device
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.pairs import PhrasePairs
 from phrasescore.text import text_lines
-from phrasescore.training.evaluation import batch_losses
+from phrasescore.training.evaluation import BatchTotal, batch_totals, in_batches
 
 _TUTORIAL_BATCH = 128
 
@@ -90,13 +90,15 @@ def perplexities(model: TrainedModel, source: Path, target: Path, device: Device
         model.target_vocabulary.encode(list(text_lines(target))),
     )
     pairs = PhrasePairs(*sides, np.ones(len(sides[0]), np.float32))
-    forced, free = (batch_losses(network, pairs, device, forcing, _TUTORIAL_BATCH) for forcing in (1.0, 0.0))
+    forced, free = (
+        batch_totals(network, in_batches(network, pairs, _TUTORIAL_BATCH), device, forcing) for forcing in (1.0, 0.0)
+    )
     return {
         "teacher_forced": _of_all(forced),
         "free_running": _of_all(free),
-        "tutorial": math.exp(float(np.mean([loss / symbols for loss, symbols in free]))),
+        "tutorial": math.exp(float(np.mean([batch.loss / batch.symbols for batch in free]))),
     }
 
 
-def _of_all(losses: Sequence[tuple[float, int]]) -> float:
-    return math.exp(sum(loss for loss, _ in losses) / sum(symbols for _, symbols in losses))
+def _of_all(batches: Sequence[BatchTotal]) -> float:
+    return math.exp(sum(batch.loss for batch in batches) / sum(batch.symbols for batch in batches))

@@ -108,22 +108,9 @@ class TextTask:
         mean = -log_prob_A.mean() + weight * log_norm_A.square().mean() if weight else -log_prob_A.mean()
         return BatchLoss(mean, len(examples))
 
-    def held_out_loss(self) -> TextLoss | None:
-        """Return the loss on the held-out sentences; their mean of ln Z becomes the network's."""
-        return self._keep_log_norm(self._measure(self.held_out)) if len(self.held_out) else None
-
-    def validation_loss(self) -> TextLoss | None:
-        """Return the loss on the validation text; its mean of ln Z becomes the network's."""
-        return self._keep_log_norm(self._measure(self.validation)) if self.validation else None
-
-    def _keep_log_norm(self, loss: TextLoss) -> TextLoss:
-        """Let the network keep the mean of ln Z, which belongs to its weights; return the loss."""
-        self.network.mean_log_norm.fill_(loss.mean_log_norm)
-        return loss
-
     @torch.inference_mode()
-    def _measure(self, ngrams: Ngrams) -> TextLoss:
-        """Return the loss on some n-grams."""
+    def measure(self, ngrams: Ngrams) -> TextLoss:
+        """Return the loss on some n-grams; their mean of ln Z becomes the network's, for it belongs to its weights."""
         sums = torch.zeros(3, dtype=torch.float64, device=self.device.torch_device)
         self.network.eval()
         with self.device.products():
@@ -135,6 +122,7 @@ class TextTask:
         self.network.train()
         log_prob, log_norm, square = sums.tolist()
         mean = log_norm / len(ngrams)
+        self.network.mean_log_norm.fill_(mean)
         return TextLoss(-log_prob / len(ngrams), mean, math.sqrt(max(0.0, square / len(ngrams) - mean * mean)))
 
     def _forward(self, ngrams: Ngrams, numbers: Examples) -> tuple[Tensor, Tensor]:

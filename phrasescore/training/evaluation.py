@@ -5,7 +5,9 @@ Legend: P pairs, I predicted symbols of a batch (words and end symbols).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -79,58 +81,69 @@ _SENTENCE_LOSSES: dict[MeasuredLoss, type[SentenceLoss]] = {
 }
 
 
-def mean_loss(network: EncoderDecoder, pairs: PhrasePairs, device: Device) -> PairLoss:
-    """Return the mean loss over all pairs, each counted once."""
-    total, symbols = _total_loss(network, pairs, device)
-    return PairLoss(total / len(pairs), total / symbols)
+class BatchTotal(NamedTuple):
+    """What was measured on a batch."""
+
+    loss: float
+    """Nats, the sum over all predicted symbols."""
+    pairs: int
+    symbols: int
+    """Words and end symbols."""
+
+
+def pair_loss(network: EncoderDecoder, batches: Iterable[PairBatch], device: Device) -> PairLoss:
+    """Return the mean loss over the pairs of some batches, each counted once."""
+    total = _total(network, batches, device)
+    return PairLoss(total.loss / total.pairs, total.loss / total.symbols)
 
 
 def sentence_loss(
     network: EncoderDecoder, pairs: PhrasePairs, device: Device, measured: MeasuredLoss = "teacher-forced"
 ) -> SentenceLoss:
     """Return the mean loss per word over all pairs; `measured` is the one that is to fall."""
-    forced, symbols = _total_loss(network, pairs, device)
-    free, _ = _total_loss(network, pairs, device, teacher_forcing=0.0)
-    per_word = forced / symbols, free / symbols
+    forced, free = (_total(network, in_batches(network, pairs), device, forcing) for forcing in (1.0, 0.0))
+    per_word = forced.loss / forced.symbols, free.loss / free.symbols
     return _SENTENCE_LOSSES[measured](per_word[0], perplexity(per_word[0]), per_word[1], perplexity(per_word[1]))
 
 
-def _total_loss(
-    network: EncoderDecoder, pairs: PhrasePairs, device: Device, teacher_forcing: float = 1.0
-) -> tuple[float, int]:
-    """Return the loss summed over all pairs, and their symbols."""
+def _total(
+    network: EncoderDecoder, batches: Iterable[PairBatch], device: Device, teacher_forcing: float = 1.0
+) -> BatchTotal:
+    """Return the sums over all batches."""
     network.eval()
-    losses, symbols = zip(*batch_losses(network, pairs, device, teacher_forcing), strict=True)
+    losses, pairs, symbols = zip(*batch_totals(network, batches, device, teacher_forcing), strict=True)
     network.train()
-    return sum(losses), sum(symbols)
+    return BatchTotal(sum(losses), sum(pairs), sum(symbols))
 
 
 @torch.inference_mode()
-def batch_losses(
-    network: EncoderDecoder,
-    pairs: PhrasePairs,
-    device: Device,
-    teacher_forcing: float = 1.0,
-    batch_size: int = _BATCH,
-) -> list[tuple[float, int]]:
-    """Return the loss, in nats, and the predicted symbols of each batch of pairs of similar lengths.
+def batch_totals(
+    network: EncoderDecoder, batches: Iterable[PairBatch], device: Device, teacher_forcing: float = 1.0
+) -> list[BatchTotal]:
+    """Return what is measured on each batch.
 
     Args:
         network: on its device, and set to evaluate.
-        pairs: each is in one batch.
+        batches: ready for the network.
         device: where and how precisely to compute.
         teacher_forcing: 1 reads the words of the targets, 0 those that are most probable to the network itself.
-        batch_size: the most pairs of a batch; fewer where they are long.
     """
-    losses, symbols = [], []
-    lengths_P = pairs.source.lengths + pairs.target.lengths + 2
+    losses, sizes = [], []
     with device.products():
-        for lines in batches_in_order(pairs, batch_size):
-            rows = max(1, _SYMBOLS // int(lengths_P[lines].max()))
-            for start in range(0, len(lines), rows):
-                some = pairs.take(lines[start : start + rows])
-                batch = PairBatch.apart(some.source, some.target)
-                network.prepare(batch)
-                losses.append(-network(batch.to(device.torch_device), teacher_forcing).double().sum())
-                symbols.append(len(batch.symbol_I))
-    return list(zip(torch.stack(losses).tolist(), symbols, strict=True))
+        for batch in batches:
+            losses.append(-network(batch.to(device.torch_device), teacher_forcing).double().sum())
+            sizes.append((batch.pairs, len(batch.symbol_I)))
+    # One look at the device for all.
+    return [BatchTotal(loss, *size) for loss, size in zip(torch.stack(losses).tolist(), sizes, strict=True)]
+
+
+def in_batches(network: EncoderDecoder, pairs: PhrasePairs, batch_size: int = _BATCH) -> Iterator[PairBatch]:
+    """Yield all pairs in batches of similar lengths, ready for the network; in smaller ones where they are long."""
+    lengths_P = pairs.source.lengths + pairs.target.lengths + 2
+    for lines in batches_in_order(pairs, batch_size):
+        rows = max(1, _SYMBOLS // int(lengths_P[lines].max()))
+        for start in range(0, len(lines), rows):
+            some = pairs.take(lines[start : start + rows])
+            batch = PairBatch.apart(some.source, some.target)
+            network.prepare(batch)
+            yield batch

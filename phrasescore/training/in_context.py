@@ -20,7 +20,7 @@ from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.training.batches import SHORT, batches_of_pass
-from phrasescore.training.evaluation import PairLoss
+from phrasescore.training.evaluation import PairLoss, pair_loss
 from phrasescore.training.task import BatchLoss, Examples
 from phrasescore.training.training_config import TrainingConfig
 
@@ -86,28 +86,11 @@ class ContextTask:
         rank = np.arange(len(order)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
         return order[rank < self.config.pairs_a_sentence]
 
-    def held_out_loss(self) -> PairLoss | None:
-        """Return the loss on the phrase pairs of held-out sentences."""
-        return context_loss(self.network, self.held_out, self.device) if len(self.held_out) else None
-
-    def validation_loss(self) -> PairLoss | None:
-        """Return the loss on the phrase pairs of another text."""
-        return context_loss(self.network, self.validation, self.device) if self.validation else None
-
-
-@torch.inference_mode()
-def context_loss(network: EncoderDecoder, pairs: Occurrences, device: Device) -> PairLoss:
-    """Return the mean loss over phrase pairs where they occur, each counted once."""
-    network.eval()
-    losses, symbols = [], 0
-    with device.products():
-        for start in range(0, len(pairs), _MEASURED_AT_ONCE):
-            batch = _batch_of(pairs.take(np.arange(start, min(start + _MEASURED_AT_ONCE, len(pairs)))), network)
-            losses.append(-network(batch.to(device.torch_device)).double().sum())
-            symbols += len(batch.symbol_I)
-    network.train()
-    total = float(torch.stack(losses).sum())
-    return PairLoss(total / len(pairs), total / symbols)
+    def measure(self, pairs: Occurrences) -> PairLoss:
+        """Return the mean loss on some phrase pairs where they occur, each counted once."""
+        starts = range(0, len(pairs), _MEASURED_AT_ONCE)
+        some = (pairs.take(np.arange(start, min(start + _MEASURED_AT_ONCE, len(pairs)))) for start in starts)
+        return pair_loss(self.network, (_batch_of(part, self.network) for part in some), self.device)
 
 
 def _batch_of(pairs: Occurrences, network: EncoderDecoder) -> PairBatch:

@@ -234,7 +234,9 @@ class Trainer(Generic[TaskT]):
         started = time.monotonic()
         self._check_loss()
         progress = self.progress
-        held_out, validation = self.task.held_out_loss(), self.task.validation_loss()
+        held_out, validation = (
+            self.task.measure(data) if data else None for data in (self.task.held_out, self.task.validation)
+        )
         # Other sentences tell better than pieces of the same ones when learning turns into learning by heart.
         measured = validation or held_out
         training_loss = progress.training_loss

@@ -11,7 +11,7 @@ import numpy as np
 
 from phrasescore.pairs import PhrasePairs
 from phrasescore.training.batches import are_short, some_of_pass
-from phrasescore.training.evaluation import PairLoss, mean_loss
+from phrasescore.training.evaluation import PairLoss, in_batches, pair_loss
 from phrasescore.training.pair_task import PairTask
 from phrasescore.training.task import BatchLoss, Examples
 
@@ -52,10 +52,6 @@ class PhrasePairTask(PairTask):
         """Return the mean negative log-likelihood of some pairs, weighted."""
         return BatchLoss(-self.log_probs(examples).sum() / len(examples), len(examples))
 
-    def held_out_loss(self) -> PairLoss | None:
-        """Return the loss on the held-out pairs."""
-        return mean_loss(self.network, self.held_out, self.device) if len(self.held_out) else None
-
-    def validation_loss(self) -> PairLoss | None:
-        """Return the loss on the validation pairs."""
-        return mean_loss(self.network, self.validation, self.device) if self.validation else None
+    def measure(self, pairs: PhrasePairs) -> PairLoss:
+        """Return the mean loss on some pairs, each counted once."""
+        return pair_loss(self.network, in_batches(self.network, pairs), self.device)

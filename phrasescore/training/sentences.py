@@ -38,19 +38,10 @@ class SentenceTask(PairTask):
         log_prob_I = self.log_probs(examples)
         return BatchLoss(-log_prob_I.sum() / len(log_prob_I), len(log_prob_I))
 
-    def held_out_loss(self) -> SentenceLoss | None:
-        """Return the loss on the held-out sentences."""
-        return self._loss_on(self.held_out) if len(self.held_out) else None
-
-    def validation_loss(self) -> SentenceLoss | None:
-        """Return the loss on the validation sentences, and BLEU of translations of some of them."""
-        if not self.validation:
-            return None
-        loss = self._loss_on(self.validation)
+    def measure(self, pairs: PhrasePairs) -> SentenceLoss:
+        """Return the loss on some sentences; on those of validation also BLEU, of translations of some of them."""
+        loss = sentence_loss(self.network, pairs, self.device, self.measured)
         # A loss that is not a number ends the training, with a sentence of its own.
-        if self.bleu is None or not math.isfinite(loss.per_example):
+        if pairs is not self.validation or self.bleu is None or not math.isfinite(loss.per_example):
             return loss
         return replace(loss, bleu=self.bleu.score(self.network, self.device))
-
-    def _loss_on(self, pairs: PhrasePairs) -> SentenceLoss:
-        return sentence_loss(self.network, pairs, self.device, self.measured)

@@ -78,10 +78,6 @@ class Task(Protocol):
         """Other data to be measured on, if there is any."""
         ...
 
-    def held_out_loss(self) -> Loss | None:
-        """Return the loss on what was taken from the training data, None if nothing was."""
-        ...
-
-    def validation_loss(self) -> Loss | None:
-        """Return the loss on other data, None if there is none."""
+    def measure(self, data: Any) -> Loss:
+        """Return the loss on `held_out` or `validation`, which are not empty then."""
         ...

@@ -135,8 +135,7 @@ def test_without_other_text_sentences_are_held_out(texts: tuple[ParallelText, Pa
     trainer = prepared((texts[0], None), tmp_path / "run", settings(data=DataConfig(held_out=0.1, held_out_limit=20)))
     assert len(trainer.task.lines) == 135
     assert len(trainer.task.held_out) == 20
-    assert trainer.task.held_out_loss() is not None
-    assert trainer.task.validation_loss() is None
+    assert trainer.task.validation is None
 
 
 def test_a_batch_without_pairs_teaches_nothing(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:

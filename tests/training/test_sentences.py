@@ -119,10 +119,10 @@ def test_a_network_without_a_loss_is_not_asked_to_translate(
     chosen = settings(ATTENTION, SentenceConfig(min_count=2, bleu_sentences=5))
     task = train(texts, tmp_path / "run", chosen, stop_after=1).task
     assert isinstance(task, SentenceTask)
+    assert task.validation is not None
     with torch.no_grad():
         task.network.softmax.words.weight.fill_(torch.nan)
-    found = task.validation_loss()
-    assert found is not None
+    found = task.measure(task.validation)
     assert math.isnan(found.per_example)
     assert found.bleu is None
 

@@ -694,8 +694,9 @@ def test_a_validation_table_of_which_no_pairs_are_taken_is_refused(tmp_path: Pat
 def test_a_validation_table_needs_nothing_held_out(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     settings = replace(tiny_settings, data=DataConfig(held_out=0))
     trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=small_table)
-    assert trainer.task.held_out_loss() is None
-    assert trainer.task.validation_loss() is not None
+    trainer.train()
+    assert {record["held_out"] for record in metrics(tmp_path / "run")} == {None}
+    assert all(record["validation"] for record in metrics(tmp_path / "run"))
 
 
 def test_the_validation_loss_decides_if_there_is_one(
@@ -703,7 +704,10 @@ def test_the_validation_loss_decides_if_there_is_one(
 ) -> None:
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=small_table)
     losses = iter([PairLoss(5.0, 1.0), PairLoss(3.0, 1.0), PairLoss(4.0, 1.0), PairLoss(3.5, 1.0)])
-    monkeypatch.setattr(type(trainer.task), "validation_loss", lambda task: next(losses))
+    held_out = PairLoss(1.0, 1.0)
+    monkeypatch.setattr(
+        type(trainer.task), "measure", lambda task, pairs: next(losses) if pairs is task.validation else held_out
+    )
     progress = trainer.train()
     assert [record["best"] for record in metrics(tmp_path / "run")] == [True, True, False, False]
     assert (progress.best_loss, progress.best_update) == (3.0, 20)
@@ -772,7 +776,8 @@ def test_weights_by_count_need_no_counts_of_the_validation_table(
     (tmp_path / "other").write_bytes(b"the ||| le ||| 1\n")
     settings = replace(tiny_settings, data=DataConfig(weight_by_count=True))
     trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=tmp_path / "other")
-    assert trainer.task.validation_loss() is not None
+    assert trainer.task.validation is not None
+    assert trainer.task.measure(trainer.task.validation).per_pair > 0
 
 
 def test_counts_weight_the_loss(tmp_path: Path, tiny_settings: Settings) -> None:
