@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 Ids = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 
+_COUNTED_AT_ONCE = 1 << 22
+
 
 def offsets_of(lengths: NDArray[np.integer | np.bool_]) -> Offsets:
     """Return where each of some consecutive runs begins, and behind them where the last one ends."""
@@ -62,6 +64,14 @@ class Phrases:
         """Return the phrases that are marked, in their order."""
         lengths = self.lengths
         return Phrases(self.ids[np.repeat(is_taken, lengths)], offsets_of(lengths[is_taken]))
+
+    def counts(self, words: int) -> NDArray[np.int64]:
+        """Return how often each id below `words`, which all are, stands in the phrases, [words]."""
+        counts = np.zeros(words, np.int64)
+        # Part by part, for bincount copies what it counts, and the ids may be more than fit into memory.
+        for start in range(0, len(self.ids), _COUNTED_AT_ONCE):
+            counts += np.bincount(self.ids[start : start + _COUNTED_AT_ONCE], minlength=words)
+        return counts
 
     def with_end(self, symbol: int) -> Phrases:
         """Return the phrases with `symbol` after the last word of each."""

@@ -1,11 +1,15 @@
-"""Where the weights start."""
+"""Where the weights start.
+
+Legend: V words of the target vocabulary, symbols included.
+"""
 
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from phrasescore.nn.architecture import Initialisation
+from phrasescore.nn.softmax import WordSoftmax
 
 _GAUSSIAN = 0.01
 """Standard deviation of all weights but the recurrent ones (paper, section 4.1.1)."""
@@ -35,3 +39,16 @@ def initialise(network: nn.Module, form: Initialisation) -> None:
         if isinstance(module, nn.Linear) and name.rpartition(".")[2].startswith("recurrent"):
             for block in module.weight.split(module.in_features):
                 nn.init.orthogonal_(block)
+
+
+@torch.no_grad()
+def start_at_frequencies(softmax: WordSoftmax, count_V: Tensor) -> None:
+    """Let the biases b of a softmax start at ln p(word), with one added to each count.
+
+    From zero, the first hundreds of updates learn little else, and learn it in the wrong place: the biases move too
+    slowly, so the readout becomes large and the same everywhere. Its tanh, and the gates whose states it reads, may be
+    saturated then, and a network of whole sentences with a large vocabulary learns no more than frequencies.
+    """
+    if softmax.words.bias is not None:
+        smoothed_V = count_V.double() + 1
+        softmax.words.bias.copy_((smoothed_V / smoothed_V.sum()).log())

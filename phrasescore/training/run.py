@@ -21,6 +21,7 @@ from phrasescore.files import STANDARD_STREAM, display_name, is_device_or_pipe
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.initialisation import start_at_frequencies
 from phrasescore.nn.size import check_size, without_numbers
 from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
@@ -37,6 +38,7 @@ from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder, fixed_values, places, run_folder
 from phrasescore.training.sentences import SentenceTask
 from phrasescore.training.training_config import TrainingConfig
+from phrasescore.vocabulary import END
 
 AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask, ContextTask)
 ReadingProgress = Callable[[int, float | None], None]
@@ -361,6 +363,10 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
     check_size(build)
     torch.manual_seed(settings.training.seed)
     network = build()
+    if settings.model.initialisation == "scaled":
+        counts = data.pairs.target.counts(len(data.target_vocabulary))
+        counts[END] += len(data.pairs)
+        start_at_frequencies(network.softmax, torch.from_numpy(counts))
     network.multiply_in(device.product_dtype)
     return network.to(device.torch_device)
 
