@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phrasescore import phrases
 from phrasescore.phrases import Phrases, offsets_of, ranges
 
 lists_of_ids = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
@@ -11,10 +14,10 @@ lists_of_ids = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
 
 @given(lists_of_ids)
 def test_phrases_hold_what_they_were_made_of(lists: list[list[int]]) -> None:
-    phrases = Phrases.from_lists(lists)
-    assert len(phrases) == len(lists)
-    assert phrases.lengths.tolist() == [len(ids) for ids in lists]
-    found = [phrases.ids[a:b].tolist() for a, b in zip(phrases.offsets, phrases.offsets[1:], strict=False)]
+    made = Phrases.from_lists(lists)
+    assert len(made) == len(lists)
+    assert made.lengths.tolist() == [len(ids) for ids in lists]
+    found = [made.ids[a:b].tolist() for a, b in zip(made.offsets, made.offsets[1:], strict=False)]
     assert found == lists
 
 
@@ -25,6 +28,13 @@ def test_take(lists: list[list[int]], data: st.DataObject) -> None:
     expected = Phrases.from_lists(lists[i] for i in indices)
     assert taken.ids.tolist() == expected.ids.tolist()
     assert taken.offsets.tolist() == expected.offsets.tolist()
+
+
+@given(lists_of_ids, st.integers(1, 5))
+def test_counts(lists: list[list[int]], at_once: int) -> None:
+    with patch.object(phrases, "_COUNTED_AT_ONCE", at_once):
+        counts = Phrases.from_lists(lists).counts(10)
+    assert counts.tolist() == [sum(ids.count(id_) for ids in lists) for id_ in range(10)]
 
 
 @given(lists_of_ids)

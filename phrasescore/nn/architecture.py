@@ -80,7 +80,9 @@ class ModelConfig:
     share_units: bool = option(False, "the same recurrent weights in the encoder and the decoder")
     biases: Biases = option("authors", "none, those the authors' code learns, or in all layers")
     initialisation: Initialisation = option(
-        "cho2014", "Gaussian of 0.01 and orthogonal recurrent matrices (cho2014), or scaled by layer size"
+        "cho2014",
+        "Gaussian of 0.01 and orthogonal recurrent matrices (cho2014), or scaled by layer size, the biases of the "
+        "softmax by the words' frequencies",
     )
     dropout: float = option(
         0.0,

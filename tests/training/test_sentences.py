@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,20 @@ def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, P
     assert found["free_running_perplexity"] == pytest.approx(math.exp(found["free_running_per_word"]))
     assert found["bleu"] is None
     assert found["free_running_per_word"] != found["teacher_forced_per_word"]
+
+
+def test_a_scaled_network_starts_at_the_words_frequencies(
+    texts: tuple[ParallelText, ParallelText], tmp_path: Path
+) -> None:
+    model = replace(TINY, initialisation="cho2014")
+    all_words = SentenceConfig(min_count=1)
+    scaled = prepare_sentences(texts[0], tmp_path / "scaled", settings(sentences=all_words), CPU)[0].task
+    paper = prepare_sentences(texts[0], tmp_path / "paper", settings(model, all_words), CPU)[0].task
+    words = [word for line in texts[0].target.read_text().splitlines() for word in (*line.split(), "</s>")]
+    counts = Counter(words)
+    entropy = -sum(math.log(counts[word] / len(words)) for word in words) / len(words)
+    assert scaled.measure(scaled.pairs).per_example == pytest.approx(entropy, rel=0.03)
+    assert paper.measure(paper.pairs).per_example == pytest.approx(math.log(len(counts) + 1), rel=0.03)
 
 
 def test_a_network_without_a_loss_is_not_asked_to_translate(
