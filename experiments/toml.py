@@ -17,7 +17,7 @@ from phrasescore.documents import parse_toml, read_toml
 from phrasescore.errors import UserError
 from phrasescore.plugins import load_plugins
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.training.run import Settings
+from phrasescore.training.settings import Settings
 
 T = TypeVar("T")
 

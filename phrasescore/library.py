@@ -33,7 +33,9 @@ from phrasescore.text import Say, silently
 from phrasescore.training.layers import left_to_size, merge_layers, names_given
 from phrasescore.training.loop import Evaluation, Watcher
 from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
-from phrasescore.training.run import Settings, prepare
+from phrasescore.training.run import prepare
+from phrasescore.training.settings import Settings
+from phrasescore.training.start import Start
 from phrasescore.training.training_config import TrainingConfig
 
 _SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
@@ -123,8 +125,7 @@ def train(
         settings,
         choose_device(device, precision),
         None if validation is None else Path(validation),
-        restart,
-        say=say,
+        Start(restart, say=say),
     )
     trainer.watcher = Watcher(on_evaluation=on_evaluation)
     trainer.train()

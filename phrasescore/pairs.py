@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -26,7 +26,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import display_name, full_disk_told
 from phrasescore.phrases import Ids, Phrases, offsets_of
 from phrasescore.table.reader import TableReader
-from phrasescore.text import Say, silently
+from phrasescore.text import Say, Show, counted, silently, unseen
 from phrasescore.vocabulary import Vocabulary, count_words
 from phrasescore.words import split_words
 
@@ -198,7 +198,7 @@ def read_table(
     folder: Path,
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
-    progress: Callable[[int, float | None], None] = lambda lines, share: None,
+    show: Show = unseen,
     say: Say = silently,
 ) -> PairData:
     """Read a phrase table as ids.
@@ -211,14 +211,14 @@ def read_table(
         folder: where the ids go, in files without a name; it must exist.
         config: vocabulary sizes, direction, weighting.
         vocabularies: source and target vocabulary of an existing network; None to choose them here.
-        progress: called with the lines and the share of the file read so far.
+        show: shown how much of the file is read.
         say: told of lines of the texts for vocabularies that are not UTF-8.
 
     Raises:
         UserError: the table is unreadable, faulty or empty.
     """
     with open_sides(folder) as sides:
-        return _read_sides(table, sides, config, vocabularies, progress, say)
+        return _read_sides(table, sides, config, vocabularies, show, say)
 
 
 def _read_sides(
@@ -226,7 +226,7 @@ def _read_sides(
     sides: tuple[Side, Side],
     config: DataConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None,
-    progress: Callable[[int, float | None], None],
+    show: Show,
     say: Say,
 ) -> PairData:
     hashes: list[NDArray[np.uint64]] = []
@@ -246,7 +246,7 @@ def _read_sides(
         if config.weight_by_count:
             joint_counts.append(joint)
         lines += chunk.lines_read
-        progress(lines, chunk.share_read)
+        show(chunk.share_read, counted(lines, "line"))
     if config.weight_by_count and not has_counts:
         raise UserError(f"{display_name(table)}: has lines without joint counts; leave --weight-by-count out")
     if not lines:

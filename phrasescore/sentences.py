@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from phrasescore.pairs import (
     orient,
 )
 from phrasescore.phrases import Phrases
-from phrasescore.text import LineReader, Say, chunks, lines_of, silently, utf8_lines_of
+from phrasescore.text import LineReader, Say, Show, chunks, counted, lines_of, silently, unseen, utf8_lines_of
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import join_words
@@ -110,7 +110,7 @@ def read_sentences(
     data: DataConfig,
     config: SentenceConfig,
     vocabularies: tuple[Vocabulary, Vocabulary] | None = None,
-    progress: Callable[[int, float | None], None] = lambda lines, share: None,
+    show: Show = unseen,
     say: Say = silently,
 ) -> PairData:
     """Read parallel text as ids, without pairs that have an empty side.
@@ -123,7 +123,7 @@ def read_sentences(
         data: vocabulary sizes, direction.
         config: least counts, longest sentences, tokenisation.
         vocabularies: source and target vocabulary of the network, for text to measure on; None to choose them here.
-        progress: called with the lines and the share of the text read so far.
+        show: shown how much of the text is read.
         say: told of lines of a text to train on that are not UTF-8; one to measure on may have none.
 
     Raises:
@@ -151,7 +151,7 @@ def read_sentences(
                 digest.update(points.lengths.tobytes())
                 digest.update(points.ids.tobytes())
                 point_file.append(points)
-            progress(lines, chunk.share_read)
+            show(chunk.share_read, counted(lines, "line"))
         if not kept:
             raise UserError(f"{text}: leave no pairs of sentences to use; give longer texts or a larger --max-words")
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, say)

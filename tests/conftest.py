@@ -16,7 +16,7 @@ from distributed import LocalCluster
 
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.training.run import Settings
+from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 
 # An example that takes long on a busy machine is no fault; tests have a time-out.

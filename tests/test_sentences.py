@@ -103,11 +103,11 @@ def test_a_side_that_ends_between_two_parts(tmp_path: Path, longer: str) -> None
     for name in ("source", "target"):
         (tmp_path / name).write_bytes(b"a\n" * (20_001 if name == longer else 20_000))
     text = ParallelText(tmp_path / "source", tmp_path / "target")
-    told: list[tuple[int, float | None]] = []
+    shown: list[tuple[float | None, str]] = []
     with pytest.raises(UserError, match=rf"ends before line 20001 of .*/{longer}; give files"):
-        read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), progress=lambda *one: told.append(one))
+        read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), show=lambda *one: shown.append(one))
     # Of a file this small the first reading takes all.
-    assert told == [(10_000, 1), (20_000, 1)]
+    assert shown == [(1, "10,000 lines"), (1, "20,000 lines")]
 
 
 def test_another_encoding_is_told_of_and_nothing_is_measured_by_it(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,6 @@ from phrasescore.files import STANDARD_STREAM, require_one_standard_input
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig, PairData
 from phrasescore.sentences import ParallelText, SentenceConfig
-from phrasescore.text import Say
 from phrasescore.training.layers import left_to_size
 from phrasescore.training.presets import (
     DEFAULT_CONTEXT_PRESET,
@@ -37,14 +35,14 @@ from phrasescore.training.presets import (
     PRESETS,
     described,
 )
-from phrasescore.training.ranks import Ranks
 from phrasescore.training.torchrun import joined
 from phrasescore.training.training_config import TrainingConfig
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
     from phrasescore.training.loop import Trainer
-    from phrasescore.training.run import Settings
+    from phrasescore.training.settings import Settings
+    from phrasescore.training.start import Start
 
 _SECTIONS: dict[str, type[Section]] = {
     "model": ModelConfig,
@@ -125,15 +123,13 @@ def run(args: argparse.Namespace) -> int:
         settings = settings_of(args)
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
         from phrasescore.device import choose_device, settle_memory
+        from phrasescore.training.start import Start
 
         settle_memory()
         device = choose_device(ranks.device_name(args.device), args.precision)
         with reporter.task("reading") as task, stop.urgently():
-
-            def on_lines(lines: int, share: float | None) -> None:
-                task.update(share, f"{lines:,} lines")
-
-            trainer, data = _prepare(args, settings, device, on_lines, reporter.say, ranks)
+            start = Start(args.restart, task.update, reporter.say, ranks)
+            trainer, data = _prepare(args, settings, device, start)
         _introduce(reporter, data, settings)
         if followed := _followed(settings.by_size, trainer):
             reporter.say(f"as suits how much there is to learn from: {followed}")
@@ -200,7 +196,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
     Raises:
         UserError: a key or a value is wrong, options do not go together, or one would change nothing.
     """
-    from phrasescore.training.run import Settings
+    from phrasescore.training.settings import Settings
 
     _check_usage(args)
     preset = args.preset or _default_preset(args)
@@ -238,22 +234,17 @@ def _default_preset(args: argparse.Namespace) -> str:
 
 
 def _prepare(
-    args: argparse.Namespace,
-    settings: Settings,
-    device: Device,
-    on_lines: Callable[[int, float | None], None],
-    say: Say,
-    ranks: Ranks,
+    args: argparse.Namespace, settings: Settings, device: Device, start: Start
 ) -> tuple[Trainer[Any], PairData]:
     from phrasescore.training.run import prepare, prepare_in_context, prepare_sentences
 
     if args.source is None:
-        return prepare(args.table, args.output, settings, device, args.validation, args.restart, on_lines, say, ranks)
+        return prepare(args.table, args.output, settings, device, args.validation, start)
     text, others = ParallelText(args.source, args.target, args.alignment), None
     if args.validation_source is not None:
         others = ParallelText(args.validation_source, args.validation_target, args.validation_alignment)
     prepare_text = prepare_sentences if args.alignment is None else prepare_in_context
-    return prepare_text(text, args.output, settings, device, others, args.restart, on_lines, say, ranks)
+    return prepare_text(text, args.output, settings, device, others, start)
 
 
 def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:

@@ -31,12 +31,12 @@ from phrasescore.nn.size import check_size
 from phrasescore.pairs import hash_phrases
 from phrasescore.perplexity import perplexity
 from phrasescore.phrases import Phrases
-from phrasescore.text import Say, silently, text_lines, utf8_lines
+from phrasescore.text import text_lines, utf8_lines
 from phrasescore.training.batches import hold_out_sentences
 from phrasescore.training.loop import Trainer
 from phrasescore.training.optimisers import OPTIMISERS
-from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import fixed_values, places, run_folder
+from phrasescore.training.start import QUIET_START, Description, Start
 from phrasescore.training.task import BatchLoss, Examples
 from phrasescore.training.training_config import TrainingConfig
 from phrasescore.transfer import on_device
@@ -138,9 +138,7 @@ def prepare(
     settings: LmSettings,
     device: Device,
     validation: Path | None = None,
-    restart: bool = False,
-    say: Say = silently,
-    ranks: Ranks = ALONE,
+    start: Start = QUIET_START,
 ) -> tuple[Trainer[TextTask], dict[str, Any]]:
     """Read the text and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -149,10 +147,8 @@ def prepare(
         folder: the model folder; it is made if it does not exist.
         settings: architecture, data, training.
         device: where and how precisely to compute.
-        validation: a text to measure the loss on; without it some sentences are kept from training for that.
-        restart: start over even if the folder holds a run.
-        say: told of lines of the text that are not UTF-8; the one to measure on may have none.
-        ranks: the processes that train together.
+        validation: a text to measure the loss on, all UTF-8; without it some sentences are kept from training for that.
+        start: how the run begins, and who is told of it.
 
     Returns:
         the trainer, and facts about the text: lines, words, share of the words that the shortlist covers.
@@ -168,11 +164,11 @@ def prepare(
         )
 
     def read() -> tuple[NumberedText, NumberedText | None]:
-        numbered = read_text(text, partial(text_lines, say=say))
+        numbered = read_text(text, partial(text_lines, say=start.say))
         return numbered, None if validation is None else read_text(validation, utf8_lines)
 
-    with run_folder(folder, restart, KIND, ranks) as home:
-        numbered, to_validate = ranks.once_a_machine(read, folder / TRAINING_STATE)
+    with run_folder(folder, start.restart, KIND, start.ranks) as home:
+        numbered, to_validate = start.ranks.once_a_machine(read, folder / TRAINING_STATE)
         counts = numbered.counts()
         vocabulary = Vocabulary.most_frequent(counts, settings.text.vocabulary, settings.text.min_count)
         order, seed = settings.model.order, settings.training.seed
@@ -195,22 +191,15 @@ def prepare(
         network.multiply_in(device.product_dtype)
         task = TextTask(network, settings.training, device, Ngrams(learnt, order), Ngrams(kept, order), other)
         digests = {"text": _digest(sentences), "validation": None if others is None else _digest(others)}
-        run = {
-            **fixed_values(settings.model, settings.text, settings.training),
-            "shortlist": vocabulary.digest(),
-            **digests,
-        }
-        trainer = Trainer(home, task, settings.training, device, run, ranks)
+        sections = settings.model, settings.text, settings.training
+        fixed = {**fixed_values(*sections), "shortlist": vocabulary.digest(), **digests}
         facts = {"lines": len(sentences), "words": counts.total(), "coverage": vocabulary.coverage(counts)}
+        files = places({"text": text, "validation": validation})
 
-        def describe(place: Path) -> None:
-            files = places({"text": text, "validation": validation})
-            training = {**files, "digests": digests, **facts, **asdict(settings.training), "device": str(device)}
-            training["warmup_updates"] = trainer.budget.warmup
+        def save(place: Path, training: dict[str, Any]) -> None:
             save_description(place, settings.model, vocabulary, {"text": asdict(settings.text), "training": training})
 
-        trainer.begin(describe, restart)
-        return trainer, facts
+        return start.trainer(home, task, Description(fixed, {**files, "digests": digests, **facts}, save)), facts
 
 
 def _digest(sentences: Phrases) -> str:

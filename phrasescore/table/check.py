@@ -10,7 +10,6 @@ import math
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, parse_alignment
 from phrasescore.table.reader import TableReader
 from phrasescore.table.runs import SourceRuns
-from phrasescore.text import counted, is_text
+from phrasescore.text import Show, counted, is_text, unseen
 from phrasescore.words import split_words
 
 _PROPERTY = re.compile(rb"\{\{(\S+) [^}]*\}\}")
@@ -73,7 +72,7 @@ def check_table(
     *,
     columns: int | None = None,
     limit: int | None = None,
-    progress: Callable[[int, float | None], None] = lambda lines, share: None,
+    show: Show = unseen,
 ) -> TableReport:
     """Read a whole table and report what it holds.
 
@@ -81,7 +80,7 @@ def check_table(
         path: the table.
         columns: how many score columns `num-features` in moses.ini promises.
         limit: read only so many lines.
-        progress: called with the lines and the share of the file read so far.
+        show: shown how much of the file is read.
 
     Raises:
         UserError: the file cannot be read at all, or its compressed data is damaged.
@@ -96,7 +95,7 @@ def check_table(
                 checker.fault(chunk.faulty[index].fault)
             else:
                 checker.add(next(good))
-        progress(checker.report.lines, chunk.share_read)
+        show(chunk.share_read, counted(checker.report.lines, "line"))
     checker.finish(path)
     return checker.report
 

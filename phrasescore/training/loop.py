@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import torch
 from torch import nn
 
-from phrasescore.device import Device
 from phrasescore.errors import UserError
 from phrasescore.files import finite
 from phrasescore.training.budget import Budget
@@ -23,10 +22,7 @@ from phrasescore.training.optimisers import make_optimiser
 from phrasescore.training.ranks import ALONE, Ranks
 from phrasescore.training.run_folder import RunFolder
 from phrasescore.training.run_state import RunState
-from phrasescore.training.task import Examples, Loss, Task
-from phrasescore.training.training_config import TrainingConfig
-
-TaskT = TypeVar("TaskT", bound=Task)
+from phrasescore.training.task import Examples, Loss, TaskT
 
 _LOOK_EVERY = 20
 """Updates between looks at the loss: each waits for the device."""
@@ -91,39 +87,29 @@ class Trainer(Generic[TaskT]):
     of a process alone, so that a run resumes on any number of ranks.
     """
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        task: TaskT,
-        config: TrainingConfig,
-        device: Device,
-        run: dict[str, Any],
-        ranks: Ranks = ALONE,
-    ) -> None:
+    def __init__(self, folder: RunFolder, task: TaskT, run: dict[str, Any], ranks: Ranks = ALONE) -> None:
         """Prepare a run, which `watcher` may be set to watch.
 
         Args:
             folder: the model folder, which is the run's until the training returns.
-            task: the network with its initial weights, the data, the loss.
-            config: optimiser, schedule, budget.
-            device: where and how precisely to compute.
+            task: the network with its initial weights, the data, the loss, how and where to compute.
             run: what must be the same for a run to be resumed, as JSON values.
             ranks: the processes that share each batch.
 
         Raises:
             UsageError: nothing would end the run, or a schedule would not do what it says.
         """
-        self.budget = Budget(config, task.batches_per_pass)
+        self.config, self.device, self.ranks = task.config, task.device, ranks
+        self.budget = Budget(self.config, task.batches_per_pass)
         self.budget.check(is_measured=bool(task.held_out or task.validation))
         self.folder, self.task, self.network = folder, task, task.network
-        self.config, self.device, self.ranks = config, device, ranks
         self.watcher = Watcher()
-        self.optimiser = make_optimiser(self.network, config)
+        self.optimiser = make_optimiser(self.network, self.config)
         self.state = RunState(folder, self.network, self.optimiser, run, ranks)
         # All ranks see the same draws where there is no dropout: which steps go on from the words of the target.
         has_dropout = any(module.p for module in self.network.modules() if isinstance(module, nn.Dropout))
         self._first_seed = ranks.rank * _SEEDS_A_RANK if has_dropout else 0
-        self._loss_sum = torch.zeros((), dtype=torch.float64, device=device.torch_device)
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=self.device.torch_device)
 
     @property
     def progress(self) -> Progress:

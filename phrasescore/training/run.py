@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,116 +11,29 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.configuration import refuse_given
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import Occurrences, find_occurrences
 from phrasescore.files import STANDARD_STREAM, display_name, is_device_or_pipe
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
-from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.initialisation import start_at_frequencies
-from phrasescore.nn.size import check_size, without_numbers
-from phrasescore.pairs import DataConfig, PairData, PhrasePairs, read_table
+from phrasescore.nn.size import check_size
+from phrasescore.pairs import PairData, PhrasePairs, read_table
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
-from phrasescore.text import Say, silently
 from phrasescore.training.batches import hold_out_sentences, split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
-from phrasescore.training.by_size import settings_by_size
 from phrasescore.training.in_context import ContextTask
-from phrasescore.training.layers import AT_CONSTANT_RATE
 from phrasescore.training.loop import Trainer
-from phrasescore.training.optimisers import OPTIMISERS
 from phrasescore.training.phrase_pairs import PhrasePairTask
-from phrasescore.training.ranks import ALONE, Ranks
-from phrasescore.training.run_folder import RunFolder, fixed_values, places, run_folder
+from phrasescore.training.run_folder import places, run_folder
 from phrasescore.training.sentences import SentenceTask
+from phrasescore.training.settings import Settings
+from phrasescore.training.start import QUIET_START, Description, Start
 from phrasescore.training.training_config import TrainingConfig
 from phrasescore.vocabulary import END
 
 AnyPairTask = TypeVar("AnyPairTask", PhrasePairTask, SentenceTask, ContextTask)
-ReadingProgress = Callable[[int, float | None], None]
-
-_FEW_WORDS = 3
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Everything a user can set about a run."""
-
-    model: ModelConfig
-    data: DataConfig
-    training: TrainingConfig
-    sentences: SentenceConfig | None = None
-    """Of parallel text; None for a phrase table."""
-    by_size: frozenset[str] = frozenset()
-    """Options whose values are still to follow from how much there is to learn from."""
-    given: frozenset[str] = frozenset()
-    """Options that were given, and not by a preset."""
-
-    def fitted(self, examples: int) -> Settings:
-        """Return the settings for so many distinct pairs, or sentences."""
-        found = settings_by_size(examples, self.training.batch_size, self.model.in_context)
-        model, training = (
-            {name: value for name, value in found[section].items() if name in self.by_size}
-            for section in ("model", "training")
-        )
-        return replace(
-            self,
-            model=replace(self.model, **model),
-            training=replace(self.training, **training),
-            by_size=frozenset(),
-        )
-
-    def fixed(self) -> dict[str, Any]:
-        """Return what must be the same when a run is resumed, as JSON values."""
-        sentences = [] if self.sentences is None else [self.sentences]
-        return fixed_values(self.model, self.data, self.training, *sentences)
-
-    def check(self) -> None:
-        """Check, before anything is read, that what is chosen by name exists and that the network's forms go together.
-
-        Raises:
-            UserError: something does not exist (the nearest name is suggested), two forms do not go together, or one
-                would change nothing.
-        """
-        OPTIMISERS[self.training.optimiser]
-        self.model.check_effect()
-        if self.model.in_context and self.data.direction != "target-given-source":
-            raise UsageError("--direction: in context the sentence that is known is the source's; leave it out")
-        if self.model.in_context and self.sentences is not None:
-            self.sentences.check_effect_in_context()
-        self._check_given()
-        # What a plugin does may need numbers, which this network does not have: only building the real one tells.
-        with suppress(RuntimeError):
-            without_numbers(lambda: EncoderDecoder(self.model, _FEW_WORDS, _FEW_WORDS))
-
-    def _check_given(self) -> None:
-        """Refuse options that were given and would change nothing.
-
-        Raises:
-            UsageError: one was.
-        """
-        model, idle = self.model, partial(refuse_given, self.given)
-        if not model.in_context:
-            idle(["pairs_a_sentence"], "without --alignment, by which phrase pairs are found in sentences")
-            if self.sentences is not None:
-                idle(["long_pairs"], "with parallel text, of which a pass takes all")
-        if self.training.schedule == "constant":
-            idle(["final_rate"], AT_CONSTANT_RATE)
-        if model.readout != "maxout":
-            idle(["maxout"], f"with the readout `{model.readout}`, which has no maxout")
-        if not model.feed_word:
-            idle(["teacher_forcing"], "where no words are fed to the decoder")
-        if model.looks_before and not model.feed_context and "feed_context" in self.given:
-            # To say that it is fed says what is so.
-            raise UsageError(
-                "--no-feed-context: changes nothing where attention looks before the step, which gets what it found; "
-                "leave it out"
-            )
-        # --no-summary says what is so, and settings of systems that extend one another may say it.
-        if model.summary and not model.uses_summary:
-            idle(["summary"], "where neither the steps nor the first state of the decoder see the summary")
 
 
 def prepare(
@@ -131,10 +42,7 @@ def prepare(
     settings: Settings,
     device: Device,
     validation: Path | None = None,
-    restart: bool = False,
-    progress: ReadingProgress = lambda lines, share: None,
-    say: Say = silently,
-    ranks: Ranks = ALONE,
+    start: Start = QUIET_START,
 ) -> tuple[Trainer[PhrasePairTask], PairData]:
     """Read a phrase table and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -144,10 +52,7 @@ def prepare(
         settings: architecture, data, training.
         device: where and how precisely to compute.
         validation: a table of pairs from other sentences.
-        restart: start over even if the folder holds a run.
-        progress: called with the lines and the share of the table read so far.
-        say: told of lines of the texts for vocabularies that are not UTF-8.
-        ranks: the processes that train together.
+        start: how the run begins, and who is told of it.
 
     Raises:
         UsageError: there is a table to validate with, of which no pairs may be taken.
@@ -163,16 +68,16 @@ def prepare(
     state = folder / TRAINING_STATE
 
     def read() -> tuple[PairData, PairData | None]:
-        data = read_table(table, state, settings.data, progress=progress, say=say)
+        data = read_table(table, state, settings.data, show=start.show, say=start.say)
         if validation is None:
             return data, None
         vocabularies = data.source_vocabulary, data.target_vocabulary
         # A loss counts each pair once, so that the table need not have counts.
         unweighted = replace(settings.data, weight_by_count=False)
-        return data, read_table(validation, state, unweighted, vocabularies, progress)
+        return data, read_table(validation, state, unweighted, vocabularies, start.show)
 
-    with run_folder(folder, restart, KIND, ranks) as home:
-        data, others = ranks.once_a_machine(read, state)
+    with run_folder(folder, start.restart, KIND, start.ranks) as home:
+        data, others = start.ranks.once_a_machine(read, state)
         settings = settings.fitted(len(data.distinct))
         lines, held_out = split_held_out(data.distinct, settings.data, settings.training.seed)
         if not len(lines):
@@ -180,9 +85,8 @@ def prepare(
         network = _new_network(settings, data, device)
         other = None if others is None else _some_pairs(others, settings)
         task = PhrasePairTask(network, settings.training, device, data.pairs, lines, data.pairs.take(held_out), other)
-        digests = {"table": data.digest, "validation": None if others is None else others.digest}
         files = {"table": table, "validation": validation}
-        return _set_up(task, home, settings, data, files, digests, restart, ranks), data
+        return start.trainer(home, task, _description(settings, data, others, "table", files)), data
 
 
 def prepare_sentences(
@@ -191,10 +95,7 @@ def prepare_sentences(
     settings: Settings,
     device: Device,
     validation: ParallelText | None = None,
-    restart: bool = False,
-    progress: ReadingProgress = lambda lines, share: None,
-    say: Say = silently,
-    ranks: Ranks = ALONE,
+    start: Start = QUIET_START,
 ) -> tuple[Trainer[SentenceTask], PairData]:
     """Read parallel text and set up a trainer, at its start or where an earlier run in the folder stopped.
 
@@ -203,11 +104,8 @@ def prepare_sentences(
         folder: the model folder; it is made if it does not exist.
         settings: architecture, data, training.
         device: where and how precisely to compute.
-        validation: other sentences, to measure perplexity and BLEU on.
-        restart: start over even if the folder holds a run.
-        progress: called with the lines and the share of the text read so far.
-        say: told of lines that are not UTF-8; sentences to validate with may have none.
-        ranks: the processes that train together.
+        validation: other sentences, to measure perplexity and BLEU on; all of them are UTF-8.
+        start: how the run begins, and who is told of it.
 
     Raises:
         UsageError: settings do not go together.
@@ -236,7 +134,7 @@ def prepare_sentences(
             network, training, device, read.data.pairs, read.lines, kept, other, sample, config.measured_loss
         )
 
-    return _prepare_text(text, folder, settings, device, validation, restart, progress, say, ranks, make)
+    return _prepare_text(text, folder, settings, device, validation, start, make)
 
 
 def prepare_in_context(
@@ -245,10 +143,7 @@ def prepare_in_context(
     settings: Settings,
     device: Device,
     validation: ParallelText | None = None,
-    restart: bool = False,
-    progress: ReadingProgress = lambda lines, share: None,
-    say: Say = silently,
-    ranks: Ranks = ALONE,
+    start: Start = QUIET_START,
 ) -> tuple[Trainer[ContextTask], PairData]:
     """Read word-aligned text and set up a trainer on its phrase pairs where they occur; see `prepare_sentences`.
 
@@ -276,7 +171,7 @@ def prepare_in_context(
 
     if not settings.data.held_out_limit:
         raise UsageError("--held-out-limit: is the most phrase pairs that are measured, and 0 leaves none; give more")
-    return _prepare_text(text, folder, settings, device, validation, restart, progress, say, ranks, make)
+    return _prepare_text(text, folder, settings, device, validation, start, make)
 
 
 def _require_alone(settings: Settings) -> None:
@@ -308,10 +203,7 @@ def _prepare_text(
     settings: Settings,
     device: Device,
     validation: ParallelText | None,
-    restart: bool,
-    progress: ReadingProgress,
-    say: Say,
-    ranks: Ranks,
+    start: Start,
     make: Callable[[EncoderDecoder, TrainingConfig, _Text], AnyPairTask],
 ) -> tuple[Trainer[AnyPairTask], PairData]:
     """Read parallel text and set up a trainer for the task that `make` makes of it; see `prepare_sentences`."""
@@ -321,14 +213,14 @@ def _prepare_text(
     config, state = settings.sentences or SentenceConfig(), folder / TRAINING_STATE
 
     def read() -> tuple[PairData, PairData | None]:
-        data = read_sentences(text, state, settings.data, config, progress=progress, say=say)
+        data = read_sentences(text, state, settings.data, config, show=start.show, say=start.say)
         if validation is None:
             return data, None
         vocabularies = data.source_vocabulary, data.target_vocabulary
-        return data, read_sentences(validation, state, settings.data, config, vocabularies, progress)
+        return data, read_sentences(validation, state, settings.data, config, vocabularies, start.show)
 
-    with run_folder(folder, restart, KIND, ranks) as home:
-        data, others = ranks.once_a_machine(read, state)
+    with run_folder(folder, start.restart, KIND, start.ranks) as home:
+        data, others = start.ranks.once_a_machine(read, state)
         settings = settings.fitted(len(data.distinct))
         lines, held_out = data.distinct, data.distinct[:0]
         if validation is None:
@@ -340,8 +232,7 @@ def _prepare_text(
         network = _new_network(settings, data, device)
         task = make(network, settings.training, _Text(data, others, lines, held_out))
         files = _files_of(text, "") | ({} if validation is None else _files_of(validation, "validation_"))
-        digests = {"sentences": data.digest, "validation": None if others is None else others.digest}
-        return _set_up(task, home, settings, data, files, digests, restart, ranks), data
+        return start.trainer(home, task, _description(settings, data, others, "sentences", files)), data
 
 
 def _files_of(text: ParallelText, prefix: str) -> dict[str, Path | None]:
@@ -371,43 +262,22 @@ def _new_network(settings: Settings, data: PairData, device: Device) -> EncoderD
     return network.to(device.torch_device)
 
 
-def _set_up(
-    task: AnyPairTask,
-    home: RunFolder,
-    settings: Settings,
-    data: PairData,
-    files: Mapping[str, str | Path | None],
-    digests: dict[str, str | None],
-    restart: bool,
-    ranks: Ranks,
-) -> Trainer[AnyPairTask]:
-    """Return a trainer at its start or where an earlier run stopped.
-
-    Args:
-        task: what to train.
-        home: the model folder.
-        settings: architecture, data, training.
-        data: what was read.
-        files: where it was read, by what it is.
-        digests: of the data, which must be the same when the run is resumed.
-        restart: start over even if the folder holds a run.
-        ranks: the processes that train together.
-    """
+def _description(
+    settings: Settings, data: PairData, others: PairData | None, name: str, files: Mapping[str, str | Path | None]
+) -> Description:
+    """Return what the folder of a run says of it; `name` is that of the data that it learns from."""
     vocabularies = data.source_vocabulary, data.target_vocabulary
-    run = {**settings.fixed(), **digests, "vocabularies": [words.digest() for words in vocabularies]}
-    trainer = Trainer(home, task, settings.training, task.device, run, ranks)
+    digests = {name: data.digest, "validation": None if others is None else others.digest}
+    fixed = {**settings.fixed(), **digests, "vocabularies": [words.digest() for words in vocabularies]}
+    sections: dict[str, Any] = {"data": asdict(settings.data)}
+    if settings.sentences is not None:
+        sections["sentences"] = asdict(settings.sentences)
 
-    def describe(place: Path) -> None:
-        training = {**places(files), "digests": digests, **data.summary, **asdict(settings.training)}
-        training["warmup_updates"] = trainer.budget.warmup
-        sections: dict[str, Any] = {"data": asdict(settings.data)}
-        if settings.sentences is not None:
-            sections["sentences"] = asdict(settings.sentences)
-        sections["training"] = {**training, "device": str(task.device)}
-        save_description(place, settings.model, settings.data.direction, *vocabularies, sections)
+    def save(place: Path, training: dict[str, Any]) -> None:
+        direction = settings.data.direction
+        save_description(place, settings.model, direction, *vocabularies, {**sections, "training": training})
 
-    trainer.begin(describe, restart)
-    return trainer
+    return Description(fixed, {**places(files), "digests": digests, **data.summary}, save)
 
 
 def _some_pairs(table: PairData, settings: Settings) -> PhrasePairs:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from phrasescore.device import Device
+from phrasescore.training.training_config import TrainingConfig
 
 Examples = NDArray[np.int64]
 """Numbers of some examples, whatever the task counts: the lines of a phrase table, the n-grams of a text."""
@@ -47,7 +50,17 @@ class Task(Protocol):
 
     @property
     def network(self) -> nn.Module:
-        """The network, on its device."""
+        """The network, on its device, with its initial weights."""
+        ...
+
+    @property
+    def config(self) -> TrainingConfig:
+        """Optimiser, schedule, budget."""
+        ...
+
+    @property
+    def device(self) -> Device:
+        """Where and how precisely to compute."""
         ...
 
     @property
@@ -81,3 +94,6 @@ class Task(Protocol):
     def measure(self, data: Any) -> Loss:
         """Return the loss on `held_out` or `validation`, which are not empty then."""
         ...
+
+
+TaskT = TypeVar("TaskT", bound=Task)

@@ -11,7 +11,7 @@ from phrasescore.cli.training import learns_by_heart
 from phrasescore.errors import UsageError
 from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation
-from phrasescore.training.run import Settings
+from phrasescore.training.settings import Settings
 
 
 def evaluation(training: float, validation: float | None) -> Evaluation:

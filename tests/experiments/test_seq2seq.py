@@ -30,7 +30,7 @@ from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import PhrasePairs
 from phrasescore.training.evaluation import SentenceLoss, sentence_loss
-from phrasescore.training.run import Settings
+from phrasescore.training.settings import Settings
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI, TINY
 

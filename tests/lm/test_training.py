@@ -17,6 +17,7 @@ from phrasescore.lm.training import LmSettings, TextTask, prepare
 from phrasescore.model_folder import METRICS, WEIGHTS
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.start import Start
 from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
@@ -159,7 +160,7 @@ def test_the_folder_of_another_kind_stays_as_it_is(tmp_path: Path, cpu: Device, 
     folder = shutil.copytree(DATA / "stored-model", tmp_path / "rnn")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(UserError, match="rnn: holds a network of the kind encoder-decoder; give another folder"):
-        prepare(TEXT, folder, SETTINGS, cpu, restart=restart)
+        prepare(TEXT, folder, SETTINGS, cpu, start=Start(restart=restart))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -169,7 +170,7 @@ def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(tmp_path
     train(folder, cpu)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     other = replace(SETTINGS, model=replace(SETTINGS.model, first_hidden=17), text=TextConfig(vocabulary=50))
-    trainer, _ = prepare(TEXT, folder, other, cpu, restart=True)
+    trainer, _ = prepare(TEXT, folder, other, cpu, start=Start(restart=True))
     trainer.watcher = Watcher(should_stop=lambda: True)
     trainer.train()
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before

@@ -17,7 +17,8 @@ from phrasescore.training.batches import (
     some_of_pass,
     split_held_out,
 )
-from phrasescore.training.run import Settings, prepare
+from phrasescore.training.run import prepare
+from phrasescore.training.settings import Settings
 from tests.conftest import MINI
 
 

