@@ -9,6 +9,7 @@ import numpy as np
 from phrasescore.scoring.engine import Scorer
 from phrasescore.search.sampling import draw_translations
 from phrasescore.search.search_config import SearchConfig
+from phrasescore.search.walk import Walk
 
 LONGEST = 50
 """Words of a sample; one that has not ended after so many is left out."""
@@ -38,9 +39,8 @@ def sample_targets(scorer: Scorer, source: bytes, number: int, seed: int) -> lis
     config = SearchConfig(n_best=number, max_ratio=0, max_extra=LONGEST)
     ids = scorer.model.source_vocabulary.encode([source])
     random = np.random.default_rng(seed)
-    drawn = draw_translations(
-        scorer.networks, scorer.device, ids, config, [random], force_end=False, origin=scorer.origin
-    )[0]
+    walk = Walk(scorer.networks, scorer.device, ids, scorer.origin)
+    drawn = draw_translations(walk, config, [random], force_end=False)[0]
     words = scorer.model.target_vocabulary.words
     return [
         Sample(b" ".join(words[word] for word in one.hypothesis.words), one.times, one.hypothesis.log_prob)

@@ -6,16 +6,12 @@ rows, V words, C candidates of each sentence, best first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from phrasescore.device import Device
-from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.phrases import Phrases
 from phrasescore.search.hypothesis import Hypothesis, finish
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.walk import Numbers, Walk
@@ -33,13 +29,7 @@ class _Candidates:
     """ln p of the whole beginning; minus infinity where there are no more candidates."""
 
 
-def beam_search(
-    networks: Sequence[EncoderDecoder],
-    device: Device,
-    sources: Phrases,
-    config: SearchConfig,
-    origin: str = "network",
-) -> list[list[Hypothesis]]:
+def beam_search(walk: Walk, config: SearchConfig) -> list[list[Hypothesis]]:
     """Return up to k translations of each source, best first.
 
     Beginnings compete by ln p. One of the k best candidates that ends is set aside; a sentence is done when k are, or
@@ -47,24 +37,20 @@ def beam_search(
     `Hypothesis.value`.
 
     Args:
-        networks: on the device, in evaluation mode.
-        device: where and how precisely to compute.
-        sources: the source sentences, without end symbols.
+        walk: at its start, where no row has read a word; it is used up.
         config: width, longest translation, what finished translations compete by.
-        origin: what to call the networks in messages.
 
     Raises:
         UserError: the networks do not give log-probabilities.
     """
-    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown, origin=origin)
-    longest_S = config.longest(sources.lengths)
-    finished: list[list[Hypothesis]] = [[] for _ in range(len(sources))]
-    sentence_S = np.arange(len(sources))
-    total_Sw = np.zeros((len(sources), 1))
+    longest_S = config.longest(walk.source_words_S)
+    finished: list[list[Hypothesis]] = [[] for _ in longest_S]
+    sentence_S = np.arange(len(longest_S))
+    total_Sw = np.zeros((len(longest_S), 1))
     length = 0
     while len(sentence_S):
         must_end_S = longest_S[sentence_S] == length
-        found = _extend(walk, total_Sw, must_end_S, config.beam)
+        found = _extend(walk, total_Sw, must_end_S, config)
         _set_aside(walk, found, sentence_S, finished, config)
         lasting = [
             group
@@ -79,9 +65,11 @@ def beam_search(
     return [sorted(some, key=lambda one: -one.value) for some in finished]
 
 
-def _extend(walk: Walk, total_Sw: NDArray[np.float64], must_end_S: NDArray[np.bool_], beam: int) -> _Candidates:
+def _extend(
+    walk: Walk, total_Sw: NDArray[np.float64], must_end_S: NDArray[np.bool_], config: SearchConfig
+) -> _Candidates:
     """Return the 2 k best candidates: at most k of them end, so k others are left."""
-    log_prob_BV = walk.step()
+    log_prob_BV = walk.step(forbid_unknown=config.forbid_unknown)
     sentences, width = total_Sw.shape
     words = log_prob_BV.shape[1]
     before_B1 = torch.from_numpy(total_Sw).to(log_prob_BV.device).view(-1, 1)
@@ -91,7 +79,7 @@ def _extend(walk: Walk, total_Sw: NDArray[np.float64], must_end_S: NDArray[np.bo
             torch.arange(words, device=log_prob_BV.device) != END
         )
         total_SX = total_SX.masked_fill(may_not_end, -torch.inf)
-    best = total_SX.view(sentences, -1).topk(min(2 * beam, width * words))
+    best = total_SX.view(sentences, -1).topk(min(2 * config.beam, width * words))
     row_SC = best.indices // words + width * torch.arange(sentences, device=log_prob_BV.device)[:, None]
     word_SC = best.indices % words
     # Sums of many words are in 64 bits, as the scores of pairs are.

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from phrasescore.device import Device
-from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.phrases import Phrases
 from phrasescore.search.hypothesis import Hypothesis, finish
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.walk import Walk
@@ -32,38 +29,27 @@ class Drawn:
 
 
 def draw_translations(
-    networks: Sequence[EncoderDecoder],
-    device: Device,
-    sources: Phrases,
-    config: SearchConfig,
-    randoms: Sequence[np.random.Generator],
-    *,
-    force_end: bool = True,
-    origin: str = "network",
+    walk: Walk, config: SearchConfig, randoms: Sequence[np.random.Generator], *, force_end: bool = True
 ) -> list[list[Drawn]]:
     """Draw `n_best` translations of each source; return the distinct ones, most frequent first.
 
     Args:
-        networks: on the device, in evaluation mode.
-        device: where and how precisely to compute.
-        sources: the source sentences, without end symbols.
+        walk: at its start, where no row has read a word; it is used up.
         config: how many, the temperature, the longest translation.
         randoms: the random numbers of each sentence, so that samples do not depend on the company.
         force_end: end samples that are as long as may be; False draws one more symbol, and leaves those out that do
             not end even then.
-        origin: what to call the networks in messages.
 
     Raises:
         UserError: the networks do not give log-probabilities.
     """
-    walk = Walk(networks, device, sources, forbid_unknown=config.forbid_unknown, origin=origin)
-    longest_S = config.longest(sources.lengths)
-    found: list[list[Drawn]] = [[] for _ in range(len(sources))]
-    times, totals = [config.n_best] * len(sources), [0.0] * len(sources)
+    longest_S = config.longest(walk.source_words_S)
+    found: list[list[Drawn]] = [[] for _ in longest_S]
+    times, totals = [config.n_best] * len(longest_S), [0.0] * len(longest_S)
     length = 0
     while times:
         going_on: list[tuple[int, int, int, float]] = []
-        for row, log_p_V in enumerate(walk.to_cpu(walk.step())):
+        for row, log_p_V in enumerate(walk.to_cpu(walk.step(forbid_unknown=config.forbid_unknown))):
             source = int(walk.source_B[row])
             is_last = longest_S[source] == length
             drawn_V = _draw(log_p_V, times[row], config.temperature, randoms[source], must_end=is_last and force_end)

@@ -16,7 +16,7 @@ from phrasescore.search.beam import beam_search
 from phrasescore.search.greedy import greedy_search
 from phrasescore.search.sampling import Drawn, draw_translations
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.search.walk import Looks, Numbers
+from phrasescore.search.walk import Looks, Numbers, Walk
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import split_words
 
@@ -85,14 +85,14 @@ class Translator:
         return found
 
     def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Drawn]]:
-        networks, device, config, origin = self._scorer.networks, self._scorer.device, self._config, self._scorer.origin
+        config = self._config
+        walk = Walk(self._scorer.networks, self._scorer.device, sources, self._scorer.origin)
         if config.sample:
             randoms = [np.random.default_rng([config.seed, number]) for number in numbers.tolist()]
-            return draw_translations(networks, device, sources, config, randoms, origin=origin)
+            return draw_translations(walk, config, randoms)
         if config.beam == 1:
-            return [[Drawn(one, 1)] for one in greedy_search(networks, device, sources, config, origin)]
-        searched = beam_search(networks, device, sources, config, origin)
-        return [[Drawn(one, 1) for one in some[: config.n_best]] for some in searched]
+            return [[Drawn(one, 1)] for one in greedy_search(walk, config)]
+        return [[Drawn(one, 1) for one in some[: config.n_best]] for some in beam_search(walk, config)]
 
     def _spell(self, drawn: Drawn, source: list[bytes]) -> Translation:
         one = drawn.hypothesis

@@ -44,13 +44,7 @@ class Walk:
     """
 
     def __init__(
-        self,
-        networks: Sequence[EncoderDecoder],
-        device: Device,
-        sources: Phrases,
-        *,
-        forbid_unknown: bool,
-        origin: str = "network",
+        self, networks: Sequence[EncoderDecoder], device: Device, sources: Phrases, origin: str = "network"
     ) -> None:
         """Encode the sources and start one row for each.
 
@@ -58,24 +52,23 @@ class Walk:
             networks: on the device, in evaluation mode.
             device: where and how precisely to compute.
             sources: the source sentences, without end symbols.
-            forbid_unknown: let no row read `<unk>`.
             origin: what to call the networks in messages.
         """
         self.origin = origin
         self._networks, self._device = networks, device
-        self._forbid_unknown = forbid_unknown
         batch = SourceBatch.of(sources)
         with torch.inference_mode(), device.products():
             self._states = [network.start(network.encode(batch)) for network in networks]
-        self._symbols_S = sources.lengths + 1
+        self.source_words_S: Numbers = sources.lengths
+        """Words of each source sentence."""
         self.source_B: Numbers = np.arange(len(sources))
         """The source sentence of each row."""
         self._steps: list[_Step] = []
         self._parent_B, self._words_B = self.source_B, np.empty(0, np.int64)
 
     @torch.inference_mode()
-    def step(self) -> Tensor:
-        """Return ln p of what comes next in each row, [B, V], in 32 bits or more; minus infinity if forbidden.
+    def step(self, *, forbid_unknown: bool) -> Tensor:
+        """Return ln p of what comes next in each row, [B, V], in 32 bits or more; minus infinity if it is forbidden.
 
         They may be no log-probabilities; `to_cpu` checks those that are used.
         """
@@ -90,7 +83,7 @@ class Walk:
         self._steps.append(_Step(self._parent_B, self._words_B, attention_BL))
         some = [log_prob_BV for log_prob_BV, _, _ in found]
         log_prob_BV = some[0] if len(some) == 1 else torch.stack(some).mean(dim=0)
-        if self._forbid_unknown:
+        if forbid_unknown:
             # The others keep their ln p, so that a score is that of the pair.
             log_prob_BV[:, UNKNOWN] = -torch.inf
         return log_prob_BV
@@ -121,7 +114,7 @@ class Walk:
         """
         words: list[int] = []
         looks: list[NDArray[np.float32]] = []
-        symbols = int(self._symbols_S[self.source_B[row]])
+        symbols = int(self.source_words_S[self.source_B[row]]) + 1
         for step in reversed(self._steps):
             if step.attention_BL is not None:
                 looks.append(step.attention_BL[row, :symbols])
