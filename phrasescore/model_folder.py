@@ -21,7 +21,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -40,6 +40,7 @@ from phrasescore.registry import NotRegisteredError
 from phrasescore.tensor_file import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.versions import versions
 from phrasescore.vocabulary import Vocabulary
+from phrasescore.workers import Stored
 
 FORMAT = 1
 KIND = "encoder-decoder"
@@ -52,24 +53,47 @@ _SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabular
 _COPY = "copy the model folder again"
 _ADVICE = f"{_COPY} or train again"
 
+TrainedT = TypeVar("TrainedT", bound="Trained")
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What has learnt weights."""
+
+    folder: Path = Path()
+    """Where it was read from."""
+    weights_digest: str = ""
+    """SHA-256 of the weights file: the provenance of every score."""
+    is_checked: bool = False
+    """Whether the weights carry digests, which were right."""
+
+    @property
+    def stored(self) -> Stored:
+        """The folder as `load_again` reads it."""
+        return Stored.at(self.folder, self.weights_digest)
+
+
+def load_again(stored: Stored, load: Callable[[Path], TrainedT]) -> TrainedT:
+    """Load a folder where a task is done; messages call it what they do here.
+
+    Raises:
+        UserError: it is not to be seen from there, or is another one now.
+    """
+    found = load(stored.place)
+    stored.require(found.weights_digest)
+    return replace(found, folder=stored.name)
+
+
 @dataclass(frozen=True)
-class TrainedModel:
+class TrainedModel(Trained):
     """A network with the vocabularies it was trained with."""
 
-    folder: Path
-    """Where it was read from."""
     network: EncoderDecoder
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     direction: Direction
-    weights_digest: str
-    """SHA-256 of the weights file: the provenance of every score."""
-    is_checked: bool = False
-    """Whether the weights carry digests, which were right."""
 
     @property
     def vocabulary_digests(self) -> tuple[str, str]:
@@ -159,7 +183,13 @@ def load_model(folder: Path) -> TrainedModel:
             problem = str(error).split(";")[0]
             raise UserError(f"{folder}: {problem}; it was trained with a plugin, give {options} here too") from error
         return TrainedModel(
-            folder, network, source, target, description["direction"], weights.sha256, weights.are_checked
+            network,
+            source,
+            target,
+            description["direction"],
+            folder=folder,
+            weights_digest=weights.sha256,
+            is_checked=weights.are_checked,
         )
 
 

@@ -16,7 +16,8 @@ from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from phrasescore.errors import UserError, WorkersLostError
 from phrasescore.processes import Processes
@@ -28,6 +29,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 Value = TypeVar("Value")
+Value_co = TypeVar("Value_co", covariant=True)
 
 _TASKS_AHEAD = 2
 """Tasks that wait for each worker: enough to keep it busy, few enough for memory."""
@@ -62,21 +64,21 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Shared(Generic[Value]):
+class Shared(Generic[Value_co]):
     """A large thing that a task needs: it does not go with the task, but is made again where the task is done.
 
     There it is kept for other tasks, along with a few of its like.
     """
 
-    def __init__(self, value: Value, make: Callable[[], Value] | None = None) -> None:
+    def __init__(self, value: Value_co, make: Callable[[], Value_co] | None = None) -> None:
         """Take the thing, and what makes it elsewhere: hashable, picklable; None if the thing itself is to be sent."""
-        self._value: Value | None = value
+        self._value: Value_co | None = value
         self._make = make
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ if self._make is None else {"_value": None, "_make": self._make}
 
-    def get(self) -> Value:
+    def get(self) -> Value_co:
         """Return it.
 
         Raises:
@@ -91,6 +93,32 @@ class Shared(Generic[Value]):
 @lru_cache(maxsize=4)
 def _made(make: Callable[[], Value]) -> Value:
     return make()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file or folder that is read again where a task is done, and must be there what it is here."""
+
+    name: Path
+    """What messages call it."""
+    place: Path
+    """Where it lies, whatever the working directory is."""
+    digest: str
+    """SHA-256 of the file, or of the weights in the folder."""
+
+    @classmethod
+    def at(cls, path: str | Path, digest: str) -> Self:
+        """Return what lies at a path and has a digest."""
+        return cls(Path(path), Path(path).resolve(), digest)
+
+    def require(self, digest: str | None) -> None:
+        """Check the digest of what was found there.
+
+        Raises:
+            UserError: it is another one.
+        """
+        if digest != self.digest:
+            raise UserError(f"{self.name}: is another one now than a moment ago; start again when it is complete")
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def measure_language_model(device_name: str, preset: str, repetitions: int) -> d
     torch.manual_seed(1)
     vocabulary = Vocabulary(b"w%d" % number for number in range(PRESETS[preset]["text"]["vocabulary"]))
     network = NeuralLanguageModel(NeuralLmConfig(**PRESETS[preset]["model"]), len(vocabulary)).eval()
-    model = TrainedLanguageModel(Path("random"), network, vocabulary, "random")
+    model = TrainedLanguageModel(network, vocabulary, folder=Path("random"))
 
     def queries_per_second(*, unnormalised: bool) -> float:
         scorer = NeuralLmScorer(model, device, unnormalised=unnormalised)

@@ -50,7 +50,7 @@ def random_model(table: Path, config: ModelConfig = PAPER) -> TrainedModel:
     )
     torch.manual_seed(1)
     network = EncoderDecoder(config, len(source), len(target)).eval()
-    return TrainedModel(Path("random"), network, source, target, "target-given-source", "random")
+    return TrainedModel(network, source, target, "target-given-source", folder=Path("random"))
 
 
 def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +19,10 @@ from moses_integration.rescoring.scorers import (
     sentence_pair,
 )
 from phrasescore.errors import UserError
-from phrasescore.workers import Here, Shared, Workers
+from phrasescore.workers import Here, Workers
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
-    from phrasescore.lm.scorer import NeuralLmScorer
     from phrasescore.scoring.scores import UnknownSide
 
 _UNKNOWN_SIDES: dict[str, UnknownSide] = {"unknown": "target", "unknown-source": "source", "unknown-both": "both"}
@@ -88,33 +86,5 @@ def _load_language_model(
 ) -> LanguageModelScorer:
     from phrasescore.lm.scorer import NeuralLmScorer
 
-    unnormalised = choice.kind == "lm-unnormalised"
-    model = NeuralLmScorer.load(choice.path, device, backoff, unnormalised)
-    digest = model.model.weights_digest
-    loading = _Loading(choice.path.resolve(), device, backoff and backoff.resolve(), unnormalised, digest)
-    return LanguageModelScorer(choice.label, Shared(model, loading), digest, workers or Here())
-
-
-@dataclass(frozen=True)
-class _Loading:
-    """How to load a language model where another process is."""
-
-    folder: Path
-    device: Device
-    backoff: Path | None
-    unnormalised: bool
-    digest: str
-    """SHA-256 of the network's weights."""
-
-    def __call__(self) -> NeuralLmScorer:
-        """Load it.
-
-        Raises:
-            UserError: it is not to be seen from there, or is another one now.
-        """
-        from phrasescore.lm.scorer import NeuralLmScorer
-
-        model = NeuralLmScorer.load(self.folder, self.device.of_this_process(), self.backoff, self.unnormalised)
-        if model.model.weights_digest != self.digest:
-            raise UserError(f"{self.folder}: has other weights now than a moment ago; start again when it is trained")
-        return model
+    scorer = NeuralLmScorer.load(choice.path, device, backoff, unnormalised=choice.kind == "lm-unnormalised")
+    return LanguageModelScorer(choice.label, scorer.shared(), scorer.model.weights_digest, workers or Here())

@@ -25,6 +25,7 @@ from phrasescore.expected_bleu.features import FAMILY, Bags, Keys
 from phrasescore.model_folder import (
     CONFIG,
     WEIGHTS,
+    Trained,
     network_file,
     open_weights,
     read_description,
@@ -37,19 +38,12 @@ KIND = "expected-bleu"
 
 
 @dataclass(frozen=True)
-class PairFunction:
+class PairFunction(Trained):
     """A linear function of features of phrase pairs."""
 
     keys_F: Keys
     """The features that it knows, in rising order."""
     weights_F: NDArray[np.float32]
-    folder: Path = Path()
-    """Where it was read from."""
-    weights_digest: str = ""
-    """SHA-256 of the weights file: the provenance of every value."""
-    is_checked: bool = False
-    """Whether the weights carry digests, which were right."""
-
     direction: Direction = "target-given-source"
     """Source and target are those of the table."""
 
@@ -96,4 +90,6 @@ def load_function(folder: Path) -> PairFunction:
         keys_F = keys_F.view(np.uint64)
         if not (keys_F[1:] > keys_F[:-1]).all():
             raise weights.misfit()
-        return PairFunction(keys_F, weights_F, folder, weights.sha256, weights.are_checked)
+        return PairFunction(
+            keys_F, weights_F, folder=folder, weights_digest=weights.sha256, is_checked=weights.are_checked
+        )

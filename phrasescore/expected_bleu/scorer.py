@@ -13,18 +13,17 @@ from phrasescore.device import Precision, choose_device
 from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import Bags, features_of
 from phrasescore.expected_bleu.model import KIND, PairFunction, load_function
+from phrasescore.model_folder import load_again
 from phrasescore.pairs import Direction
-from phrasescore.scoring.engine import require_same_weights
 from phrasescore.scoring.scores import Scores
-from phrasescore.workers import Shared
+from phrasescore.workers import Shared, Stored
 
 
 @dataclass(frozen=True)
 class Loading:
     """How to load functions where another process is."""
 
-    functions: tuple[tuple[Path, Path, str], ...]
-    """What each folder is called, where it lies, and the SHA-256 of its weights."""
+    functions: tuple[Stored, ...]
 
     def __call__(self) -> FunctionScorer:
         """Load them.
@@ -32,12 +31,7 @@ class Loading:
         Raises:
             UserError: one is not to be seen from there, or is another one now.
         """
-        functions = []
-        for name, place, digest in self.functions:
-            function = load_function(place)
-            require_same_weights(name, function.weights_digest, digest)
-            functions.append(replace(function, folder=name))
-        return FunctionScorer(functions)
+        return FunctionScorer([load_again(function, load_function) for function in self.functions])
 
 
 class FunctionScorer:
@@ -82,8 +76,7 @@ class FunctionScorer:
 
     def shared(self) -> Shared[FunctionScorer]:
         """Return what a task takes of it: it is loaded again where the task is done."""
-        places = ((model.folder, model.folder.resolve(), model.weights_digest) for model in self.models)
-        return Shared(self, Loading(tuple(places)))
+        return Shared(self, Loading(tuple(model.stored for model in self.models)))
 
     def encode(self, sources: list[bytes], targets: list[bytes]) -> Bags:
         """Return the features of phrase pairs."""

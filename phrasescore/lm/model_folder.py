@@ -17,6 +17,7 @@ from typing import Any
 from phrasescore.configuration import check_values
 from phrasescore.model_folder import (
     CONFIG,
+    Trained,
     describe_vocabulary,
     load_vocabulary,
     network_file,
@@ -33,17 +34,11 @@ VOCABULARY = "vocab.txt"
 
 
 @dataclass(frozen=True)
-class TrainedLanguageModel:
+class TrainedLanguageModel(Trained):
     """A network with the shortlist it was trained with."""
 
-    folder: Path
-    """Where it was read from."""
     network: NeuralLanguageModel
     vocabulary: Vocabulary
-    weights_digest: str
-    """SHA-256 of the weights file: the provenance of every score."""
-    is_checked: bool = False
-    """Whether the weights carry digests, which were right."""
 
 
 def save_description(folder: Path, config: NeuralLmConfig, vocabulary: Vocabulary, sections: dict[str, Any]) -> None:
@@ -64,4 +59,6 @@ def load_language_model(folder: Path) -> TrainedLanguageModel:
         vocabulary = load_vocabulary(network_file(folder, VOCABULARY), description["vocabulary"])
         values = check_values(NeuralLmConfig, description["model"], str(network_file(folder, CONFIG)))
         network = weights.fill(lambda: NeuralLanguageModel(NeuralLmConfig(**values), len(vocabulary)))
-        return TrainedLanguageModel(folder, network, vocabulary, weights.sha256, weights.are_checked)
+        return TrainedLanguageModel(
+            network, vocabulary, folder=folder, weights_digest=weights.sha256, is_checked=weights.are_checked
+        )

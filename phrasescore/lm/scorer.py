@@ -6,6 +6,7 @@ Legend: Q queries, A distinct contexts, c = n - 1 words of a context, I words th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
@@ -20,8 +21,10 @@ from phrasescore.lm.backoff import BackoffModel, as_word
 from phrasescore.lm.model_folder import TrainedLanguageModel, load_language_model
 from phrasescore.lm.ngrams import contexts_and_words, distinct_rows
 from phrasescore.log_probs import require_finite, require_log_probs
+from phrasescore.model_folder import load_again
 from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import END, UNKNOWN
+from phrasescore.workers import Shared, Stored
 
 _ROWS = {"cpu": 1024, "cuda": 16384}
 """Contexts in one pass through the network."""
@@ -40,6 +43,25 @@ class NormCache(Protocol):
     def add(self, contexts_Ac: Indices, log_norm_A: Floats) -> None:
         """Remember ln Z of contexts."""
         ...
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How to load a scorer where another process is."""
+
+    network: Stored
+    device: Device
+    backoff: Path | None
+    unnormalised: bool
+
+    def __call__(self) -> NeuralLmScorer:
+        """Load it.
+
+        Raises:
+            UserError: a file is not to be seen from there, or the network is another one now.
+        """
+        model, device = load_again(self.network, load_language_model), self.device.of_this_process()
+        return NeuralLmScorer(model, device, _read_backoff(self.backoff, model), unnormalised=self.unnormalised)
 
 
 class NeuralLmScorer:
@@ -72,6 +94,7 @@ class NeuralLmScorer:
             backoff: scores words outside the shortlist.
             unnormalised: take the network's outputs for ln p; it must have been trained for that.
         """
+        self._loading: Loading | None = None
         self.model, self.device, self.backoff, self.unnormalised = model, device, backoff, unnormalised
         self.norms: NormCache | None = None
         """May be set, in 32 bit: in 16 bit ln Z is that of rounded products, and known contexts have exact ones."""
@@ -104,8 +127,13 @@ class NeuralLmScorer:
                 f"{folder}: was not trained with --self-normalise, so its outputs are no probabilities; train it "
                 "with that, or ask for normalised scores"
             )
-        ngrams = None if backoff is None else BackoffModel(backoff, model.vocabulary.known_words)
-        return cls(model, device, ngrams, unnormalised=unnormalised)
+        scorer = cls(model, device, _read_backoff(backoff, model), unnormalised=unnormalised)
+        scorer._loading = Loading(model.stored, device, backoff and backoff.resolve(), unnormalised)
+        return scorer
+
+    def shared(self) -> Shared[NeuralLmScorer]:
+        """Return what a task takes of it: what was loaded from a folder is loaded again where the task is done."""
+        return Shared(self, self._loading)
 
     @property
     def is_distribution(self) -> bool:
@@ -197,3 +225,7 @@ class NeuralLmScorer:
             found = self._network.log_probs(contexts, node, words, known_A)
         log_prob_I, norm_A = (values.double().cpu().numpy() for values in found)
         return log_prob_I, norm_A
+
+
+def _read_backoff(path: Path | None, model: TrainedLanguageModel) -> BackoffModel | None:
+    return None if path is None else BackoffModel(path, model.vocabulary.known_words)

@@ -24,7 +24,7 @@ from torch import Tensor
 from phrasescore.device import Device, Precision, choose_device, settle_memory
 from phrasescore.errors import UserError
 from phrasescore.log_probs import require_log_probs
-from phrasescore.model_folder import KIND, TrainedModel, load_model
+from phrasescore.model_folder import KIND, TrainedModel, load_again, load_model
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
@@ -34,7 +34,7 @@ from phrasescore.scoring.scores import Scores
 from phrasescore.text import chunks
 from phrasescore.transfer import fetch
 from phrasescore.vocabulary import UNKNOWN
-from phrasescore.workers import Shared
+from phrasescore.workers import Shared, Stored
 
 T = TypeVar("T", bound=np.generic)
 ScorerT = TypeVar("ScorerT", bound="Scorer")
@@ -69,8 +69,7 @@ class Loading(Generic[ScorerT]):
     """How to load a scorer where another process is."""
 
     kind: type[ScorerT]
-    networks: tuple[tuple[Path, Path, str], ...]
-    """What each folder is called, where it lies, and the SHA-256 of its weights."""
+    networks: tuple[Stored, ...]
     device: str
     precision: Literal["fp32", "bf16"]
     plugins: tuple[Path, ...]
@@ -83,23 +82,9 @@ class Loading(Generic[ScorerT]):
         """
         settle_memory()
         load_plugins(self.plugins)
-        models = []
-        for name, place, digest in self.networks:
-            model = load_model(place)
-            require_same_weights(name, model.weights_digest, digest)
-            models.append(replace(model, folder=name))
+        models = [load_again(network, load_model) for network in self.networks]
         device = choose_device(self.device, self.precision).of_this_process()
         return self.kind(models[0], device, models[1:])
-
-
-def require_same_weights(name: Path, found: str, expected: str) -> None:
-    """Check that a folder, loaded where work is shared, has the weights that it had for whom the work is done.
-
-    Raises:
-        UserError: it has not.
-    """
-    if found != expected:
-        raise UserError(f"{name}: has other weights now than a moment ago; start again when it is trained")
 
 
 class Scorer:
@@ -153,7 +138,7 @@ class Scorer:
         scorer = cls(models[0], chosen, models[1:])
         scorer._loading = Loading(
             cls,
-            tuple((model.folder, model.folder.resolve(), model.weights_digest) for model in models),
+            tuple(model.stored for model in models),
             str(chosen.torch_device),
             chosen.precision,
             tuple(Path(path) for path in loaded_plugins()),

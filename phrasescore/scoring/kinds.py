@@ -58,7 +58,7 @@ class TableScorer(Protocol):
         """What to say before a table is scored."""
         ...
 
-    def shared(self) -> Shared[Any]:
+    def shared(self) -> Shared[TableScorer]:
         """Return what a task takes of it."""
         ...
 

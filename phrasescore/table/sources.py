@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from phrasescore.errors import UserError
 from phrasescore.files import sha256_of_input
 from phrasescore.text import Say, silently, text_lines
 from phrasescore.words import phrases_of, split_words
-from phrasescore.workers import Shared
+from phrasescore.workers import Shared, Stored
 
 # Moses looks up spans of at most this many words by default (max-phrase-length).
 LONGEST_PHRASE = 20
@@ -38,8 +37,7 @@ def phrases_in_texts(
 class SourcesInTexts:
     """How to find the phrases of some texts where another process is."""
 
-    texts: tuple[tuple[str | Path, Path, str], ...]
-    """What each is called, where it lies, and its SHA-256."""
+    texts: tuple[Stored, ...]
 
     def __call__(self) -> frozenset[bytes]:
         """Return the phrases.
@@ -47,16 +45,13 @@ class SourcesInTexts:
         Raises:
             UserError: a text is not to be seen from there, or is another one now.
         """
-        for name, place, digest in self.texts:
-            if sha256_of_input(place) != digest:
-                raise UserError(f"{name}: has changed a moment ago; start again when it is written")
-        return phrases_in_texts(place for _, place, _ in self.texts)
+        for text in self.texts:
+            text.require(sha256_of_input(text.place))
+        return phrases_in_texts(text.place for text in self.texts)
 
 
 def sources_in_texts(paths: Sequence[str | Path], say: Say = silently) -> Shared[frozenset[bytes]]:
     """Return what `phrases_in_texts` does as what a task takes, which reads the texts again if they are files."""
     digests = [sha256_of_input(path) for path in paths]
-    texts = tuple(
-        (path, Path(path).resolve(), digest) for path, digest in zip(paths, digests, strict=True) if digest is not None
-    )
+    texts = tuple(Stored.at(path, digest) for path, digest in zip(paths, digests, strict=True) if digest is not None)
     return Shared(phrases_in_texts(paths, say=say), SourcesInTexts(texts) if len(texts) == len(paths) else None)

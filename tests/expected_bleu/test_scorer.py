@@ -131,5 +131,5 @@ def test_a_function_that_was_trained_again_meanwhile_is_noticed(table: Path, tmp
     loading = FunctionScorer.load(tmp_path / "f").shared()._make
     assert loading is not None
     save_function(tmp_path / "f", PairFunction(np.array([1], np.uint64), np.ones(1, np.float32)), {})
-    with pytest.raises(UserError, match="has other weights now"):
+    with pytest.raises(UserError, match="f: is another one now than a moment ago"):
         loading()

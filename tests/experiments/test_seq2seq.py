@@ -374,7 +374,7 @@ def test_perplexities_are_what_their_names_say(tmp_path: Path, monkeypatch: pyte
     vocabulary, device = Vocabulary([b"a", b"b", b"c"]), choose_device("cpu", "fp32")
     torch.manual_seed(3)
     network = EncoderDecoder(TINY, len(vocabulary), len(vocabulary))
-    model = TrainedModel(tmp_path, network, vocabulary, vocabulary, "target-given-source", "none")
+    model = TrainedModel(network, vocabulary, vocabulary, "target-given-source", folder=tmp_path)
     lines = ([b"a b", b"c", b"b a c c"], [b"b", b"a c c a b b", b""])
     for name, side in zip(("source", "target"), lines, strict=True):
         (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in side))

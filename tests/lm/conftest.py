@@ -37,7 +37,7 @@ def make_scorer(cpu: Device) -> Callable[..., NeuralLmScorer]:
         network = NeuralLanguageModel(config, len(vocabulary)).eval()
         torch.nn.init.normal_(network.softmax.words.weight)
         ngrams = BackoffModel(ARPA, vocabulary.known_words) if backoff else None
-        model = TrainedLanguageModel(Path("random"), network, vocabulary, "")
+        model = TrainedLanguageModel(network, vocabulary, folder=Path("random"))
         return NeuralLmScorer(model, cpu, ngrams, unnormalised=unnormalised)
 
     return make

@@ -40,7 +40,7 @@ def make_model(direction: Direction = "target-given-source", seed: int = 7, conf
     torch.manual_seed(seed)
     vocabulary = Vocabulary(WORDS)
     network = EncoderDecoder(config, len(vocabulary), len(vocabulary)).eval()
-    return TrainedModel(Path("tiny"), network, vocabulary, vocabulary, direction, "none")
+    return TrainedModel(network, vocabulary, vocabulary, direction, folder=Path("tiny"))
 
 
 def make_scorer(direction: Direction = "target-given-source") -> Scorer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -117,6 +118,15 @@ def test_sources_are_read_again_where_the_work_is_done(tmp_path: Path) -> None:
         annotate(TABLE, SCORER, output, only_sources=sources, block_lines=BLOCK_LINES, processes=processes)
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
     assert 0 < len(outputs[0].read_bytes().splitlines()) < 19_385
+
+
+def test_a_text_that_changes_meanwhile_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a b\n")
+    sent = pickle.dumps(sources_in_texts(["text"]))
+    Path("text").write_text("c\n")
+    with pytest.raises(UserError, match="text: is another one now than a moment ago; start again when it is complete"):
+        pickle.loads(sent).get()
 
 
 def test_the_first_fault_is_told_of_whoever_finds_it(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ def test_a_language_model_that_changes_meanwhile_is_one_sentence(language_model:
         torch.manual_seed(2)
         model = load_language_model(language_model)
         save_weights(language_model, NeuralLanguageModel(model.network.config, len(model.vocabulary)))
-        with pytest.raises(UserError, match="cslm: has other weights now than a moment ago"):
+        with pytest.raises(UserError, match="cslm: is another one now than a moment ago; start again when"):
             column(scorer, entries)
 
 
