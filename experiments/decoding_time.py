@@ -20,10 +20,10 @@ from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni, Weights, narrowed
+from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry
 from moses_integration.placed.places import PlaceColumns
-from moses_integration.placed.system import option_weights, place_text
+from moses_integration.placed.system import place_tuned
 from moses_integration.rescoring.kinds import ScorerChoice
 from moses_integration.rescoring.loading import load_scorers
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
@@ -79,10 +79,7 @@ def time_translating(
             text = Path(folder) / "text"
             write_lines(text, source)
             with part("placing"):
-                narrower, weights = narrowed(ini, column.width), ini.weights_of_features()
-                placed = place_text(
-                    narrower, text, Path(folder), column, weights, ini.name, chosen_by=option_weights(ini)
-                )
+                placed = place_tuned(ini, text, Path(folder), column)
             ini, source = MosesIni.read(placed.ini), list(text_lines(placed.text))
         decoder = _warmed_up(ini, source)
         queries: Json = {}

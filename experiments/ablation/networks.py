@@ -17,9 +17,8 @@ from experiments.toml import network_settings
 from experiments.training import train
 from moses_integration.building.system import PHRASE_TABLE, VALIDATION
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_feature, widen
-from moses_integration.placed import IN_CONTEXT
 from moses_integration.placed.context_column import ContextColumn
-from moses_integration.placed.system import keep_option_weights
+from moses_integration.placed.in_context import name_networks
 from moses_integration.rescoring.kinds import ScorerChoice
 from phrasescore.documents import read_json
 from phrasescore.files import sha256_of
@@ -77,10 +76,6 @@ class Networks:
             table = self._annotate(table, name, rests_on, column)
             weight = rests_on["networks"][column.networks[0]]["config"]["training"].get("weight", NEW_WEIGHT)
             add_columns(ini, ini.phrase_table().label, table, len(column.scores), weight)
-        if "CTX" in row.parts:
-            rests_on["networks"][CONTEXT] = self._train(CONTEXT)
-            widen(ini, ini.phrase_table().label, 1)
-            ini.set_remarks(IN_CONTEXT, [str((self._folder / CONTEXT).resolve())])
         if "CSLM" in row.parts:
             rests_on["networks"][CSLM] = self._train(CSLM)
             arguments: dict[str, str | Path] = {
@@ -93,7 +88,10 @@ class Networks:
                 rests_on["unnormalised"] = True
             add_feature(ini, "CSLM", "CSLM0", arguments, [NEW_WEIGHT])
         if "CTX" in row.parts:
-            keep_option_weights(ini)
+            # Last, for the weights of all features choose options.
+            rests_on["networks"][CONTEXT] = self._train(CONTEXT)
+            widen(ini, ini.phrase_table().label, 1)
+            name_networks(ini, [self._folder / CONTEXT])
         return ini, rests_on
 
     def _ini(self) -> MosesIni:

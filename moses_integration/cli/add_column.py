@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.ini import NEW_WEIGHT, add_columns, files_at
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed.in_context import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.documents import read_json
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, inputs=(args.ini, args.table))
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter, outputs=[args.output])
-    if ini.remarks(IN_CONTEXT):
+    if networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column in context, which stays the last; add others to the ini from before, then tune "
             "with --in-context"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.ini import NEW_WEIGHT, add_feature
-from moses_integration.placed import OPTIONS_BY
+from moses_integration.placed.in_context import OPTIONS_BY, keep_option_weights
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
@@ -61,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
     from moses_integration.decoder.ngram_cache import DEFAULT_MEGABYTES, NgramCache
-    from moses_integration.placed.system import keep_option_weights
 
     if args.cache_size and not args.cache:
         raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")

@@ -30,7 +30,7 @@ from moses_integration.decoder.settings import (
     search_algorithm,
 )
 from moses_integration.ini import MosesIni, quote_text
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed.in_context import networks_of
 from phrasescore import __version__
 from phrasescore.cli.console import as_line, run_command
 from phrasescore.configuration import nearest
@@ -115,7 +115,7 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(_HELP if "help" in switches else f"phrasescore-decoder {__version__}\n")
         return 0
     ini = MosesIni.read(Path(_one(switches, "config")))
-    if ini.remarks(IN_CONTEXT):
+    if networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column that a network makes for each text, which this decoder does not ask; use "
             "`phrasescore-smt decode`, or `phrasescore-smt place` and this decoder then"

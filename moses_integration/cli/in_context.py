@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY
+from moses_integration.placed.in_context import name_networks, networks_of, require_tuned_for
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, add_plugin_option, refuse_idle
 from phrasescore.errors import UsageError, UserError
@@ -51,23 +51,19 @@ def placing(
             and none may be added.
     """
     from moses_integration.ini import widen
-    from moses_integration.placed.system import keep_option_weights
     from moses_integration.placed.toolkit import PlacingToolkit
 
     columns = context_column(args, ini, reporter)
     if columns is None:
         return ini, toolkit
     ini = ini.copy()
-    if not ini.remarks(IN_CONTEXT):
+    if not networks_of(ini):
         if new_weight is None:
             raise UserError(f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote")
         widen(ini, ini.phrase_table().label, columns.width, new_weight)
         tunes = True
     if tunes:
-        folders = args.in_context or ini.remarks(IN_CONTEXT)
-        keep_option_weights(ini)
-        ini.set_remarks(IN_CONTEXT_SHA256, columns.networks)
-        ini.set_remarks(IN_CONTEXT, [str(Path(folder).resolve()) for folder in folders])
+        name_networks(ini, args.in_context or networks_of(ini), columns.networks)
     require_tuned_for(ini, columns)
     return ini, PlacingToolkit(toolkit, columns, reporter.say)
 
@@ -79,7 +75,7 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
         UsageError: there are none, and an option is about them.
         UserError: a network cannot be used.
     """
-    folders = args.in_context or ini.remarks(IN_CONTEXT)
+    folders = args.in_context or networks_of(ini)
     if not folders:
         for name in ("device", "precision"):
             if getattr(args, name) != "auto":
@@ -96,19 +92,3 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
             raise
         raise UserError(f"{error}; or say by --in-context where the network of {ini.name} lies now") from error
     return ContextColumn(scorer, args.processes, args.scheduler, reporter.say)
-
-
-def require_tuned_for(ini: MosesIni, columns: ContextColumn) -> None:
-    """Check that the weights of an ini were sought with these networks, where comments say with which they were.
-
-    Raises:
-        UserError: they were sought with others, or among options that nobody knows any more.
-    """
-    if ini.remarks(IN_CONTEXT) and not ini.remarks(OPTIONS_BY):
-        raise UserError(f"{ini.name}: does not say among which options it was tuned; tune again with --in-context")
-    sought_with = ini.remarks(IN_CONTEXT_SHA256)
-    if sought_with and sorted(sought_with) != sorted(columns.networks):
-        raise UserError(
-            f"{columns.scorer.origin}: is not what {ini.name} was tuned with, or was trained on since; give that by "
-            "--in-context, or tune again"
-        )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from moses_integration.cli.in_context import add_in_context_option, context_column, require_tuned_for
+from moses_integration.cli.in_context import add_in_context_option, context_column
 from moses_integration.cli.options import natural, read_ini
 from moses_integration.cli.texts import add_source_option, add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed.in_context import networks_of, option_weights, require_tuned_for
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_sharing_options, refuse_idle
 from phrasescore.files import require_one_standard_input
@@ -60,7 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import MosesIni, narrowed
-    from moses_integration.placed.system import option_weights, place_text
+    from moses_integration.placed.system import place_text
     from phrasescore.errors import naming
     from phrasescore.files import display_name
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         require_tuned_for(tuned, columns)
         chosen_by = option_weights(tuned)
-        if ini.remarks(IN_CONTEXT):
+        if networks_of(ini):
             weights, ini = ini.weights_of_features(), narrowed(ini, columns.width)
     if args.weights:
         weights = tuned.weights_of_features()

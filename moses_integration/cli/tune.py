@@ -24,7 +24,7 @@ from moses_integration.cli.options import (
 )
 from moses_integration.cli.texts import add_text_options
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed.in_context import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive, whole_number
 from phrasescore.files import require_one_standard_input, require_writable
@@ -176,7 +176,7 @@ def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
         "models": {label: files for label, files in models.items() if files},
         "source": described(args.source),
         "references": [described(path) for path in args.reference],
-        "networks": [described(Path(folder)) for folder in ini.remarks(IN_CONTEXT)],
+        "networks": [described(Path(folder)) for folder in networks_of(ini)],
         "versions": versions(),
     }
 

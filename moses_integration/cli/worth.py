@@ -14,7 +14,7 @@ from moses_integration.cli.in_context import add_in_context_option, placing
 from moses_integration.cli.options import add_toolkit_options, read_ini, toolkit_of
 from moses_integration.cli.texts import add_text_options
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.placed import IN_CONTEXT
+from moses_integration.placed.in_context import networks_of
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, toolkit, outputs=[args.report])
-    if args.in_context and ini.remarks(IN_CONTEXT):
+    if args.in_context and networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column in context already; give the ini from before that, or no --in-context"
         )

@@ -13,12 +13,12 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import DecoderSettings, read_settings
-from moses_integration.ini import MosesIni, Weights, widen
-from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY, PLACED
+from moses_integration.ini import MosesIni, Weights, narrowed, widen
+from moses_integration.placed import PLACED
+from moses_integration.placed.in_context import forget_networks, option_weights
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
-from phrasescore.errors import UserError
 from phrasescore.files import open_output, sha256_of, write_lines
 from phrasescore.text import text_lines
 
@@ -100,48 +100,20 @@ def place_text(
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
 
 
-def option_weights(ini: MosesIni) -> Weights | None:
-    """Return the weights by which tuning chose the options of phrases, None if no comment of an ini tells.
+def place_tuned(ini: MosesIni, text: Path, folder: Path, columns: PlaceColumns) -> PlacedSystem:
+    """Write the system of a text with the options that tuning had, whatever the weights are now.
+
+    Args:
+        ini: its phrase table has the width and the weights for the columns, but is the file that lacks them.
+        text: see `place_text`.
+        folder: likewise.
+        columns: what the phrase table gets more, as in tuning.
 
     Raises:
-        UserError: the comments are not the weights of the ini's features.
+        UserError: see `place_text` and `option_weights`.
     """
-    kept = _kept_weights(ini)
-    if kept and _widths(kept) != _widths(ini.weights_of_features()):
-        raise UserError(
-            f"{ini.name}: its comments `{OPTIONS_BY}` are not the weights of its features; tune again with --in-context"
-        )
-    return kept or None
-
-
-def keep_option_weights(ini: MosesIni) -> None:
-    """Let comments of an ini say by which weights options are chosen: as before, and new features' as they are now.
-
-    Raises:
-        UserError: a comment is no line of weights.
-    """
-    kept, now = _kept_weights(ini), ini.weights_of_features()
-    weights = {label: kept[label] if len(kept.get(label, ())) == len(now[label]) else now[label] for label in now}
-    ini.set_remarks(
-        OPTIONS_BY, [f"{label}= {' '.join(f'{one:.6g}' for one in numbers)}" for label, numbers in weights.items()]
-    )
-
-
-def _kept_weights(ini: MosesIni) -> Weights:
-    """Return the weights in an ini's comments.
-
-    Raises:
-        UserError: one is no line of weights.
-    """
-    lines = [f"{line}\n" for line in ini.remarks(OPTIONS_BY)]
-    try:
-        return MosesIni(["[weight]\n", *lines], ini.name).weights()
-    except UserError as error:
-        raise UserError(f"{ini.name}: a comment `{OPTIONS_BY}` is no line of weights; copy the ini again") from error
-
-
-def _widths(weights: Weights) -> dict[str, int]:
-    return {label: len(numbers) for label, numbers in weights.items()}
+    narrower, weights = narrowed(ini, columns.width), ini.weights_of_features()
+    return place_text(narrower, text, folder, columns, weights, ini.name, chosen_by=option_weights(ini))
 
 
 def require_placeable(lines: Sequence[bytes], text: Path) -> None:
@@ -169,9 +141,7 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: W
     """
     placed = ini.with_absolute_paths()
     # The table will have that column.
-    placed.set_remarks(IN_CONTEXT, [])
-    placed.set_remarks(IN_CONTEXT_SHA256, [])
-    placed.set_remarks(OPTIONS_BY, [])
+    forget_networks(placed)
     if columns:
         widen(placed, ini.phrase_table().label, columns)
     for label, path in tables.items():

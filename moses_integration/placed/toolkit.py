@@ -14,10 +14,10 @@ from functools import cache, partial
 from pathlib import Path
 
 from moses_integration.building.corpus import Corpus
-from moses_integration.ini import MosesIni, Weights, narrowed
+from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
-from moses_integration.placed.system import PlacedSystem, option_weights, place_text, require_placeable
+from moses_integration.placed.system import PlacedSystem, place_tuned, require_placeable
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate
 from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tunings import Tuning, TuningSettings
@@ -103,17 +103,9 @@ class PlacingToolkit:
         yield translate
 
     def _place(self, ini: MosesIni, source: Path, folder: Path) -> PlacedSystem:
-        """Write the system of a text, with the options that tuning has, whatever the weights are now."""
+        """Write the system of a text, and say so."""
         folder.mkdir(parents=True, exist_ok=True)
-        placed = place_text(
-            narrowed(ini, self._columns.width),
-            source,
-            folder,
-            self._columns,
-            ini.weights_of_features(),
-            ini.name,
-            chosen_by=option_weights(ini),
-        )
+        placed = place_tuned(ini, source, folder, self._columns)
         self._say(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
         return placed
 

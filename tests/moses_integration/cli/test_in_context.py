@@ -15,7 +15,8 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.placed import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY, context_column
+from moses_integration.placed import context_column
+from moses_integration.placed.in_context import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY
 from moses_integration.placed.names import MARK
 from phrasescore.cli import main as phrasescore
 from phrasescore.scoring.engine import EncodedPairs, Scorer

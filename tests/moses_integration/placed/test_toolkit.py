@@ -10,8 +10,8 @@ import pytest
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.ini import MosesIni, widen
+from moses_integration.placed.in_context import keep_option_weights, option_weights
 from moses_integration.placed.places import Place
-from moses_integration.placed.system import keep_option_weights, option_weights
 from moses_integration.placed.toolkit import PlacingToolkit
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from phrasescore.files import write_lines
