@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice, repeat, zip_longest
+from itertools import count, islice, repeat
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -30,7 +30,18 @@ from phrasescore.pairs import (
     orient,
 )
 from phrasescore.phrases import Phrases
-from phrasescore.text import LineReader, Say, Show, chunks, counted, lines_of, silently, unseen, utf8_lines_of
+from phrasescore.text import (
+    LineReader,
+    Say,
+    Show,
+    chunks,
+    counted,
+    lines_abreast,
+    lines_of,
+    silently,
+    unseen,
+    utf8_lines_of,
+)
 from phrasescore.tokenisation import tokenise_lines
 from phrasescore.vocabulary import Vocabulary
 from phrasescore.words import join_words
@@ -183,13 +194,7 @@ def _length(sentence: bytes) -> int:
 
 def _points_of(line: _Line, path: Path) -> list[int]:
     """Return the alignment points of a line, distinct and sorted, source and target word by turns."""
-    try:
-        words = parse_points(line.points)
-    except ValueError as error:
-        raise UserError(
-            f"{path}: line {line.number}: `{error}` is not an alignment point; write each as `source-target`, word "
-            "positions from 0, separated by blanks"
-        ) from None
+    words = parse_points(line.points, path, line.number)
     points = sorted(set(zip(words[::2], words[1::2], strict=True)))
     source, target = _length(line.source), _length(line.target)
     for a, b in points:
@@ -201,30 +206,22 @@ def _points_of(line: _Line, path: Path) -> list[int]:
     return [word for point in points for word in point]
 
 
-class TextFile:
-    """The lines of one file.
-
-    It is open here alone, so that what goes wrong in it is not blamed on another one.
-    """
-
-    def __init__(self, path: Path, reader: LineReader) -> None:
-        self.path, self._reader = path, reader
-        self.share_read: float | None = None
-
-    def __iter__(self) -> Iterator[bytes]:
-        with open_input(self.path) as source:
-            for number, line in enumerate(self._reader(source.stream, display_name(self.path))):
-                if number % _LINES_AT_ONCE == 0:
-                    self.share_read = source.share_read()
-                yield line
-
-
 def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader) -> Iterator[_Chunk]:
     """Yield the lines of all files."""
+    share_read: float | None = None
+
+    def read(path: str | Path) -> Iterator[bytes]:
+        nonlocal share_read
+        # Open here alone, so that what goes wrong in it is not blamed on another one.
+        with open_input(path) as source:
+            for number, line in enumerate(reader(source.stream, display_name(path))):
+                if path == text.source and number % _LINES_AT_ONCE == 0:
+                    share_read = source.share_read()
+                yield line
+
     paths = [text.source, text.target, *([] if text.alignment is None else [text.alignment])]
-    files = [TextFile(path, reader) for path in paths]
     numbers = count(1)
-    for lines in chunks(lines_abreast(*files), _LINES_AT_ONCE, lambda lines: sum(map(len, lines))):
+    for lines in chunks(lines_abreast(*paths, read=read), _LINES_AT_ONCE, lambda lines: sum(map(len, lines))):
         source, target, *others = zip(*lines, strict=True)
         points = others[0] if others else repeat(b"")
         sides = [
@@ -232,18 +229,4 @@ def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader) -> I
             for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
         ]
         # The numbers last: a line is taken from them only where there is one of the others.
-        yield _Chunk(list(map(_Line, *sides, points, numbers)), files[0].share_read)
-
-
-def lines_abreast(*files: TextFile) -> Iterator[tuple[bytes, ...]]:
-    """Yield the lines of some files side by side.
-
-    Raises:
-        UserError: one file has more than another.
-    """
-    for number, lines in enumerate(zip_longest(*files), 1):
-        if None in lines:
-            ended = [line is None for line in lines]
-            shorter, longer = (display_name(files[ended.index(is_shorter)].path) for is_shorter in (True, False))
-            raise UserError(f"{shorter}: ends before line {number} of {longer}; give files of the same sentences")
-        yield lines
+        yield _Chunk(list(map(_Line, *sides, points, numbers)), share_read)

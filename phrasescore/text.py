@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Sized
+from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -103,6 +104,28 @@ def utf8_lines_of(stream: BinaryIO, name: str) -> Iterator[bytes]:
                 "by `iconv -f LATIN1 -t UTF-8`"
             )
         yield line
+
+
+def lines_abreast(
+    *paths: str | Path, read: Callable[[str | Path], Iterator[bytes]] = text_lines
+) -> Iterator[tuple[bytes, ...]]:
+    """Yield the lines of some texts side by side.
+
+    Raises:
+        UserError: see `read`; or, after the last lines that all texts have, one has more.
+    """
+    texts = [read(path) for path in paths]
+    for number, lines in enumerate(zip_longest(*texts)):
+        if None in lines:
+            counts = [
+                number + (line is not None) + sum(1 for _ in text) for line, text in zip(lines, texts, strict=True)
+            ]
+            most, least = max(counts), min(counts)
+            longer, shorter = (display_name(paths[counts.index(one)]) for one in (most, least))
+            raise UserError(
+                f"{longer}: has {counted(most, 'line')} but {shorter} has {least:,}; give files of the same sentences"
+            )
+        yield lines
 
 
 def chunks(items: Iterable[_Item], most: int, size: Callable[[_Item], int] = len) -> Iterator[list[_Item]]:

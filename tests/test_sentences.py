@@ -81,7 +81,7 @@ def test_the_digest_tells_texts_apart(text: ParallelText, tmp_path: Path) -> Non
 
 def test_texts_of_different_lengths(text: ParallelText, tmp_path: Path) -> None:
     text.source.write_text(SOURCE + "\nb\n")
-    with pytest.raises(UserError, match=r"target.gz: ends before line 6 of .*source; give files"):
+    with pytest.raises(UserError, match=r"source: has 6 lines but .*target.gz has 5; give files"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
     text.source.write_text("\n\n\n\n\n")
     with pytest.raises(UserError, match="leave no pairs of sentences"):
@@ -104,7 +104,7 @@ def test_a_side_that_ends_between_two_parts(tmp_path: Path, longer: str) -> None
         (tmp_path / name).write_bytes(b"a\n" * (20_001 if name == longer else 20_000))
     text = ParallelText(tmp_path / "source", tmp_path / "target")
     shown: list[tuple[float | None, str]] = []
-    with pytest.raises(UserError, match=rf"ends before line 20001 of .*/{longer}; give files"):
+    with pytest.raises(UserError, match=rf"/{longer}: has 20,001 lines but .* has 20,000; give files"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), show=lambda *one: shown.append(one))
     # Of a file this small the first reading takes all.
     assert shown == [(1, "10,000 lines"), (1, "20,000 lines")]

@@ -11,7 +11,6 @@ import pytest
 
 from moses_integration.building.aligned_corpus import read_aligned_corpus
 from moses_integration.building.language_model import build_language_model
-from moses_integration.building.parallel_text import read_pairs
 from moses_integration.building.prepare import Preparation, prepare_file
 from moses_integration.evaluation import score
 from moses_integration.tuning.bleu import read_references
@@ -20,7 +19,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE
 from phrasescore.lm.text import read_text
 from phrasescore.table.sources import phrases_in_texts
-from phrasescore.text import chunks, lines_of, text_lines, utf8_lines
+from phrasescore.text import chunks, lines_abreast, lines_of, text_lines, utf8_lines
 from phrasescore.vocabulary import count_words
 
 Reader = Callable[[Path], Iterator[bytes]]
@@ -85,6 +84,30 @@ def test_lines_in_another_encoding_are_counted_or_refused(tmp_path: Path) -> Non
     assert len(said) == 1
 
 
+@pytest.mark.parametrize(("longer", "shorter"), [("a", "b"), ("b", "a"), ("c", "a"), ("b", "c")])
+def test_texts_of_different_length_are_refused_with_both_counts(longer: str, shorter: str, tmp_path: Path) -> None:
+    """After the lines that all have; of three texts, the longest and the shortest are told of."""
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.write_text("x\n" * {longer: 1002, shorter: 1}.get(path.name, 2))
+    lines = lines_abreast(*paths)
+    assert next(lines) == (b"x", b"x", b"x")
+    with pytest.raises(UserError) as caught:
+        next(lines)
+    files = f"{tmp_path / longer}: has 1,002 lines but {tmp_path / shorter} has 1"
+    assert str(caught.value) == f"{files}; give files of the same sentences"
+
+
+def test_texts_side_by_side(tmp_path: Path) -> None:
+    """Lines end at the line feed alone: not at U+2028, a form feed or a next-line character."""
+    text = "a\u2028b\x0cc\x85d\n"
+    paths = tmp_path / "source", tmp_path / "target"
+    for path in paths:
+        path.write_text(text)
+    assert list(lines_abreast(*paths)) == [(text.encode().rstrip(), text.encode().rstrip())]
+    assert list(lines_abreast(paths[0])) == [(text.encode().rstrip(),)]
+
+
 def test_chunks_are_bounded_by_items_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "_CHUNK_BYTES", 10)
     lines = [b"a", b"b", b"c", b"d" * 9, b"e" * 30, b"f"]
@@ -101,7 +124,7 @@ READ_BY: dict[str, Callable[[Path], object]] = {
     "train --source-corpus": count_words,
     "annotate --only-sources-in": lambda path: phrases_in_texts([path]),
     "lm train": read_text,
-    "build": lambda path: list(read_pairs(path, path)),
+    "build": lambda path: list(lines_abreast(path, path)),
     "prepare": lambda path: _prepared(path, path.with_name("out")),
     "extract": lambda path: read_aligned_corpus(path, path, path),
     "n-grams": lambda path: (

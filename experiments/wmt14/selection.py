@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,11 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.building.language_model import build_language_model
-from moses_integration.building.parallel_text import read_pairs
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, write_lines
 from phrasescore.lm.ngram_model import LN_10, load_kenlm
-from phrasescore.text import is_text, text_lines
+from phrasescore.text import is_text, lines_abreast
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -68,29 +67,23 @@ def select(
     Raises:
         UserError: a file cannot be read or written, the small text has no words, or nothing fits into the share.
     """
-    small_text = list(_read(small))
+    small_text = list(lines_abreast(*small))
     for side, path in enumerate(small):
         if not any(split_words(sentences[side]) for sentences in small_text):
             raise UserError(f"{path}: has no words; give text of the domain")
-    drawn = sample((sentences for part in large for sentences in _read(part)), len(small_text), seed)
+    drawn = sample((sentences for part in large for sentences in lines_abreast(*part)), len(small_text), seed)
     with TemporaryDirectory(prefix=".select", dir=Path(outputs[0]).parent) as folder:
         domains = [
             Domain.learn([one[side] for one in small_text], [one[side] for one in drawn], order, Path(folder))
             for side in range(len(small))
         ]
         scores_N = np.fromiter(
-            (_score(sentences, domains) for part in large for sentences in _read(part)), dtype=_SCORE
+            (_score(sentences, domains) for part in large for sentences in lines_abreast(*part)), dtype=_SCORE
         )
     kept_N = best(scores_N["difference"], scores_N["words"], share)
     if not kept_N.any():
         raise UserError(f"{large[0][-1]}: not one sentence fits into a share of {share:g} of the words; keep more")
     _copy(large, kept_N, scores_N["words"], outputs)
-
-
-def _read(files: Sequence[str]) -> Iterator[Sentences]:
-    if len(files) == 1:
-        return ((line,) for line in text_lines(Path(files[0])))
-    return read_pairs(*map(Path, files))
 
 
 def sample(sentences: Iterable[Sentences], size: int, seed: int) -> list[Sentences]:
@@ -164,7 +157,7 @@ def _copy(
         streams = [stack.enter_context(open_output(Path(output))) for output in outputs]
         for part in large:
             last = first
-            for last, sentences in enumerate(_read(part), first + 1):
+            for last, sentences in enumerate(lines_abreast(*part), first + 1):
                 if kept_N[last - 1]:
                     for stream, line in zip(streams, sentences, strict=True):
                         stream.write(line + b"\n")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +19,7 @@ from phrasescore.errors import UserError
 from phrasescore.extraction.points import parse_points
 from phrasescore.extraction.spans import AlignedSentences
 from phrasescore.phrases import Ids, Offsets, offsets_of
-from phrasescore.text import text_lines
+from phrasescore.text import lines_abreast
 from phrasescore.words import quote, split_words
 
 NULL = b"NULL"
@@ -185,16 +183,11 @@ def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedC
     """
     source_text, target_text = _TextBuilder(source), _TextBuilder(target)
     points, line_points = array("i"), array("q")
-    for number, (source_line, target_line, alignment_line) in _parallel_lines(source, target, alignment):
+    lines = enumerate(lines_abreast(source, target, alignment), 1)
+    for number, (source_line, target_line, alignment_line) in lines:
         source_text.add(source_line)
         target_text.add(target_line)
-        try:
-            positions = parse_points(alignment_line)
-        except ValueError as error:
-            raise UserError(
-                f"{alignment}: line {number}: `{error}` is not an alignment point; "
-                "write each as `source-target`, word positions from 0, separated by blanks"
-            ) from None
+        positions = parse_points(alignment_line, alignment, number)
         points.extend(positions)
         line_points.append(len(positions) // 2)
     if not line_points:
@@ -210,18 +203,6 @@ def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedC
     keys_P = np.sort(source_P << 32 | target_P, kind="stable")
     keys_P = keys_P[np.diff(keys_P, prepend=-1) > 0]
     return AlignedCorpus(*sides, (keys_P >> 32).astype(np.int32), (keys_P & 0xFFFFFFFF).astype(np.int32))
-
-
-def _parallel_lines(*paths: Path) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """Yield the number of each line, from 1, and that line of each file."""
-    for number, lines in enumerate(zip_longest(*map(text_lines, paths)), 1):
-        if None in lines:
-            given = [line is not None for line in lines]
-            raise UserError(
-                f"{paths[given.index(False)]}: line {number}: is missing, while {paths[given.index(True)]} goes on; "
-                "give two texts and an alignment with one line for each sentence pair"
-            )
-        yield number, lines
 
 
 def _check_inside(

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.building.parallel_text import read_pairs
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
+from phrasescore.text import lines_abreast
 from phrasescore.words import split_words
 from phrasescore.workers import available_cores, share_work
 
@@ -113,7 +113,7 @@ def align(
     _check_settings(method, seed)
     if find_spec("thot") is None:
         raise UserError("aligning words needs sil-thot; pip install sil-thot, or give a ready alignment")
-    lengths = [(len(split_words(a)), len(split_words(b))) for a, b in read_pairs(source, target)]
+    lengths = [(len(split_words(a)), len(split_words(b))) for a, b in lines_abreast(source, target)]
     if not any(a and b for a, b in lengths):
         raise UserError(f"{source}: no line has words here and in {target}; give a parallel corpus")
     cores = processes or available_cores()
@@ -157,7 +157,7 @@ def _train(method: str, seed: int, texts: tuple[Path, Path]) -> tuple[Positions,
     model.emit_training_alignments = True
     source_ids: dict[bytes, str] = {}
     target_ids: dict[bytes, str] = {}
-    for source_line, target_line in read_pairs(*texts):
+    for source_line, target_line in lines_abreast(*texts):
         model.add_sentence_pair(_numbered(source_line, source_ids), _numbered(target_line, target_ids))
     if isinstance(model, EflomalAlignmentModel):
         done = _sample(model, seed)

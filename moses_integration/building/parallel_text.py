@@ -1,38 +1,17 @@
-"""Two texts whose lines translate each other: read side by side, and cleaned for training."""
+"""Two texts whose lines translate each other, cleaned for training."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
-from phrasescore.text import text_lines
+from phrasescore.text import lines_abreast
 from phrasescore.words import split_words
-
-
-def read_pairs(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the lines of two files side by side.
-
-    Raises:
-        UserError: a file is no text; after the last pair, when one file has more lines than the other.
-    """
-    pairs = rest = 0
-    longer, shorter = source, target
-    for source_line, target_line in zip_longest(text_lines(source), text_lines(target)):
-        if source_line is not None and target_line is not None:
-            pairs += 1
-            yield source_line, target_line
-        else:
-            rest += 1
-            longer, shorter = (source, target) if target_line is None else (target, source)
-    if rest:
-        raise UserError(
-            f"{longer}: has {pairs + rest} lines but {shorter} has {pairs}; give files whose lines translate each other"
-        )
 
 
 @dataclass(frozen=True)
@@ -82,7 +61,7 @@ def clean(
     rules = rules or CleaningRules()
     counts: Counter[str | None] = Counter()
     with open_output(clean_source) as source_stream, open_output(clean_target) as target_stream:
-        for source_line, target_line in read_pairs(source, target):
+        for source_line, target_line in lines_abreast(source, target):
             rule = rules.broken_by(source_line, target_line)
             counts[rule] += 1
             if rule is None:

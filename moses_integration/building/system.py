@@ -26,7 +26,7 @@ from moses_integration.building.aligned_corpus import refuse_misread
 from moses_integration.building.alignment import align
 from moses_integration.building.corpus import Corpus
 from moses_integration.building.language_model import build_language_model, refuse_reserved
-from moses_integration.building.parallel_text import CleaningRules, clean, read_pairs
+from moses_integration.building.parallel_text import CleaningRules, clean
 from moses_integration.building.phrase_scores import PHRASE_TABLE as PHRASE_TABLE
 from moses_integration.building.prepare import prepare_training_file
 from moses_integration.building.reordering import REORDERING_TABLE as REORDERING_TABLE
@@ -40,7 +40,7 @@ from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import lock_file, read_lines, real_path, write_json, write_lines
 from phrasescore.provenance import described
-from phrasescore.text import Say, Show, silently, unseen
+from phrasescore.text import Say, Show, lines_abreast, silently, unseen
 from phrasescore.versions import versions
 from phrasescore.words import split_words
 
@@ -387,7 +387,7 @@ def _require_same_length(source: Path, target: Path) -> None:
     Raises:
         UserError: they have not, cannot be read, or are none.
     """
-    for _ in read_pairs(source, target):
+    for _ in lines_abreast(source, target):
         pass
 
 
@@ -397,7 +397,7 @@ def _refuse_odd_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: Clea
     Raises:
         UserError: a pair that the rules let pass has one.
     """
-    for number, pair in enumerate(read_pairs(whole[0], whole[1]), 1):
+    for number, pair in enumerate(lines_abreast(*whole), 1):
         try:
             for line, path in zip(pair, raw, strict=True):
                 refuse_misread(line, path, number)
@@ -413,7 +413,7 @@ def _require_same_words(raw: Path, prepared: Path) -> None:
     Raises:
         UserError: it did.
     """
-    for number, lines in enumerate(read_pairs(raw, prepared), 1):
+    for number, lines in enumerate(lines_abreast(raw, prepared), 1):
         before, after = (len(split_words(line)) for line in lines)
         if before != after:
             raise UserError(

@@ -264,7 +264,7 @@ VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--v
         ([], "give either a phrase table or --source and --target", 2),
         (["TABLE", "--source", "A", "--target", "A"], "give either a phrase table or --source and --target", 2),
         (["--source", "A"], "are the two sides of one text", 2),
-        (["--source", "A", "--target", "B"], "B: ends before line 3 of ", 1),
+        (["--source", "A", "--target", "B"], "/B has 2; give files of the same sentences", 1),
         (["--source", "A", "--target", "A", "--validation-source", "A"], "give both", 2),
         (["--source", "A", "--target", "A", "--validation", "T"], "is a phrase table; for sentences give", 2),
         (["--source", "A", "--target", "A", "--weight-by-count"], "is for phrase tables", 2),

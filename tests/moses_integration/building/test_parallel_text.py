@@ -1,4 +1,4 @@
-"""Parallel text: read side by side and cleaned."""
+"""Parallel text that is cleaned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.building.parallel_text import CleaningRules, clean, read_pairs
+from moses_integration.building.parallel_text import CleaningRules, clean
 from phrasescore.errors import UserError
 
 GOOD = ("a b", "x y z")
@@ -63,18 +63,3 @@ def test_a_corpus_without_a_fit_pair_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"fit for training \(empty 1, long 1\); give texts whose lines transl"):
         clean(*paths, tmp_path / "clean.s", tmp_path / "clean.t")
     assert not (tmp_path / "clean.s").exists()
-
-
-@pytest.mark.parametrize(("longer", "shorter"), [("source", "target"), ("target", "source")])
-def test_sides_of_different_length_are_refused_with_both_counts(longer: str, shorter: str, tmp_path: Path) -> None:
-    (tmp_path / longer).write_text("a\nb\nc\n")
-    (tmp_path / shorter).write_text("x\n")
-    with pytest.raises(UserError, match=f"{longer}: has 3 lines but .*{shorter} has 1;"):
-        list(read_pairs(tmp_path / "source", tmp_path / "target"))
-
-
-def test_lines_end_at_the_line_feed_alone(tmp_path: Path) -> None:
-    """Not at U+2028, a form feed or a next-line character."""
-    text = "a\u2028b\x0cc\x85d\n"
-    paths = write_pairs(tmp_path, [(text, text)])
-    assert list(read_pairs(*paths)) == [(text.encode().rstrip(), text.encode().rstrip())]

@@ -135,9 +135,9 @@ def test_shorter_phrases(tmp_path: Path) -> None:
     ("source", "target", "alignment", "message"),
     [
         (b"", b"", b"", "source: is empty; "),
-        (b"a\nb\n", b"x\n", b"0-0\n0-0\n", "target: line 2: is missing, while .*source goes on; "),
-        (b"a\n", b"x\ny\n", b"0-0\n", "source: line 2: is missing, while .*target goes on; "),
-        (b"a\n", b"x\n", b"", "alignment: line 1: is missing, while .*source goes on; "),
+        (b"a\nb\n", b"x\n", b"0-0\n0-0\n", "source: has 2 lines but .*target has 1; "),
+        (b"a\n", b"x\ny\n", b"0-0\n", "target: has 2 lines but .*source has 1; "),
+        (b"a\n", b"x\n", b"", "source: has 1 line but .*alignment has 0; "),
         (b"a\nb\n", b"x\ny\n", b"0-0\n0-1\n", "alignment: line 2: the point `0-1` .* 1 words in .*target; "),
         (b"a\nb\n", b"x\ny\n", b"0-0\n7-0\n", "alignment: line 2: the point `7-0` .* 1 words in .*source; "),
         (b"a\n", b"x\n", b"0-0 0:0\n", "alignment: line 1: `0:0` is not an alignment point; "),
