@@ -34,23 +34,12 @@ and forgets what is left of them at the end of a call, so that blocks draw what 
 
 @dataclass(frozen=True)
 class Score:
-    """BLEU of one system."""
+    """One metric of one system, without an interval."""
 
-    bleu: float
-    """0 to 100."""
+    score: float
+    """As in `Measured`."""
     signature: str
-
-
-@dataclass(frozen=True)
-class OtherScores:
-    """chrF (Popovic 2015) and TER (Snover et al. 2006) of one system."""
-
-    chrf: float
-    """0 to 100, higher is better."""
-    ter: float
-    """Edits for 100 words of the reference, lower is better."""
-    signatures: dict[str, str]
-    """sacreBLEU's, by `chrf` and `ter`."""
+    """sacreBLEU's."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ class Measured:
     """One metric of one system."""
 
     score: float
-    """0 to 100; of TER, where less is better, it may be above."""
+    """0 to 100; of TER, edits for 100 words of the reference, where less is better, it may be above."""
     half_interval: float
     """Half of the 95 % confidence interval, by sacreBLEU's bootstrap over sentences."""
 
@@ -70,7 +59,7 @@ class Evaluated:
     translations: str
     """The name of the file."""
     metrics: dict[str, Measured]
-    """By name: BLEU, chrF, TER."""
+    """By name: BLEU, chrF (Popovic 2015), TER (Snover et al. 2006)."""
     p_value: float | None
     """How often a random exchange with the baseline's translations gives a difference in BLEU as large; None without
     a baseline."""
@@ -99,14 +88,15 @@ def evaluate(
         baseline: translations that the others are compared with; it comes first in what is returned.
         tokenise: sacreBLEU's tokenisation, for BLEU.
         lowercase: without regard to capitals, which TER never has.
-        resamples: of the bootstrap; sacreBLEU takes its seed from the environment, SACREBLEU_SEED.
+        resamples: of the bootstrap, 1 for no intervals; sacreBLEU takes its seed from the environment, SACREBLEU_SEED.
         trials: random exchanges of the comparison.
         seed: of the exchanges.
-        say: told of translations that are not UTF-8, of texts that do not look alike, or not as `tokenise` says, and of
-            BLEU that means nothing.
+        say: told of translations that are not UTF-8, whose words match nothing, of texts that do not look alike, or not
+            as `tokenise` says, and of BLEU that means nothing.
 
     Raises:
-        UserError: see `score`.
+        UserError: a file cannot be read, is no text or is empty, a reference is not UTF-8, the files differ in their
+            number of lines, or sacreBLEU is not installed.
     """
     metrics = _metrics(tokenise, lowercase)
     paths = systems if baseline is None else (baseline, *systems)
@@ -131,50 +121,14 @@ def evaluate(
     return evaluated, signatures
 
 
-def _metrics(tokenise: str = "13a", lowercase: bool = False) -> dict[str, Any]:
-    bleu = _sacrebleu()
-    from sacrebleu.metrics.chrf import CHRF
-    from sacrebleu.metrics.ter import TER
-
-    return {
-        # By force: what it warns of has been told in our words.
-        "BLEU": bleu(lowercase=lowercase, tokenize=tokenise, force=True),
-        "chrF": CHRF(lowercase=lowercase),
-        "TER": TER(),
-    }
-
-
-def score(
-    translations: Path,
-    references: Sequence[Path],
-    tokenise: str = "13a",
-    lowercase: bool = False,
-    say: Say = silently,
-) -> Score:
-    """Return BLEU of a file; with `lowercase`, of its words without regard to capitals.
-
-    `say` is told of translations that are not UTF-8, whose words match nothing, and of texts that do not look alike.
+def measure(translations: Path, references: Sequence[Path], tokenise: str = "13a") -> dict[str, Score]:
+    """Return BLEU, chrF and TER of a file, by these names; `tokenise` is sacreBLEU's tokenisation, for BLEU.
 
     Raises:
-        UserError: a file cannot be read, is no text or is empty, a reference is not UTF-8, the files differ in their
-            number of lines, or sacreBLEU is not installed.
+        UserError: see `evaluate`.
     """
-    (system,), texts = _read_parallel((translations,), references, say)
-    metric = _metrics(tokenise, lowercase)["BLEU"]
-    return Score(metric.corpus_score(system, texts).score, str(metric.get_signature()))
-
-
-def other_scores(translations: Path, references: Sequence[Path]) -> OtherScores:
-    """Return chrF and TER of a file, as sacreBLEU counts them by default: TER on lower-cased words.
-
-    Raises:
-        UserError: see `score`.
-    """
-    (system,), texts = _read_parallel((translations,), references)
-    metrics = _metrics()
-    chrf, ter = metrics["chrF"], metrics["TER"]
-    found = (chrf.corpus_score(system, texts).score, ter.corpus_score(system, texts).score)
-    return OtherScores(*found, {"chrf": str(chrf.get_signature()), "ter": str(ter.get_signature())})
+    [system], signatures = evaluate([translations], references, tokenise=tokenise, resamples=1)
+    return {name: Score(one.score, signatures[name]) for name, one in system.metrics.items()}
 
 
 def p_value_over_runs(
@@ -202,7 +156,7 @@ def p_value_over_runs(
 
     Raises:
         ValueError: the runs are not as many.
-        UserError: see `score`.
+        UserError: see `evaluate`.
     """
     if len(runs) != len(baseline_runs):
         raise ValueError("sums over unlike numbers of runs cannot be exchanged")
@@ -215,6 +169,19 @@ def p_value_over_runs(
 
     system_S10, base_S10 = summed(texts[: len(runs)]), summed(texts[len(runs) :])
     return _p_value(base_S10, system_S10, trials, seed)
+
+
+def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
+    bleu = _sacrebleu()
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    return {
+        # By force: what it warns of has been told in our words.
+        "BLEU": bleu(lowercase=lowercase, tokenize=tokenise, force=True),
+        "chrF": CHRF(lowercase=lowercase),
+        "TER": TER(),
+    }
 
 
 def _sacrebleu() -> type[BLEU]:
@@ -256,7 +223,7 @@ def _difference(first_10: Statistics, second_10: Statistics) -> float:
 
 
 def _bleu(statistics_10: Statistics) -> float:
-    """Return BLEU, from 0 to 100, of summed statistics, smoothed as `score` smooths."""
+    """Return BLEU, from 0 to 100, of summed statistics, smoothed as `evaluate` smooths."""
     sys_len, ref_len, *counts = statistics_10.tolist()
     bleu: float = _sacrebleu().compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp").score
     return bleu

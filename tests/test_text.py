@@ -12,7 +12,7 @@ import pytest
 from moses_integration.building.aligned_corpus import read_aligned_corpus
 from moses_integration.building.language_model import build_language_model
 from moses_integration.building.prepare import Preparation, prepare_file
-from moses_integration.evaluation import score
+from moses_integration.evaluation import measure
 from moses_integration.tuning.bleu import read_references
 from phrasescore import text
 from phrasescore.errors import UserError
@@ -131,7 +131,7 @@ READ_BY: dict[str, Callable[[Path], object]] = {
         build_language_model(path, path.with_name("out"), 2, estimator="embedded"),
         path.with_name("out").read_bytes(),
     ),
-    "evaluate": lambda path: score(path, [path.with_name("text")]),
+    "evaluate": lambda path: measure(path, [path.with_name("text")]),
     "tune": lambda path: read_references([path]),
 }
 

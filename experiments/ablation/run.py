@@ -20,7 +20,7 @@ from experiments.decoding_time import Rescoring, time_translating
 from experiments.steps import Json, Steps, run_toolkit
 from moses_integration.building.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
-from moses_integration.evaluation import other_scores, p_value_over_runs, score
+from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import read_nbest
 from moses_integration.placed.toolkit import PlacingToolkit
@@ -284,15 +284,14 @@ class Ablation:
         assert text is not None, "the system was built here"
         plain = self._output(row, tuning.seed)
         write_lines(plain, text.detokenise(read_lines(tokens)))
-        references = self._data.target_files("test")
-        bleu, others = score(plain, references, self._tokenise), other_scores(plain, references)
+        scores = measure(plain, self._data.target_files("test"), self._tokenise)
         return {
             "seed": tuning.seed,
             "dev_bleu": tuning.bleu,
-            "test_bleu": bleu.bleu,
-            "chrf": others.chrf,
-            "ter": others.ter,
-            "signatures": {"bleu": bleu.signature, **others.signatures},
+            "test_bleu": scores["BLEU"].score,
+            "chrf": scores["chrF"].score,
+            "ter": scores["TER"].score,
+            "signatures": {name.lower(): one.signature for name, one in scores.items()},
             "weights": tuning.weights,
             "machine": machine(),
         }

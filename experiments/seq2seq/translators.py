@@ -13,7 +13,7 @@ import numpy as np
 from experiments.data import DataFolder
 from experiments.steps import Json, Steps, run_phrasescore
 from experiments.toml import command_options
-from moses_integration.evaluation import score
+from moses_integration.evaluation import measure
 from phrasescore.device import Device, choose_device
 from phrasescore.model_folder import TrainedModel, load_model
 from phrasescore.pairs import PhrasePairs
@@ -71,8 +71,8 @@ class Sentences:
     def _translate(self, model: Path, search: Json, output: Path) -> Json:
         command = ["translate", str(self.data.source_file("test")), "-m", str(model), "-o", str(output)]
         run_phrasescore([*command, "--device", self.device, *command_options(search)])
-        result = score(output, self.data.target_files("test"), "none")
-        return {"search": search, "bleu": result.bleu, "signature": result.signature}
+        bleu = measure(output, self.data.target_files("test"), "none")["BLEU"]
+        return {"search": search, "bleu": bleu.score, "signature": bleu.signature}
 
 
 def perplexities(model: TrainedModel, source: Path, target: Path, device: Device) -> dict[str, float]:

@@ -16,7 +16,7 @@ from moses_integration.building.parallel_text import clean
 from moses_integration.building.prepare import prepare_file
 from moses_integration.building.system import INI, PHRASE_TABLE, REORDERING_TABLE, write_initial_ini
 from moses_integration.building.system_text import PREPARATION, TextSettings
-from moses_integration.evaluation import p_value_over_runs, score
+from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.installation import run_step
 from moses_integration.toolkits.toolkit import ToolkitName
@@ -134,10 +134,10 @@ def compare_rows(outputs: Mapping[str, Sequence[Path]], reference: Path, report:
     [baseline, *_] = outputs
     print("| row | test BLEU | against the baseline | p |\n|---|---|---|---|")
     for row, runs in outputs.items():
-        scores = [score(run, [reference]) for run in runs]
-        mean, deviation = spread([one.bleu for one in scores])
+        scores = [measure(run, [reference])["BLEU"] for run in runs]
+        mean, deviation = spread([one.score for one in scores])
         p_value = None if row == baseline else p_value_over_runs(runs, outputs[baseline], [reference])
-        found[row] = {"bleu": [one.bleu for one in scores], "mean": mean, "deviation": deviation, "p_value": p_value}
+        found[row] = {"bleu": [one.score for one in scores], "mean": mean, "deviation": deviation, "p_value": p_value}
         against = "| | |" if p_value is None else f"| {mean - found[baseline]['mean']:+.2f} | {p_value:.4f} |"
         print(f"| {row} | {mean:.2f} ± {deviation:.2f} {against}")
     write_json(report, {"rows": found, "signature": scores[0].signature})

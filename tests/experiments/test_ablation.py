@@ -20,7 +20,7 @@ from experiments.ablation.summary import shown, summary
 from experiments.pages.results import Results
 from experiments.report.page import write_page
 from experiments.steps import Steps
-from moses_integration.evaluation import other_scores, p_value_over_runs
+from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
 from moses_integration.placed.names import without_names
@@ -348,9 +348,9 @@ def test_an_ablation_from_text_to_report(
     parts = ("+RNN.seed1.tuning", "+RNN.seed1", f"{rescored}.seed1")
     assert rows[rescored]["seconds"] == pytest.approx(sum(times[part] for part in parts))
     for name, row in rows.items():
-        found = other_scores(folder / "rows" / f"{name}.seed1" / "test.out", [folder / "data" / "test.fr"])
-        assert row["chrf"]["mean"] == pytest.approx(found.chrf)
-        assert row["ter"]["mean"] == pytest.approx(found.ter)
+        found = measure(folder / "rows" / f"{name}.seed1" / "test.out", [folder / "data" / "test.fr"])
+        assert row["chrf"]["mean"] == pytest.approx(found["chrF"].score)
+        assert row["ter"]["mean"] == pytest.approx(found["TER"].score)
     kept = Results(folder).table("summary")
     assert kept.title == "Captions"
     assert kept.text("+RNN", "chrF") == f"{rows['+RNN']['chrf']['mean']:.2f}"

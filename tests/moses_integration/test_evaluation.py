@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from moses_integration import evaluation
-from moses_integration.evaluation import evaluate, other_scores, p_value_over_runs, score
+from moses_integration.evaluation import evaluate, measure, p_value_over_runs
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import succeed
@@ -55,32 +55,34 @@ def compare(system: Path, base: Path, tokenise: str = "13a", reference: Path = R
 
 def test_chrf_and_ter_are_those_of_sacrebleu(tmp_path: Path) -> None:
     system = write_changed(tmp_path / "other.fr", 5)
-    ours = other_scores(system, [REFERENCE])
+    ours = measure(system, [REFERENCE])
     chrf, ter = sacrebleu(REFERENCE, "-i", system, "-m", "chrf", "ter")
-    assert [ours.chrf, ours.ter] == pytest.approx([chrf["score"], ter["score"]], abs=1e-9)
-    assert ours.ter > 0
+    for name, theirs in (("chrF", chrf), ("TER", ter)):
+        assert ours[name].score == pytest.approx(theirs["score"], abs=1e-9)
+        assert ours[name].signature == theirs["signature"]
+    assert ours["TER"].score > 0
 
 
 @pytest.mark.parametrize("tokenise", ["13a", "none"])
 def test_bleu_is_that_of_sacrebleu(tmp_path: Path, tokenise: str) -> None:
     system = MINI / "decode/default.out"
     other = write_changed(tmp_path / "other.fr", 5, system)
-    ours = score(system, [REFERENCE, other], tokenise)
+    ours = measure(system, [REFERENCE, other], tokenise)["BLEU"]
     theirs = sacrebleu(REFERENCE, other, "-i", system, "--tokenize", tokenise)
-    assert ours.bleu == pytest.approx(theirs["score"], abs=1e-9)
+    assert ours.score == pytest.approx(theirs["score"], abs=1e-9)
     assert ours.signature == theirs["signature"]
-    assert ours.bleu > score(system, [REFERENCE], tokenise).bleu
+    assert ours.score > measure(system, [REFERENCE], tokenise)["BLEU"].score
 
 
 def test_capitals_count_unless_they_are_not_to(tmp_path: Path) -> None:
     system, base = tmp_path / "system", write_changed(tmp_path / "base", 5)
     system.write_text(REFERENCE.read_text().upper())
-    ours = score(system, [REFERENCE], lowercase=True)
+    [ours], signatures = evaluate([system], [REFERENCE], lowercase=True, resamples=1)
     theirs = sacrebleu(REFERENCE, "-i", system, "--lowercase")
-    assert ours.bleu == pytest.approx(100) == theirs["score"]
-    assert ours.signature == theirs["signature"]
-    assert "|case:lc|" in ours.signature
-    assert score(system, [REFERENCE]).bleu < 50
+    assert ours.metrics["BLEU"].score == pytest.approx(100) == theirs["score"]
+    assert signatures["BLEU"] == theirs["signature"]
+    assert "|case:lc|" in signatures["BLEU"]
+    assert measure(system, [REFERENCE])["BLEU"].score < 50
     result = compare(system, base, trials=100, lowercase=True)
     assert result.bleu == pytest.approx(100)
     assert result.p_value == pytest.approx(1 / 101)
@@ -161,7 +163,7 @@ def test_the_seed_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_tokenised_text_is_expected_without_tokenisation(caplog: pytest.LogCaptureFixture) -> None:
     system = MINI / "decode/default.out"
-    score(system, [REFERENCE], "none")
+    measure(system, [REFERENCE], "none")
     compare(system, system, "none", trials=2)
     assert caplog.text == ""
 
@@ -171,7 +173,7 @@ def test_translations_from_standard_input_are_compared_too(tmp_path: Path) -> No
     arguments = ("--reference", REFERENCE, "--baseline", base, "--trials", "20", "--json")
     piped = succeed("evaluate", "-", *arguments, stdin=system.read_bytes()).stdout
     _, found = json.loads(piped)["systems"]
-    assert found["metrics"]["BLEU"]["score"] == score(system, [REFERENCE]).bleu
+    assert found["metrics"]["BLEU"]["score"] == measure(system, [REFERENCE])["BLEU"].score
     assert found["p_value"] == compare(system, base, trials=20).p_value
     named = succeed("evaluate", system, *arguments).stdout
     assert named == piped.replace(b'"standard input"', json.dumps(str(system)).encode())
@@ -181,16 +183,16 @@ def test_files_of_different_length(tmp_path: Path) -> None:
     short = tmp_path / "short"
     short.write_text("un\ndeux\n")
     with pytest.raises(UserError, match=r"short: has 2 lines but .*dev\.fr has 100; give files of the same sentences"):
-        score(short, [REFERENCE])
+        measure(short, [REFERENCE])
     with pytest.raises(UserError, match="short: has 2 lines"):
         compare(REFERENCE, short)
     with pytest.raises(UserError, match=r"dev\.fr: has 100 lines but .*short has 2"):
-        score(REFERENCE, [REFERENCE, short])
+        measure(REFERENCE, [REFERENCE, short])
     (tmp_path / "empty").write_text("")
     with pytest.raises(UserError, match="empty: is empty; give the reference translations"):
-        score(tmp_path / "empty", [tmp_path / "empty"])
+        measure(tmp_path / "empty", [tmp_path / "empty"])
     with pytest.raises(UserError, match="nowhere: cannot be read"):
-        score(tmp_path / "nowhere", [REFERENCE])
+        measure(tmp_path / "nowhere", [REFERENCE])
 
 
 def test_empty_lines_and_bytes_that_are_no_text(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from moses_integration.decoder.output import translation_line
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import read_settings
-from moses_integration.evaluation import score
+from moses_integration.evaluation import measure
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.segmentation import segments_of
@@ -91,8 +91,8 @@ def test_the_search_with_the_same_weights(system: Path, tmp_path: Path) -> None:
     assert np.mean(ours) >= np.mean(theirs) - 0.01
     write_lines(tmp_path / "out", map(translation_line, best))
     reference = [text("test_2016_flickr", "fr")]
-    moses = score(GOLDEN / "decode/test_2016_flickr.tuned.out", reference, tokenise="none").bleu
-    assert score(tmp_path / "out", reference, tokenise="none").bleu >= moses - 0.2
+    moses = measure(GOLDEN / "decode/test_2016_flickr.tuned.out", reference, "none")["BLEU"].score
+    assert measure(tmp_path / "out", reference, "none")["BLEU"].score >= moses - 0.2
 
 
 def test_tuning_from_where_moses_began(system: Path, tmp_path: Path) -> None:
