@@ -71,7 +71,7 @@ def test_a_text_may_be_scored_in_parts(
     arguments = (MINI / "test.fr", "-m", folder, "--backoff", ARPA, "--interpolate", "auto", "--weight-text")
     found = []
     for size in (10_000, 7):
-        monkeypatch.setattr("phrasescore.cli.lm.score._SENTENCES_AT_ONCE", size)
+        monkeypatch.setattr("phrasescore.lm.perplexity._SENTENCES_AT_ONCE", size)
         scores = score(capsys, *arguments, MINI / "dev.fr", "--report", tmp_path / "report.json").split()
         report = json.loads((tmp_path / "report.json").read_bytes())
         found.append(([float(text) for text in scores], report["perplexity"], report["text"]))

@@ -1,0 +1,124 @@
+"""What a neural language model, its back-off model and both together make of a text.
+
+It is counted as KenLM's `query` counts: ends of sentences are words, unknown words count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phrasescore.errors import UserError
+from phrasescore.files import display_name
+from phrasescore.lm.interpolation import Scores, best_weight, interpolate
+from phrasescore.perplexity import perplexity
+from phrasescore.text import chunks, utf8_lines
+from phrasescore.words import split_words
+
+if TYPE_CHECKING:
+    from phrasescore.lm.scorer import NeuralLmScorer
+
+_SENTENCES_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class ScoredSentences:
+    """Some sentences and, for each, ln p of its words and its end under both models."""
+
+    sentences: list[list[bytes]]
+    network: list[Scores]
+    backoff: list[Scores]
+    """Nothing without a back-off model."""
+
+
+def score_text(
+    scorer: NeuralLmScorer, path: str | Path, read: Callable[[str | Path], Iterator[bytes]]
+) -> Iterator[ScoredSentences]:
+    """Yield a text with its scores, some sentences at a time, so that it may be of any length.
+
+    Args:
+        scorer: the models.
+        path: a tokenised text, one sentence a line.
+        read: yields its lines.
+
+    Raises:
+        UserError: the text is empty, `read` refuses it, or a model gives a number that is no log-probability.
+    """
+    is_empty = True
+    for lines in chunks(read(path), _SENTENCES_AT_ONCE):
+        is_empty = False
+        some = [split_words(line) for line in lines]
+        network = scorer.word_log_probs(some)
+        yield ScoredSentences(some, network, [] if scorer.backoff is None else scorer.backoff.word_log_probs(some))
+    if is_empty:
+        raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
+
+
+def learn_weight(scorer: NeuralLmScorer, path: Path) -> float:
+    """Return the weight of the network that makes a text most probable, see `best_weight`.
+
+    Raises:
+        UserError: see `score_text`; or the text is not UTF-8.
+    """
+    scored = list(score_text(scorer, path, utf8_lines))
+    network = [scores for some in scored for scores in some.network]
+    backoff = [scores for some in scored for scores in some.backoff]
+    return best_weight(np.concatenate(network), np.concatenate(backoff))
+
+
+class TextScores:
+    """What is counted of a text, and its perplexity under each model once it has sentences."""
+
+    def __init__(self, scorer: NeuralLmScorer, weight: float | None = None) -> None:
+        """Take the models, and the weight of the network if they are to be interpolated."""
+        self.scorer, self.weight = scorer, weight
+        self.sentences = self.outside_shortlist = self._unknown_to_backoff = 0
+        self.words = 0
+        """Ends of sentences among them."""
+        self._network = self._backoff = self._interpolation = 0.0
+
+    def add(self, scored: ScoredSentences) -> list[Scores]:
+        """Count some sentences; return the network's scores of each, or with its weight those of both models."""
+        words = list(chain.from_iterable(scored.sentences))
+        self.sentences += len(scored.sentences)
+        self.words += len(words) + len(scored.sentences)
+        self.outside_shortlist += sum(self.scorer.word_id(word) >= self.scorer.shortlist for word in words)
+        self._network += _sum(scored.network)
+        if self.scorer.backoff is not None:
+            self._unknown_to_backoff += sum(not self.scorer.backoff.knows(word) for word in words)
+            self._backoff += _sum(scored.backoff)
+        if self.weight is None:
+            return scored.network
+        pairs = zip(scored.network, scored.backoff, strict=True)
+        both = [interpolate(first, second, self.weight) for first, second in pairs]
+        self._interpolation += _sum(both)
+        return both
+
+    @property
+    def unknown_to_backoff(self) -> int | None:
+        """Words that the back-off model does not know; None without one."""
+        return None if self.scorer.backoff is None else self._unknown_to_backoff
+
+    @property
+    def network(self) -> float:
+        """Perplexity of the network."""
+        return perplexity(-self._network / self.words)
+
+    @property
+    def backoff(self) -> float | None:
+        """Perplexity of the back-off model; None without one."""
+        return None if self.scorer.backoff is None else perplexity(-self._backoff / self.words)
+
+    @property
+    def interpolation(self) -> float | None:
+        """Perplexity of both models together; None if they are not interpolated."""
+        return None if self.weight is None else perplexity(-self._interpolation / self.words)
+
+
+def _sum(scores: list[Scores]) -> float:
+    return float(np.concatenate(scores).sum())
