@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,13 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
+    from moses_integration.building.system_text import SystemText
     from moses_integration.ini import MosesIni, Weights
     from moses_integration.nbest import NbestEntry
     from moses_integration.rescoring.scorers import ListScorer
     from moses_integration.rescoring.tuned_weights import TunedWeights
+    from moses_integration.tuning.candidates import Candidates
+    from moses_integration.tuning.tunings import Tuning
     from phrasescore.device import Device
 
 _SEEDS, _RESTARTS = [1, 2, 3], 20
@@ -138,21 +141,12 @@ def run(args: argparse.Namespace) -> int:
 def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.nbest import ListFault, write_nbest
     from moses_integration.rescoring.loading import load_scorers
-    from moses_integration.rescoring.reranking import (
-        check_dense,
-        list_bleu,
-        oracle_bleu,
-        rerank,
-        starting_weights,
-        tune_on_list,
-    )
+    from moses_integration.rescoring.reranking import rerank, starting_weights
     from moses_integration.rescoring.scorers import share_scoring
-    from moses_integration.rescoring.tuned_weights import SCHEMA
+    from moses_integration.rescoring.tuned_weights import TunedWeights
     from moses_integration.tuning.candidates import from_nbest
-    from phrasescore.files import write_json
-    from phrasescore.provenance import described
+    from phrasescore.files import sha256_of
     from phrasescore.versions import versions
-    from phrasescore.workers import available_cores
 
     if args.ini is None and not args.prepared:
         raise UsageError(
@@ -162,11 +156,9 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     ini = read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
         dev = prepare_dev_set(args, ini, folder, reporter.say)
-    entries = _read_list(args, dev.sentences, reporter)
+    entries = _read_list(args, dev.sentences, [feature.label for feature in ini.features()] if ini else (), reporter)
     if not entries:
         raise ListFault("is empty; check what the decoder reported")
-    # Before the scorers' work, which takes long.
-    check_dense(entries, [feature.label for feature in ini.features()] if ini else ())
     start = _weights_of_list(args, ini, entries[0])
     backoff = _backoff(args, ini)
     device = _device(args, args.scorers)
@@ -175,10 +167,46 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
         scorers = load_scorers(args.scorers, device, backoff, workers)
         entries, seconds = _scored_list(entries, scorers, dev.sentences, reporter)
-    candidates = from_nbest(entries, dev.translations)
-    start = starting_weights(entries[0], start, [scorer.label for scorer in scorers])
+    digests = {scorer.label: scorer.digest for scorer in scorers}
+    start = starting_weights(entries[0], start, list(digests))
+    best, found = _find_weights(args, from_nbest(entries, dev.translations), start, reporter)
+    if args.nbest_output:
+        write_nbest(args.nbest_output, rerank(entries, best.weights))
+    backoff_digest = sha256_of(backoff) if backoff else None
+    tuned = TunedWeights(args.output, args.ini, backoff, backoff_digest, args.scorers, digests, best.weights)
+    tuned.write(
+        {
+            **inputs,
+            "entries": len(entries),
+            "computing": {"device": str(device.torch_device), "precision": device.precision},
+            "versions": versions(),
+            **found,
+            "seconds": seconds | found["seconds"],
+        }
+    )
+    reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
+
+
+def _inputs(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what was given to tune on besides models, with hashes."""
+    from phrasescore.provenance import described
+
+    return {
+        "list": described(args.nbest),
+        "source": described(args.source),
+        "references": [described(path) for path in args.reference],
+    }
+
+
+def _find_weights(
+    args: argparse.Namespace, candidates: Candidates, start: Weights, reporter: Reporter
+) -> tuple[Tuning, dict[str, Any]]:
+    """Return the best weights that a seed finds, and what is to be reported of all seeds."""
+    from moses_integration.rescoring.reranking import list_bleu, oracle_bleu, tune_on_list
+    from phrasescore.workers import available_cores
+
     before, oracle = list_bleu(candidates, start), oracle_bleu(candidates)
-    origin = "the ini's weights" if ini else "weights of 1"
+    origin = "the ini's weights" if args.ini else "weights of 1"
     reporter.say(f"dev BLEU {before:.2f} with {origin}; the best choice from the list has about {oracle:.2f}")
     started, processes = time.monotonic(), args.processes or available_cores()
     tunings = []
@@ -186,120 +214,66 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     for seed in seeds:
         tunings.append(tune_on_list(candidates, start, seed, restarts=restarts, processes=processes))
         reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
-    seconds["tuning"] = round(time.monotonic() - started, 1)
-    best = max(tunings, key=lambda tuning: tuning.bleu)
+    seconds = round(time.monotonic() - started, 1)
     mean, deviation = say_spread(tunings, reporter)
-    report = {
-        "schema": SCHEMA,
-        **inputs,
-        "scorers": [
-            {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": scorer.digest}
-            for one, scorer in zip(args.scorers, scorers, strict=True)
-        ],
-        "backoff": backoff and described(backoff.resolve()),
-        "entries": len(entries),
+    return max(tunings, key=lambda tuning: tuning.bleu), {
         "settings": {"seeds": seeds, "restarts": restarts, "prepared": args.prepared},
-        "computing": {"device": str(device.torch_device), "precision": device.precision},
-        "versions": versions(),
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
-        "seconds": seconds,
+        "seconds": {"tuning": seconds},
         "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],
-        "weights": best.weights,
-    }
-    if args.nbest_output:
-        write_nbest(args.nbest_output, rerank(entries, best.weights))
-    write_json(args.output, report)
-    reporter.say(f"{args.output}: weights of seed {best.seed}, dev BLEU {best.bleu:.2f}")
-
-
-def _inputs(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what was given to tune on, with hashes."""
-    from phrasescore.provenance import described
-
-    return {
-        "ini": args.ini and described(args.ini.resolve()),
-        "list": described(args.nbest),
-        "source": described(args.source),
-        "references": [described(path) for path in args.reference],
     }
 
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
-    from moses_integration.building.system_text import SystemText
     from moses_integration.nbest import write_nbest
     from moses_integration.rescoring.loading import load_scorers
-    from moses_integration.rescoring.reranking import best_of, check_dense, check_fit, check_new, rerank
+    from moses_integration.rescoring.reranking import best_of, rerank
     from moses_integration.rescoring.scorers import share_scoring
     from moses_integration.rescoring.tuned_weights import TunedWeights
     from phrasescore.files import write_lines
-    from phrasescore.text import text_lines
 
     tuned = TunedWeights.read(args.weights)
-    choices = tuned.choices(args.weights, args.scorers)
-    if args.prepared:
-        refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
-        source, ini = list(text_lines(args.source, reporter.say)), None
-    else:
-        path = args.ini or tuned.ini
-        if path is None:
-            raise UsageError(
-                f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and --prepared"
-            )
-        ini = read_ini(path, reporter, outputs=(args.output, args.nbest_output))
-        with work_folder(None) as folder:
-            prepared = prepare_text(ini, "source", args.source, folder / "source", args.prepared, reporter.say)
-            source = list(text_lines(prepared))
-    entries = _read_list(args, source, reporter)
-    # Before the scorers' work, too.
-    check_dense(entries, tuned.weights)
-    own = {label: weights for label, weights in tuned.weights.items() if label not in tuned.digests}
+    choices = tuned.choices(args.scorers)
+    source, text = _decoded_text(args, tuned, reporter)
+    entries = _read_list(args, source, tuned.weights, reporter)
     if entries:
-        check_new(entries[0], tuned.digests)
-        check_fit(entries[0].features(), own)
+        tuned.require_list(entries[0])
     if tuned.backoff is None:
         refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
     backoff = args.backoff or tuned.backoff
     device = _device(args, choices)
     with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
         scorers = load_scorers(choices, device, backoff, workers)
-        _require_same(args, tuned, choices, scorers, backoff)
+        tuned.require_same(choices, scorers, backoff)
         entries, _ = _scored_list(entries, scorers, source, reporter)
     ranked = rerank(entries, tuned.weights)
     lines = best_of(ranked, len(source))
-    if ini is not None:
-        text = SystemText.of(ini)
-        assert text is not None, "the source was prepared"
+    if text is not None:
         lines = list(text.detokenise(iter(lines)))
     if args.nbest_output:
         write_nbest(args.nbest_output, ranked)
     write_lines(args.output, lines)
 
 
-def _require_same(
-    args: argparse.Namespace,
-    tuned: TunedWeights,
-    choices: Sequence[ScorerChoice],
-    scorers: Sequence[ListScorer],
-    backoff: Path | None,
-) -> None:
-    """Check that models are those that the weights were tuned with.
+def _decoded_text(
+    args: argparse.Namespace, tuned: TunedWeights, reporter: Reporter
+) -> tuple[list[bytes], SystemText | None]:
+    """Return the sentences as they were decoded, and what makes translations plain text again; None if they stay so."""
+    from moses_integration.building.system_text import SystemText
+    from phrasescore.text import text_lines
 
-    Raises:
-        UserError: one is another.
-    """
-    from phrasescore.files import sha256_of
-
-    if backoff and sha256_of(backoff) != tuned.backoff_digest:
-        raise UserError(
-            f"{backoff}: is not the n-gram model that {args.weights} was tuned with; give that one by --backoff, or "
-            "tune again"
+    if args.prepared:
+        refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
+        return list(text_lines(args.source, reporter.say)), None
+    path = args.ini or tuned.ini
+    if path is None:
+        raise UsageError(
+            f"{args.weights}: was tuned on prepared text, without a moses.ini; give prepared text and --prepared"
         )
-    for choice, scorer in zip(choices, scorers, strict=True):
-        if scorer.digest != tuned.digests[choice.label]:
-            raise UserError(
-                f"{choice.path}: is not the network that {args.weights} was tuned with; give that one by --scorer "
-                f"{choice.label}={choice.kind}:FOLDER, or tune again"
-            )
+    ini = read_ini(path, reporter, outputs=(args.output, args.nbest_output))
+    with work_folder(None) as folder:
+        prepared = prepare_text(ini, "source", args.source, folder / "source", is_prepared=False, say=reporter.say)
+        return list(text_lines(prepared)), SystemText.of(ini)
 
 
 def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:
@@ -325,11 +299,17 @@ def _device(args: argparse.Namespace, choices: Sequence[ScorerChoice]) -> Device
     return choose_device(args.device, precision)
 
 
-def _read_list(args: argparse.Namespace, source: Sequence[bytes], reporter: Reporter) -> list[NbestEntry]:
+def _read_list(
+    args: argparse.Namespace, source: Sequence[bytes], dense: Container[str], reporter: Reporter
+) -> list[NbestEntry]:
+    """Return the list, if it has no sparse features; `dense` are labels that are known not to be of any."""
     from moses_integration.nbest import read_nbest
+    from moses_integration.rescoring.reranking import check_dense
 
     entries = list(read_nbest(args.nbest))
     reporter.say(f"{display_name(args.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
+    # Before the scorers' work, which takes long.
+    check_dense(entries, dense)
     return entries
 
 

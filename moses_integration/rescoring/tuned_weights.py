@@ -1,4 +1,4 @@
-"""The file of weights that `rescore --reference` writes, as it is read again."""
+"""The file of weights that `rescore --reference` writes and `rescore --weights` reads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from moses_integration.ini import Weights
+from moses_integration.nbest import NbestEntry
 from moses_integration.rescoring.kinds import LANGUAGE_MODELS, ScorerChoice
+from moses_integration.rescoring.reranking import check_fit, check_new
+from moses_integration.rescoring.scorers import ListScorer
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
+from phrasescore.files import sha256_of, write_json
+from phrasescore.provenance import described
 
 SCHEMA = 2
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
@@ -22,15 +28,18 @@ _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
 class TunedWeights:
     """What a file of weights says."""
 
+    path: Path
+    """The file."""
     ini: Path | None
     """The moses.ini of the list; another toolkit's has none."""
     backoff: Path | None
     """n-gram model of the language models, if there are any."""
     backoff_digest: str | None
-    scorers: list[ScorerChoice]
+    scorers: Sequence[ScorerChoice]
     digests: Mapping[str, str | None]
-    """By label."""
-    weights: dict[str, list[float]]
+    """By the scorers' labels."""
+    weights: Weights
+    """Of all features of the list, the scorers' among them."""
 
     @classmethod
     def read(cls, path: Path) -> TunedWeights:
@@ -41,12 +50,12 @@ class TunedWeights:
         """
         report = read_json(path, "tune again")
         try:
-            return cls._parse(report)
+            return cls._parse(path, report)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: is not a file of weights that `rescore --reference` wrote; tune first") from error
 
     @classmethod
-    def _parse(cls, report: Mapping[str, Any]) -> TunedWeights:
+    def _parse(cls, path: Path, report: Mapping[str, Any]) -> TunedWeights:
         scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
         weights = {label: [_weight(value) for value in of_label] for label, of_label in report["weights"].items()}
         backoff = report["backoff"]
@@ -58,6 +67,7 @@ class TunedWeights:
         if not is_sound:
             raise ValueError
         return cls(
+            path,
             Path(report["ini"]["path"]) if report["ini"] else None,
             Path(backoff["path"]) if backoff else None,
             backoff and backoff["sha256"],
@@ -66,10 +76,24 @@ class TunedWeights:
             weights,
         )
 
-    def choices(self, path: Path, given: Sequence[ScorerChoice]) -> list[ScorerChoice]:
-        """Return the scorers, those that are given in the place of the saved ones of their label and kind.
+    def write(self, report: Mapping[str, Any]) -> None:
+        """Write the file, with what else is to be told of the tuning."""
+        scorers = [
+            {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": self.digests[one.label]}
+            for one in self.scorers
+        ]
+        content = {
+            "schema": SCHEMA,
+            "ini": self.ini and described(self.ini.resolve()),
+            "scorers": scorers,
+            "backoff": self.backoff and {"path": str(self.backoff.resolve()), "sha256": self.backoff_digest},
+            **report,
+            "weights": self.weights,
+        }
+        write_json(self.path, content)
 
-        `path` is that of the file, for messages.
+    def choices(self, given: Sequence[ScorerChoice]) -> list[ScorerChoice]:
+        """Return the scorers, those that are given in the place of the saved ones of their label and kind.
 
         Raises:
             UserError: one that is given has no weight, or numbers are not given anew.
@@ -78,15 +102,50 @@ class TunedWeights:
         for choice in given:
             if (choice.label, choice.kind) not in {(one.label, one.kind) for one in self.scorers}:
                 raise UserError(
-                    f"--scorer {choice.label}={choice.kind}: {path} has no weight for it; leave it out or tune with it"
+                    f"--scorer {choice.label}={choice.kind}: {self.path} has no weight for it; leave it out or tune "
+                    "with it"
                 )
         for one in self.scorers:
             if one.kind == "numbers" and one.label not in replaced:
                 raise UserError(
-                    f"{path}: the numbers of {one.label} belong to the list it was tuned on; give --scorer "
+                    f"{self.path}: the numbers of {one.label} belong to the list it was tuned on; give --scorer "
                     f"{one.label}=numbers:FILE with those of this list"
                 )
         return [replaced.get(one.label, one) for one in self.scorers]
+
+    def require_list(self, entry: NbestEntry) -> None:
+        """Check that a list, of which this is an entry, has the features that are weighed but for the scorers'.
+
+        Raises:
+            ListFault: it has others.
+        """
+        check_new(entry, self.digests)
+        check_fit(entry.features(), {label: of for label, of in self.weights.items() if label not in self.digests})
+
+    def require_same(
+        self, choices: Sequence[ScorerChoice], scorers: Sequence[ListScorer], backoff: Path | None
+    ) -> None:
+        """Check that models are those that the weights were tuned with.
+
+        Args:
+            choices: the scorers.
+            scorers: the same, loaded.
+            backoff: n-gram model of the language models.
+
+        Raises:
+            UserError: one is another.
+        """
+        if backoff and sha256_of(backoff) != self.backoff_digest:
+            raise UserError(
+                f"{backoff}: is not the n-gram model that {self.path} was tuned with; give that one by --backoff, or "
+                "tune again"
+            )
+        for choice, scorer in zip(choices, scorers, strict=True):
+            if scorer.digest != self.digests[choice.label]:
+                raise UserError(
+                    f"{choice.path}: is not the network that {self.path} was tuned with; give that one by --scorer "
+                    f"{choice.label}={choice.kind}:FOLDER, or tune again"
+                )
 
 
 def _weight(value: Any) -> float:

@@ -1,4 +1,4 @@
-"""The file of weights that `rescore --reference` writes, as others may have changed it."""
+"""The file of weights that `rescore --reference` writes, as it is and as others may have changed it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from moses_integration.rescoring.kinds import ScorerChoice
 from moses_integration.rescoring.tuned_weights import SCHEMA, TunedWeights
 from phrasescore.errors import UserError
 
@@ -18,6 +19,23 @@ def write(path: Path, weight: Any) -> Path:
         json.dumps({"schema": SCHEMA, "ini": {"path": "i"}, "backoff": None, "scorers": [], "weights": weights})
     )
     return path
+
+
+@pytest.mark.parametrize("backoff", [None, "lm.arpa"])
+def test_what_is_written_is_read_again(tmp_path: Path, backoff: str | None) -> None:
+    kind = "lm" if backoff else "phrases"
+    weights = TunedWeights(
+        tmp_path / "weights",
+        tmp_path / "moses.ini" if backoff else None,
+        tmp_path / backoff if backoff else None,
+        "12ab" if backoff else None,
+        [ScorerChoice("A", kind, tmp_path / "a"), ScorerChoice("N", "numbers", tmp_path / "numbers")],
+        {"A": "34cd", "N": None},
+        {"LM0": [0.5], "A": [1.0], "N": [0.25, -2.0]},
+    )
+    weights.write({"entries": 3})
+    assert TunedWeights.read(weights.path) == weights
+    assert json.loads(weights.path.read_text())["entries"] == 3
 
 
 @pytest.mark.parametrize("weight", [0, -1.5, 3e38, -7])
