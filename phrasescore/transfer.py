@@ -39,7 +39,8 @@ def pack(tensors: Sequence[Tensor]) -> Tensor:
     places = _places(tensors)
     packed = torch.empty(places[-1].stop, dtype=torch.uint8, pin_memory=torch.cuda.is_available())
     for place, tensor in zip(places, tensors, strict=True):
-        packed[place].copy_(tensor.reshape(-1).view(torch.uint8))
+        # In this order: where there is one row, strides may be what no other type can be seen through.
+        packed[place].view(tensor.dtype).copy_(tensor.reshape(-1))
     return packed
 
 

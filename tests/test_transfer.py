@@ -13,6 +13,8 @@ TENSORS = [
     torch.empty(0, dtype=torch.int64),
     torch.tensor(2.5, dtype=torch.float64),
     torch.arange(6, dtype=torch.float32).reshape(2, 3).t(),
+    torch.arange(5)[None].expand(1, 5).t()[:1],
+    torch.arange(1).expand(1).as_strided((1,), (0,)),
 ]
 
 
