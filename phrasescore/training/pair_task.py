@@ -70,8 +70,11 @@ class PairTask:
             offsets = self.pairs.target.offsets
             draws_T = torch.rand(int((offsets[examples + 1] - offsets[examples]).max()))
         if len(parts) == 1:
-            return self._log_probs(examples, draws_T)
-        return torch.cat([checkpoint(self._log_probs, part, draws_T, use_reentrant=False) for part in parts])
+            return self._log_probs(*self._on_device(examples), draws_T)
+        # Dropout is drawn again as before on the devices of tensors that are handed over, and on no others.
+        return torch.cat(
+            [checkpoint(self._log_probs, *self._on_device(part), draws_T, use_reentrant=False) for part in parts]
+        )
 
     def _parts(self, examples: Examples) -> list[Examples]:
         """Cut a batch of long pairs into parts, of which one at a time fits into memory with all that it keeps.
@@ -89,10 +92,13 @@ class PairTask:
         part_P = (np.cumsum(kept_P) - kept_P) // _MOST_KEPT[self.device.torch_device.type]
         return np.split(examples, np.flatnonzero(np.diff(part_P)) + 1)
 
-    def _log_probs(self, examples: Examples, draws_T: Tensor | None) -> Tensor:
+    def _on_device(self, examples: Examples) -> tuple[PairBatch, Tensor]:
+        """Return some pairs, ready for the network, and the weight of each, [P]."""
         pairs = self.pairs.take(examples)
         batch = PairBatch.apart(pairs.source, pairs.target)
         self.network.prepare(batch)
-        batch, weight_P = on_device((batch, torch.from_numpy(pairs.weight)), self.device.torch_device)
+        return on_device((batch, torch.from_numpy(pairs.weight)), self.device.torch_device)
+
+    def _log_probs(self, batch: PairBatch, weight_P: Tensor, draws_T: Tensor | None) -> Tensor:
         log_prob_I: Tensor = self.network(batch, self.config.teacher_forcing, draws_T)
         return log_prob_I * weight_P[batch.pair_I]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -50,6 +52,21 @@ def test_a_batch_of_long_pairs_has_the_same_gradient_in_parts(
     assert [part.tolist() for part in task._parts(np.arange(6))] == [[0], [1], [2], [3], [4], [5]]
     assert np.abs(whole).max() > 1e-3
     assert gradient(task) == pytest.approx(whole, rel=1e-4, abs=1e-7)
+
+
+def test_parts_hand_over_tensors_of_the_device_whose_dropout_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recomputing a part restores the random numbers of the devices of its tensors, and of no others."""
+    handed: list[set[torch.device]] = []
+
+    def recorded(function: Any, *inputs: Any, use_reentrant: bool) -> torch.Tensor:
+        handed.append({one.device for one in inputs if isinstance(one, torch.Tensor)})
+        return torch.zeros(0, device=META)
+
+    task = make_task(device=Device(META, None))
+    monkeypatch.setitem(pair_task._MOST_KEPT, "meta", 1)
+    monkeypatch.setattr(pair_task, "checkpoint", recorded)
+    task.log_probs(np.arange(6))
+    assert handed == [{META}] * 6
 
 
 @pytest.mark.parametrize("product_dtype", [None, torch.bfloat16])
