@@ -22,6 +22,7 @@ from phrasescore.tensor_file import DamagedError, TensorFile, open_tensors, writ
 
 CHECKPOINT = "checkpoint.safetensors"
 _NETWORK, _OPTIMISER = "network.", "optimiser."
+_OF_GROUPS: dict[str, tuple[type, ...]] = {"number": (int, float), "tensor": (Tensor,)}
 _MOST_OF_OPTIMISER = 100
 """How many times as many numbers as a network has its optimiser may keep: Adam two, others what they like."""
 
@@ -89,19 +90,51 @@ class Checkpoint:
         if sum(number for name, number in numbers.items() if name.startswith(_OPTIMISER)) > most:
             raise DamagedError
         tensors = self._file.read()
-        saved: dict[int, dict[str, Tensor]] = {}
         try:
-            for name, tensor in _with_prefix(tensors, _OPTIMISER).items():
-                index, key = name.split(".", 1)
-                saved.setdefault(int(index), {})[key] = tensor
-            optimiser.load_state_dict({"state": saved, "param_groups": optimiser.state_dict()["param_groups"]})
-        except (ValueError, KeyError, RuntimeError) as error:
+            load_optimiser(optimiser, _with_prefix(tensors, _OPTIMISER))
+        except (ValueError, KeyError, IndexError, RuntimeError) as error:
             raise DamagedError from error
         network.load_state_dict(_with_prefix(tensors, _NETWORK))
 
 
 def _with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the state of an optimiser by names: `3.exp_avg` of the fourth weight, `number.0.k` of the first group.
+
+    Of a group that are its numbers and tensors (`tensor.0.sum`): some optimisers count their steps there.
+    """
+    state = optimiser.state_dict()
+    found = {f"{index}.{key}": value for index, values in state["state"].items() for key, value in values.items()}
+    for index, group in enumerate(state["param_groups"]):
+        for kind, types in _OF_GROUPS.items():
+            found |= {f"{kind}.{index}.{key}": value for key, value in group.items() if isinstance(value, types)}
+    return {name: _as_tensor(value) for name, value in found.items()}
+
+
+def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put the state of an optimiser back; see `optimiser_tensors`.
+
+    Raises:
+        ValueError, KeyError, IndexError, RuntimeError: it is not that of this one.
+    """
+    state: dict[int, dict[str, Tensor]] = {}
+    groups = optimiser.state_dict()["param_groups"]
+    for name, tensor in tensors.items():
+        first, rest = name.split(".", 1)
+        if first in _OF_GROUPS:
+            index, key = rest.split(".", 1)
+            groups[int(index)][key] = tensor.item() if first == "number" else tensor
+        else:
+            state.setdefault(int(first), {})[rest] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _as_tensor(value: float | Tensor) -> Tensor:
+    """Return a number as a tensor that holds all of its digits."""
+    return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else torch.as_tensor(value)
 
 
 def write_checkpoint(
@@ -114,8 +147,7 @@ def write_checkpoint(
 ) -> None:
     """Write the state of a running training, whole or not at all; see `Checkpoint`."""
     tensors = {_NETWORK + name: tensor for name, tensor in network.state_dict().items()}
-    for index, state in optimiser.state_dict()["state"].items():
-        tensors |= {f"{_OPTIMISER}{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    tensors |= {_OPTIMISER + name: tensor for name, tensor in optimiser_tensors(optimiser).items()}
     write_tensors(path, tensors, {"progress": asdict(progress), "run": run, "records": asdict(records)})
 
 

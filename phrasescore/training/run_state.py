@@ -14,7 +14,15 @@ from phrasescore.documents import LARGEST_JSON_LINES
 from phrasescore.errors import UserError
 from phrasescore.files import full_disk_told, read_regular, write_atomically
 from phrasescore.model_folder import METRICS, save_weights
-from phrasescore.training.checkpoint import Checkpoint, Progress, Records, open_checkpoint, write_checkpoint
+from phrasescore.training.checkpoint import (
+    Checkpoint,
+    Progress,
+    Records,
+    load_optimiser,
+    open_checkpoint,
+    optimiser_tensors,
+    write_checkpoint,
+)
 from phrasescore.training.ranks import Ranks
 from phrasescore.training.run_folder import RunFolder
 
@@ -162,19 +170,15 @@ class RunState:
         """Take the state of the first rank, which has begun the run or resumed it."""
         if self._ranks.number == 1:
             return
-        self.progress, network, state = self._ranks.of_first(self._on_the_cpu)
+        self.progress, network, optimiser = self._ranks.of_first(self._on_the_cpu)
         self._network.load_state_dict(network)
-        groups = self._optimiser.state_dict()["param_groups"]
-        self._optimiser.load_state_dict({"state": state, "param_groups": groups})
+        load_optimiser(self._optimiser, optimiser)
 
-    def _on_the_cpu(self) -> tuple[Progress, dict[str, Tensor], dict[int, dict[str, Tensor]]]:
+    def _on_the_cpu(self) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
         """Return where the run stands, and the states of network and optimiser in tensors that no GPU holds."""
-        network = {name: tensor.cpu() for name, tensor in self._network.state_dict().items()}
-        state = {
-            index: {name: torch.as_tensor(value).cpu() for name, value in values.items()}
-            for index, values in self._optimiser.state_dict()["state"].items()
-        }
-        return self.progress, network, state
+        states = self._network.state_dict(), optimiser_tensors(self._optimiser)
+        network, optimiser = ({name: tensor.cpu() for name, tensor in state.items()} for state in states)
+        return self.progress, network, optimiser
 
     # Saving
 
