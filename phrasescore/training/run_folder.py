@@ -16,7 +16,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM, lock_file, real_path
 from phrasescore.model_folder import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHTS, network_file, network_kind
 from phrasescore.plugins import loaded_plugins
-from phrasescore.training.checkpoint import CHECKPOINT
+from phrasescore.training.checkpoint import CHECKPOINT, open_checkpoint
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
 from phrasescore.training.training_config import BUDGET
 
@@ -68,12 +68,26 @@ class RunFolder:
         return self.files / TRAINING_STATE / CHECKPOINT
 
     def take_up(self) -> None:
-        """Finish what a kill has interrupted: a replacement that was decided, the beginning of another run, reading."""
+        """Finish what a kill has interrupted: a replacement that was decided, the beginning of another run, reading.
+
+        A run that was to replace another one and has learnt nothing yet is gone then, and that other one decides what
+        may go on in the folder.
+        """
         for file in (self.path / TRAINING_STATE).glob(f".{HANDED_ON}*.tmp"):
             file.unlink(missing_ok=True)
         self._move()
-        if self.replaces_another and not self.checkpoint.exists():
+        if self.replaces_another and not self._has_learnt():
             shutil.rmtree(self._restarted)
+
+    def _has_learnt(self) -> bool:
+        """Whether the run has made an update; a damaged state counts, for who resumes it tells of that."""
+        if not self.checkpoint.exists():
+            return False
+        try:
+            with open_checkpoint(self.checkpoint) as checkpoint:
+                return checkpoint.progress.update > 0
+        except UserError:
+            return True
 
     def start_over(self) -> None:
         """Make room for a new run, and leave the network that is there as it is."""
