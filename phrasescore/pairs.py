@@ -186,11 +186,9 @@ class PairData:
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     digest: str
-    """Changes with the pairs and their order."""
+    """Changes with the pairs, their order, and the counts by which they weigh."""
     summary: dict[str, Any]
     """Lines, pairs, coverage of the vocabularies, for the report."""
-    hashes: NDArray[np.uint64] | None = None
-    """Of parallel text: of each line, equal for equal pairs."""
 
 
 def read_table(
@@ -245,6 +243,7 @@ def _read_sides(
         digest.update(hashes[-1].tobytes())
         if config.weight_by_count:
             joint_counts.append(joint)
+            digest.update(joint.tobytes())
         lines += chunk.lines_read
         show(chunk.share_read, counted(lines, "line"))
     if config.weight_by_count and not has_counts:

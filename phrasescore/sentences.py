@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phrasescore.configuration import option
 from phrasescore.errors import UsageError, UserError
@@ -141,7 +140,7 @@ def read_sentences(
         UserError: a file is unreadable or no text, they differ in their number of lines, or no pair is left.
     """
     longest = config.max_words if vocabularies is None else None
-    digest, pair_hashes = hashlib.sha256(), list[NDArray[np.uint64]]()
+    digest = hashlib.sha256()
     lines, kept = 0, 0
     with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
         sides = orient((source_side, target_side), data.direction)
@@ -155,8 +154,7 @@ def read_sentences(
                 source_side.add([line.source for line in wanted], weight),
                 target_side.add([line.target for line in wanted], weight),
             )
-            pair_hashes.append(hash_pairs(*hashes))
-            digest.update(pair_hashes[-1].tobytes())
+            digest.update(hash_pairs(*hashes).tobytes())
             if text.alignment is not None:
                 points = Phrases.from_lists(_points_of(line, text.alignment) for line in wanted)
                 digest.update(points.lengths.tobytes())
@@ -170,8 +168,7 @@ def read_sentences(
         alignment = None if text.alignment is None else point_file.phrases()
     pairs_of_ids = PhrasePairs(source, target, np.broadcast_to(np.float32(1), kept), alignment)
     summary = {"lines": lines, "sentence_pairs": kept, **words}
-    found = np.concatenate(pair_hashes)
-    return PairData(pairs_of_ids, np.arange(kept), *vocabularies, digest.hexdigest(), summary, found)
+    return PairData(pairs_of_ids, np.arange(kept), *vocabularies, digest.hexdigest(), summary)
 
 
 def first_sentences(

@@ -19,7 +19,7 @@ from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.initialisation import start_at_frequencies
 from phrasescore.nn.size import check_size
-from phrasescore.pairs import PairData, PhrasePairs, read_table
+from phrasescore.pairs import PairData, PhrasePairs, hash_pairs, hash_phrases, read_table
 from phrasescore.sentences import ParallelText, SentenceConfig, first_sentences, read_sentences
 from phrasescore.training.batches import hold_out_sentences, split_held_out
 from phrasescore.training.bleu import BleuSample, load_corpus_bleu
@@ -224,9 +224,10 @@ def _prepare_text(
         settings = settings.fitted(len(data.distinct))
         lines, held_out = data.distinct, data.distinct[:0]
         if validation is None:
-            assert data.hashes is not None
+            # Lines are alike if they are to the network: words that it does not know are one.
+            hashes = hash_pairs(hash_phrases(data.pairs.source), hash_phrases(data.pairs.target))
             number = settings.data.held_out_of(len(lines))
-            lines, held_out = hold_out_sentences(data.hashes, number, settings.training.seed)
+            lines, held_out = hold_out_sentences(hashes, number, settings.training.seed)
         if not len(lines):
             raise UserError(f"{text}: leave no sentences to train on; hold out less or give more")
         network = _new_network(settings, data, device)

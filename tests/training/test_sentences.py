@@ -128,6 +128,17 @@ def test_a_scaled_network_starts_at_the_words_frequencies(
     assert paper.measure(paper.pairs).per_example == pytest.approx(math.log(len(counts) + 1), rel=0.03)
 
 
+def test_what_is_held_out_is_not_learnt_from_with_other_unknown_words(tmp_path: Path) -> None:
+    """Sentences that differ in words that the network does not know are one to it."""
+    for side in ("source", "target"):
+        (tmp_path / side).write_text("".join(f"{'abcdef'[number % 6]} {number}\n" for number in range(60)))
+    text = ParallelText(tmp_path / "source", tmp_path / "target")
+    chosen = replace(settings(sentences=SentenceConfig(min_count=2)), data=DataConfig(held_out=1 / 60))
+    task = prepare_sentences(text, tmp_path / "run", chosen, CPU)[0].task
+    assert len(task.held_out) == 1
+    assert len(task.lines) == 50
+
+
 def test_a_network_without_a_loss_is_not_asked_to_translate(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path
 ) -> None:
