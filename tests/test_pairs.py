@@ -80,6 +80,14 @@ def test_each_distinct_pair_once(tmp_path: Path) -> None:
     assert weighted.pairs.weight[weighted.distinct].tolist() == pytest.approx([15 / 8, 3 / 8, 6 / 8])
 
 
+@pytest.mark.parametrize("weight_by_count", [False, True])
+def test_counts_are_part_of_a_table_where_they_weigh(tmp_path: Path, weight_by_count: bool) -> None:
+    config = DataConfig(weight_by_count=weight_by_count)
+    tables = [(b"a ||| x ||| 1 ||| 0-0 ||| 9 9 %d" % count, b"b ||| y ||| 1 ||| 0-0 ||| 9 9 2") for count in (5, 6)]
+    digests = {read_lines(tmp_path, *lines, config=config).digest for lines in tables}
+    assert len(digests) == 1 + weight_by_count
+
+
 def test_counts_that_give_no_weights(tmp_path: Path) -> None:
     config = DataConfig(weight_by_count=True)
     with pytest.raises(UserError, match="table: all its joint counts are 0; leave --weight-by-count out"):
