@@ -13,16 +13,15 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from moses_integration.cli import main as phrasescore_smt
-from phrasescore import __version__
 from phrasescore.cli import main as phrasescore
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import write_json
+from phrasescore.versions import code_version
 
 Json = dict[str, Any]
 
@@ -57,7 +56,9 @@ class Steps:
         result = work()
         seconds = round(time.monotonic() - started, 1)
         self._say(f"{name}: {seconds:.0f} s")
-        write_json(self._path(name), {"key": key, "version": code_version(), "seconds": seconds, "result": result})
+        write_json(
+            self._path(name), {"key": key, "version": code_version("experiments"), "seconds": seconds, "result": result}
+        )
         # What is returned is what a later run would read.
         return self._taken(name)
 
@@ -85,15 +86,6 @@ class Steps:
 
     def _read(self, name: str) -> Any:
         return read_json(self._path(name), "delete it to work that out again")
-
-
-@cache
-def code_version() -> str:
-    """Return the version of the software, with a hash of its code, which tells commits apart."""
-    root = Path(__file__).parents[1]
-    packages = (root / name for name in ("phrasescore", "moses_integration", "experiments"))
-    content = b"".join(path.read_bytes() for package in packages for path in sorted(package.rglob("*.py")))
-    return f"{__version__} (code {hashlib.sha256(content).hexdigest()[:12]})"
 
 
 def _key(depends_on: Any) -> str:

@@ -17,13 +17,13 @@ import torch
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.placed.places import Place
-from phrasescore import __version__
 from phrasescore.device import one_thread
 from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.engine import Scorer
 from phrasescore.scoring.scores import MANY_UNKNOWN, UnknownSide
 from phrasescore.text import Say, silently
+from phrasescore.versions import code_version
 from phrasescore.workers import Shared, share_work
 
 _KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
@@ -135,7 +135,7 @@ class ContextColumn:
             "plugins": list(loaded_plugins().values()),
             "device": self.scorer.device.torch_device.type,
             "precision": self.scorer.device.precision,
-            "versions": [__version__, torch.__version__],
+            "versions": [code_version(), torch.__version__],
         }
 
 

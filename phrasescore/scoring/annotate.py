@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from phrasescore import __version__
 from phrasescore.device import one_thread
 from phrasescore.errors import UserError
 from phrasescore.files import (
@@ -38,6 +37,7 @@ from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
 from phrasescore.text import Say, silently
+from phrasescore.versions import code_version
 from phrasescore.workers import Shared, share_work
 
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
@@ -304,7 +304,7 @@ def _identity(table: str | Path, task: Annotation, reading: _Reading) -> dict[st
         "handling of faulty lines": task.keep_faulty,
         "blocks": reading.block_lines,
         "compression": task.compression,
-        "versions": [__version__, torch.__version__],
+        "versions": [code_version(), torch.__version__],
     }
 
 

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from phrasescore import versions
+
+
+def test_the_version_tells_programs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between releases one number stands for many."""
+    told = versions.code_version("experiments")
+    assert re.fullmatch(r"[\d.]+ \(code [0-9a-f]{12}\)", told)
+    assert told != versions.code_version()
+    root = Path(versions.__file__).parents[1]
+    for name in ("phrasescore", "moses_integration"):
+        shutil.copytree(root / name, tmp_path / name)
+    monkeypatch.setattr(versions, "__file__", str(tmp_path / "phrasescore/versions.py"))
+    version_of_copy = versions.code_version.__wrapped__
+    assert version_of_copy() == versions.versions()["phrasescore"]
+    with (tmp_path / "moses_integration/decoder/search.py").open("a") as changed:
+        changed.write("# Another program.\n")
+    assert version_of_copy() != versions.versions()["phrasescore"]
