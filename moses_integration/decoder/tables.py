@@ -12,7 +12,7 @@ from pathlib import Path
 
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
 from phrasescore.errors import UserError
-from phrasescore.files import LONGEST_LINE, open_input
+from phrasescore.files import LONGEST_LINE, open_input, open_output
 from phrasescore.number import single
 from phrasescore.table.entry import (
     LOWEST_LOG,
@@ -42,7 +42,7 @@ class PhraseTable:
         """
         self.path, self.width = path, width
         self._lines: dict[bytes, list[tuple[int, bytes]]] = {}
-        for row, source, line in _wanted_lines(path, wanted, join_words):
+        for row, source, line in wanted_lines(path, wanted, join_words):
             self._lines.setdefault(source, []).append((row, line))
 
     def lookup(self, source: Words) -> list[TargetPhrase]:
@@ -87,7 +87,7 @@ class ReorderingTable:
         self.path = path if path.exists() or not zipped.exists() else zipped
         self.width, self.has_target = width, has_target
         self._lines: dict[bytes, tuple[int, bytes]] = {}
-        for row, source, line in _wanted_lines(self.path, wanted, _without_outer_blanks):
+        for row, source, line in wanted_lines(self.path, wanted, _without_outer_blanks):
             _, *fields = without_end(line).split(SEPARATOR)
             if len(fields) < 1 + has_target:
                 raise _error(self.path, row, fault_of_the_whole(line))
@@ -122,7 +122,18 @@ def _without_outer_blanks(phrase: bytes) -> bytes:
     return phrase.strip(b" ")
 
 
-def _wanted_lines(
+def filter_table(path: Path, wanted: Set[bytes], filtered: Path, *, is_for_reordering: bool) -> None:
+    """Write the lines of a table whose source phrase is wanted, as they are.
+
+    Raises:
+        UserError: the table cannot be read or has a malformed line.
+    """
+    phrase_of = _without_outer_blanks if is_for_reordering else join_words
+    with open_output(filtered) as stream:
+        stream.writelines(line.rstrip(b"\n") + b"\n" for _, _, line in wanted_lines(path, wanted, phrase_of))
+
+
+def wanted_lines(
     path: Path, wanted: Set[bytes], phrase_of: Callable[[bytes], bytes]
 ) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield row, source phrase and line, of the lines whose source phrase is wanted.

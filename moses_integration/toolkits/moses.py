@@ -1,4 +1,4 @@
-"""The toolkit of an installed Moses: `train-model.perl`, `filter-model-given-input.pl`, `mert-moses.pl` and `moses`."""
+"""The toolkit of an installed Moses: `train-model.perl`, `mert-moses.pl` and `moses`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from moses_integration.building.corpus import Corpus
 from moses_integration.building.phrase_scores import PHRASE_TABLE
 from moses_integration.building.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.decoder.feature_kinds import KINDS
+from moses_integration.decoder.phrases import words_of
+from moses_integration.decoder.search import SearchSettings
+from moses_integration.decoder.tables import filter_table
 from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.toolkits.binary_tables import binary_form
 from moses_integration.toolkits.installation import Installation, StepFailure, has_content, run_step
@@ -25,14 +28,14 @@ from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import check_dev_set
 from moses_integration.tuning.tunings import Tuning, TuningSettings
 from phrasescore.errors import UserError
-from phrasescore.files import MAGIC_LENGTH, detect_format, open_output, read_lines, write_lines
+from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import Say, Show, text_lines, unseen
+from phrasescore.words import phrases_of
 from phrasescore.workers import available_cores
 
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
 _TEXT_TABLES = ("PhraseDictionaryMemory", "LexicalReordering")
-_FACTORS = {"input-factor", "output-factor"}
 _RUN_COMMANDS = ("PhraseDictionaryFuzzyMatch", "PhraseDictionaryTransliteration")
 """Classes with which Moses runs commands of a shell that it puts together from the feature's line."""
 _CHANGE_FEATURES = ("feature-add", "feature-name-overwrite", "feature-overwrite")
@@ -188,45 +191,34 @@ class MosesToolkit:
                 shutil.copyfileobj(content, stream)
 
     def _filter(self, ini: MosesIni, source: Path, folder: Path) -> Path:
-        """Return a moses.ini whose tables hold only what the input needs, binary if that is wanted."""
+        """Return a moses.ini whose text tables hold only what the input needs, binary if that is wanted.
+
+        Moses' own script for that, filter-model-given-input.pl, leaves out source phrases of more than ten words and
+        lines whose fields or words tabs divide, which Moses reads.
+        """
         _check_features(ini)
         links, filtered = folder / "links", folder / "filtered"
         for earlier in (links, filtered):
             shutil.rmtree(earlier, ignore_errors=True)
-        tables = [feature for feature in ini.features() if _is_to_be_filtered(feature)]
-        for table in tables:
-            _check_table(ini, table)
+        tables = {one.label: _find_table(ini, one) for one in ini.features() if _is_to_be_filtered(ini, one)}
         # mert-moses.pl would overlook a section with a comment behind its name.
         result = link_files(ini, links).without_comments()
-        for table in tables:
-            # Moses takes factor 0 where nothing is said; its filter would take no factor and keep no phrase.
-            for key in _FACTORS - table.arguments.keys():
-                result.set_argument(table.label, key, "0")
-        if tables:
-            (links / "text").symlink_to(source.resolve())
-            self._filter_tables(result, [table.label for table in tables], links / "text", filtered)
-        else:
-            filtered.mkdir()
+        filtered.mkdir()
+        wanted = _phrases_of_text(ini, source) if tables else set()
+        for label, path in tables.items():
+            feature = result.feature(label)
+            table = filtered / f"{Path(feature.arguments['path']).name.removesuffix('.gz')}.gz"
+            filter_table(path, wanted, table, is_for_reordering=feature.kind == "LexicalReordering")
+            result.set_argument(label, "path", str(table.resolve()))
+            # Moses translates otherwise, or breaks off, where nothing is said.
+            for key in ("input-factor", "output-factor"):
+                if key not in feature.arguments:
+                    result.set_argument(label, key, "0")
         if self._binary is not None:
             for feature in result.features():
                 self._binarise(result, feature, folder, self._binary)
         result.write(filtered / "moses.ini")
         return filtered / "moses.ini"
-
-    def _filter_tables(self, ini: MosesIni, labels: Sequence[str], source: Path, filtered: Path) -> None:
-        """Filter text tables into a new folder, and let the ini name what was made."""
-        # The filter takes a line of any section for a table's, and puts what the line says into a shell.
-        lines = [_filter_line(ini.feature(label)) for label in labels]
-        whole, log = filtered.with_name("whole.ini"), filtered.with_name("filter.log")
-        whole.write_text("".join(["[feature]\n", *lines]))
-        command: list[str | Path] = ["perl", self._moses.script("training/filter-model-given-input.pl")]
-        command += [filtered.resolve(), whole.resolve(), source.parent.resolve() / source.name]
-        run_step("filtering", command, log, [filtered / "moses.ini"])
-        for label, made in zip(labels, MosesIni.read(filtered / "moses.ini").features(), strict=True):
-            table = Path(made.arguments["path"])
-            if table.is_relative_to(filtered.resolve()) and not table.exists():
-                raise StepFailure(f"filtering: {table} is missing", log)
-            ini.set_argument(label, "path", str(table))
 
     def _binarise(self, ini: MosesIni, feature: FeatureLine, folder: Path, binary: Binary) -> None:
         """Make the table of a feature binary, and let the ini name it. An empty one stays as it is."""
@@ -260,36 +252,34 @@ def _check_features(ini: MosesIni) -> None:
             raise UserError(f"{place} lets Moses run commands that its line names; leave it out, or run moses by hand")
 
 
-def _is_to_be_filtered(feature: FeatureLine) -> bool:
-    """Whether Moses' filter can make a table smaller, and may."""
-    return feature.kind in _TEXT_TABLES and feature.arguments.get("filterable") != "false"
+def _is_to_be_filtered(ini: MosesIni, feature: FeatureLine) -> bool:
+    """Whether a table is text that can be made smaller, and may be: of source phrases as they stand in the input."""
+    if feature.kind not in _TEXT_TABLES or feature.arguments.get("filterable") == "false":
+        return False
+    if feature.kind == "LexicalReordering" and not {"f", "fe"} & {*feature.arguments.get("type", "").split("-")}:
+        return False
+    plain = [ini.values(section) in ([], ["0"]) for section in ("inputtype", "input-factors")]
+    return all(plain) and feature.arguments.get("input-factor", "0") == "0"
 
 
-def _filter_line(table: FeatureLine) -> str:
-    """Return the line of a table with all that the filter needs to know."""
-    return " ".join([table.kind, *(f"{key}={table.arguments[key]}" for key in ("path", *sorted(_FACTORS)))]) + "\n"
+def _find_table(ini: MosesIni, table: FeatureLine) -> Path:
+    """Return the file of a table, which is found as `table.gz` by the name `table`, too.
 
-
-def _check_table(ini: MosesIni, table: FeatureLine) -> None:
-    """Refuse a table that Moses' filter cannot read, or of which it would make an empty one.
-
-    It reads gzip by its suffix, and plain text, and finds `table.gz` by the name `table`.
+    Raises:
+        UserError: there is none.
     """
-    place = f"{ini.name}: line {table.row + 1}"
-    for key in _FACTORS & table.arguments.keys():
-        if not re.fullmatch("[0-9]+(,[0-9]+)*", table.arguments[key]):
-            raise UserError(f"{place}: {key}={table.arguments[key]} is no factor; mend the line")
     named = ini.path_of(table)
     path = next((path for path in (named, Path(f"{named}.gz")) if path.is_file()), None)
     if path is None:
-        raise UserError(f"{place}: {named}: is no file; mend the path=")
-    with path.open("rb") as stream:
-        found = detect_format(stream.read(MAGIC_LENGTH))
-    if found != ("gz" if path.suffix == ".gz" else None):
-        raise UserError(
-            f"{path}: is {found or 'plain text'}, and Moses reads gzip in files called .gz and plain text in "
-            "others; write it again in one of the two, with the ini's path= to match"
-        )
+        raise UserError(f"{ini.name}: line {table.row + 1}: {named}: is no file; mend the path=")
+    return path
+
+
+def _phrases_of_text(ini: MosesIni, text: Path) -> set[bytes]:
+    """Return the phrases of a text that Moses may look up, for which it has longest ones."""
+    given = ini.values("max-phrase-length")
+    longest = int(given[0]) if given and given[0].isdecimal() else SearchSettings().longest_phrase
+    return {phrase for line in text_lines(text) for phrase in phrases_of(words_of(line), longest)}
 
 
 def _count_lines(path: Path) -> int:
