@@ -27,7 +27,10 @@ NULL = b"NULL"
 
 # `|` separates fields and factors, `[x]` is a label of a hierarchical rule, and Moses splits at tabs. Without control
 # characters sorting words is sorting lines of words: no byte is smaller than the blank.
-_MISREAD = re.compile(rb"[|\x00-\x1f]|\[(?<![^ ]\[)[^ ]*\](?![^ ])")
+_MISREAD, _MISREAD_IN_TARGET = (
+    re.compile(rb"[|%b\x00-\x1f]|\[(?<![^ ]\[)[^ ]*\](?![^ ])" % more) for more in (b"", b"<")
+)
+"""Moses' `extract` takes `<` for the beginning of a tag, and leaves the tag out; of the target side only."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +116,19 @@ def load_array(folder: Path, name: str) -> NDArray[Any]:
     return array
 
 
-def refuse_misread(line: bytes, path: Path, number: int) -> None:
+def refuse_misread(line: bytes, path: Path, number: int, *, is_target: bool) -> None:
     """Check a sentence; `path` and `number` say where it stands.
 
     Raises:
         UserError: Moses would misread one of its words.
     """
-    if not _MISREAD.search(line):
+    misread = _MISREAD_IN_TARGET if is_target else _MISREAD
+    if not misread.search(line):
         return
-    word = next(word for word in line.split(b" ") if _MISREAD.search(word))
+    word = next(word for word in line.split(b" ") if misread.search(word))
     raise UserError(
-        f"{path}: line {number}: Moses would misread the word `{quote(word)}`; escape `|`, `[` and `]` as `&#124;`, "
-        "`&#91;` and `&#93;`, and remove tabs and control characters"
+        f"{path}: line {number}: Moses would misread the word `{quote(word)}`; escape `|`, `[`, `]` and `<` as "
+        "`&#124;`, `&#91;`, `&#93;` and `&lt;`, and remove tabs and control characters"
     )
 
 
@@ -139,8 +143,8 @@ class _Numbering(dict[bytes, int]):
 class _TextBuilder:
     """Collects the sentences of one text."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, is_target: bool = False) -> None:
+        self.path, self._is_target = path, is_target
         self._numbering = _Numbering({NULL: 0})
         self._numbers = array("i")
         self._lengths = array("q")
@@ -153,7 +157,7 @@ class _TextBuilder:
             UserError: Moses would misread one of its words.
         """
         words = split_words(line)
-        refuse_misread(line, self.path, len(self._lengths) + 1)
+        refuse_misread(line, self.path, len(self._lengths) + 1, is_target=self._is_target)
         self._numbers.extend(map(self._numbering.__getitem__, words))
         self._lengths.append(len(words))
         if words:
@@ -181,7 +185,7 @@ def read_aligned_corpus(source: Path, target: Path, alignment: Path) -> AlignedC
         UserError: a file cannot be read, the files are empty or differ in length, a word is one that Moses would
             misread, or an alignment line is malformed or points outside its sentences.
     """
-    source_text, target_text = _TextBuilder(source), _TextBuilder(target)
+    source_text, target_text = _TextBuilder(source), _TextBuilder(target, is_target=True)
     points, line_points = array("i"), array("q")
     lines = enumerate(lines_abreast(source, target, alignment), 1)
     for number, (source_line, target_line, alignment_line) in lines:

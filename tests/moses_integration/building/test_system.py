@@ -366,6 +366,7 @@ def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> No
     [
         ("en", "a|b", r"a\.en: line 2: Moses would misread the word `a\|b`; escape"),
         ("fr", "[x]", r"a\.fr: line 2: Moses would misread the word `\[x\]`; escape"),
+        ("fr", "a<b", r"a\.fr: line 2: Moses would misread the word `a<b`; escape"),
         ("fr", "<unk>", r"a\.fr: line 2: `<unk>` stands for something else in a language model"),
     ],
 )
