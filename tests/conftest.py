@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from distributed import LocalCluster
+from numpy.typing import NDArray
 
+from phrasescore.device import choose_device
+from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
+from phrasescore.scoring.engine import Scorer
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 
@@ -28,6 +33,7 @@ MINI = DATA / "mini"
 SHARED = Path(__file__).parents[2] / "shared"
 
 TINY = ModelConfig(hidden=8, embedding=5, maxout=4, output_rank=3, biases="all", initialisation="scaled")
+Weights = dict[str, NDArray[np.float64]]
 
 
 @pytest.fixture
@@ -50,6 +56,18 @@ def tiny_settings() -> Settings:
     """A network that trains in a second."""
     training = TrainingConfig(batch_size=32, epochs=2, evaluate_every=10, warmup_updates=5, learning_rate=5e-3)
     return Settings(TINY, DataConfig(held_out=0.1), training)
+
+
+@pytest.fixture(scope="session")
+def scorer() -> Scorer:
+    """With a network that has learnt a little of the mini corpus."""
+    return Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
+
+
+@pytest.fixture(scope="session")
+def weights(scorer: Scorer) -> Weights:
+    """Those of this network."""
+    return {name: tensor.double().numpy() for name, tensor in scorer.model.network.state_dict().items()}
 
 
 @pytest.fixture

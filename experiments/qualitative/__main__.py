@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from experiments.qualitative import pictures, report
+from experiments.qualitative.loaded_table import load_table
 from experiments.qualitative.probes import LONG, Probes, Settings
+from experiments.qualitative.word_vectors import output_word_vectors
 from experiments.steps import Json, say
-from phrasescore.analysis.loaded_table import load_table
-from phrasescore.analysis.vectors import output_word_vectors, phrase_vectors
+from phrasescore.analysis.vectors import phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
 from phrasescore.errors import UserError

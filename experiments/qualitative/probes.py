@@ -11,14 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
+from experiments.qualitative.corruption import misaligned, shuffled, with_wrong_word
+from experiments.qualitative.loaded_table import LoadedTable
+from experiments.qualitative.ranking import accuracy, area_under_curve, best_threshold, mean_reciprocal_rank
+from experiments.qualitative.word_vectors import bag_of_embeddings
 from experiments.steps import Json
-from phrasescore.analysis.corruption import misaligned, shuffled, with_wrong_word
-from phrasescore.analysis.loaded_table import LoadedTable
-from phrasescore.analysis.ranking import accuracy, area_under_curve, best_threshold, mean_reciprocal_rank
-from phrasescore.analysis.vectors import bag_of_embeddings, phrase_vectors, unit_length
-from phrasescore.analysis.word_scores import pair_scores
+from phrasescore.analysis.vectors import phrase_vectors, unit_length
 from phrasescore.configuration import option
 from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.scores import Scores
 
 LONG = 4
 """Words of a long phrase at least: more than three, as in the paper."""
@@ -218,6 +219,11 @@ class Probes:
 
     def _random(self, stream: int) -> np.random.Generator:
         return np.random.default_rng([self._settings.seed, stream])
+
+
+def pair_scores(scorer: Scorer, sources: Sequence[bytes], targets: Sequence[bytes]) -> Scores:
+    """Return the scores of some pairs."""
+    return scorer.score_encoded(scorer.encode(list(sources), list(targets)))
 
 
 def correlations(sample: pd.DataFrame) -> Json:

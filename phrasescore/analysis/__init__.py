@@ -1,1 +1,1 @@
-"""What a network has learnt: its vectors, its gates, its samples, and how its scores rank good and bad pairs."""
+"""What a network has learnt: its vectors, its gates, its samples, its scores word by word."""

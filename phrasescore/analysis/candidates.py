@@ -7,11 +7,14 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from phrasescore.analysis.loaded_table import table_probability
+from phrasescore.errors import UserError
+from phrasescore.files import display_name
 from phrasescore.pairs import Direction, orient
-from phrasescore.table.entry import Counted
+from phrasescore.table.entry import Counted, Entry
 from phrasescore.table.reader import TableReader
 
+_COLUMN: dict[Direction, int] = {"target-given-source": 2, "source-given-target": 0}
+"""Where Moses' four scores hold the phrase translation probability of the output given the input."""
 _Input = tuple[float, int, bytes]
 """How often an input occurs, a hash that puts equally frequent ones in an order of no meaning, the input."""
 
@@ -34,6 +37,9 @@ def look_up(
         direction: of the network; its inputs are the table's sources, or its targets.
         phrase: the input.
         others: how many other inputs to return; of equally frequent ones a sample that does not depend on their order.
+
+    Raises:
+        UserError: the table has too few columns.
     """
     candidates: list[Candidate] = []
     side: Counted = "source" if direction == "target-given-source" else "target"
@@ -50,6 +56,22 @@ def look_up(
                 previous = input_
 
     return candidates, [phrase for _, _, phrase in _largest(others, inputs())]
+
+
+def table_probability(entry: Entry, direction: Direction, reader: TableReader) -> float:
+    """Return Moses' phrase translation probability of the output given the input.
+
+    Raises:
+        UserError: the table has too few columns.
+    """
+    scores = entry.scores.split(b" ")
+    column = _COLUMN[direction]
+    if len(scores) <= column:
+        raise UserError(
+            f"{display_name(reader.path)}: has {len(scores)} score columns, and the probability of {direction} is "
+            f"column {column + 1} of Moses' tables; give a table with Moses' four scores"
+        )
+    return float(scores[column])
 
 
 def _largest(number: int, items: Iterable[_Input]) -> list[_Input]:

@@ -1,4 +1,4 @@
-"""Scores of pairs, whole and word by word."""
+"""Scores of pairs word by word."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ from numpy.typing import NDArray
 from phrasescore.log_probs import require_log_probs
 from phrasescore.pairs import orient
 from phrasescore.scoring.engine import Scorer
-from phrasescore.scoring.scores import Scores
-
-
-def pair_scores(scorer: Scorer, sources: Sequence[bytes], targets: Sequence[bytes]) -> Scores:
-    """Return the scores of pairs that are given as the network's (input, output)."""
-    return scorer.score_encoded(scorer.encode(*orient((list(sources), list(targets)), scorer.model.direction)))
 
 
 @torch.inference_mode()

@@ -13,7 +13,7 @@ from phrasescore.analysis.gates_picture import as_text, draw
 from phrasescore.errors import UserError
 from phrasescore.scoring.engine import Scorer
 from phrasescore.vocabulary import END
-from tests.analysis.conftest import Weights
+from tests.conftest import Weights
 from tests.pictures import labels
 from tests.reference import embed, sigma, unit_step
 

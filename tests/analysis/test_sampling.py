@@ -5,7 +5,6 @@ import pytest
 
 from phrasescore.analysis import sampling
 from phrasescore.analysis.sampling import sample_targets
-from phrasescore.analysis.word_scores import pair_scores
 from phrasescore.scoring.engine import Scorer
 
 SOURCE = b"the black house"
@@ -23,8 +22,8 @@ def test_samples_are_as_frequent_as_they_are_probable(scorer: Scorer) -> None:
 
 def test_the_probability_of_a_sample_is_the_score_of_the_pair(scorer: Scorer) -> None:
     samples = [one for one in sample_targets(scorer, SOURCE, 200, seed=3) if b"<unk>" not in one.target][:20]
-    scores = pair_scores(scorer, [SOURCE] * len(samples), [one.target for one in samples])
-    assert scores.log_prob == pytest.approx([one.log_prob for one in samples], abs=1e-4)
+    scores = scorer.score([(SOURCE, one.target) for one in samples])
+    assert scores == pytest.approx([one.log_prob for one in samples], abs=1e-4)
 
 
 def test_the_seed_decides(scorer: Scorer) -> None:

@@ -3,16 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phrasescore.analysis.vectors import (
-    bag_of_embeddings,
-    nearest,
-    output_word_vectors,
-    phrase_vectors,
-    unit_length,
-)
+from phrasescore.analysis.vectors import nearest, phrase_vectors, unit_length
 from phrasescore.scoring.engine import Scorer
 from phrasescore.vocabulary import END
-from tests.analysis.conftest import Weights
+from tests.conftest import Weights
 from tests.reference import summarise
 
 PHRASES = [b"the black house", b"black the house", b"a car", b"the black", b"nonsense car"]
@@ -22,22 +16,6 @@ def test_phrase_vectors_are_the_summaries_of_the_equations(scorer: Scorer, weigh
     ids = [scorer.model.source_vocabulary.encode([phrase]).ids.tolist() for phrase in PHRASES]
     expected = [summarise(weights, words, reset="before", end=END) for words in ids]
     assert phrase_vectors(scorer, PHRASES) == pytest.approx(np.array(expected), abs=1e-5)
-
-
-def test_a_bag_knows_words_but_not_their_order(scorer: Scorer, weights: Weights) -> None:
-    bags = bag_of_embeddings(scorer, PHRASES)
-    assert bags[0] == pytest.approx(bags[1], abs=1e-6)
-    words = weights["encoder.embedding.words.weight"] + weights["encoder.embedding.bias"]
-    ids = scorer.model.source_vocabulary.encode([b"a car"]).ids
-    assert bags[2] == pytest.approx(words[ids].sum(axis=0), abs=1e-5)
-
-
-def test_output_words_are_the_most_frequent(scorer: Scorer, weights: Weights) -> None:
-    words, vectors = output_word_vectors(scorer, 3)
-    assert tuple(words) == scorer.model.target_vocabulary.words[2:5]
-    expected = weights["decoder.embedding.words.weight"][2:5] + weights["decoder.embedding.bias"]
-    assert vectors == pytest.approx(expected, abs=1e-5)
-    assert len(output_word_vectors(scorer, 10_000)[0]) == len(scorer.model.target_vocabulary) - 2
 
 
 def test_nearest_by_cosine_not_by_length() -> None:

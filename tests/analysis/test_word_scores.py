@@ -11,24 +11,16 @@ import torch
 from phrasescore.analysis.gates import encoder_gates
 from phrasescore.analysis.sampling import sample_targets
 from phrasescore.analysis.vectors import phrase_vectors
-from phrasescore.analysis.word_scores import pair_scores, word_log_probs
+from phrasescore.analysis.word_scores import word_log_probs
 from phrasescore.errors import UserError
 from phrasescore.scoring.engine import Scorer
-from tests.conftest import DATA
-
-SCORED = [line.split(b"\t") for line in (DATA / "stored-model-scores.tsv").read_bytes().splitlines()]
-
-
-def test_pairs_have_the_scores_that_are_stored(scorer: Scorer) -> None:
-    found = pair_scores(scorer, [source for source, _, _ in SCORED], [target for _, target, _ in SCORED])
-    assert found.log_prob == pytest.approx([float(score) for _, _, score in SCORED], abs=1e-4)
 
 
 def test_words_add_up_to_the_pair(scorer: Scorer) -> None:
     source, targets = b"a black house", [b"une maison noire", b"", b"une maison", b"xyz maison noire"]
     words = word_log_probs(scorer, source, targets)
     assert [len(one) for one in words] == [4, 1, 3, 4]
-    whole = pair_scores(scorer, [source] * 4, targets).log_prob
+    whole = scorer.score([(source, target) for target in targets])
     assert [one.sum() for one in words] == pytest.approx(whole, abs=1e-4)
     # What was said does not depend on what comes later.
     assert words[0][:2] == pytest.approx(words[2][:2], abs=1e-4)
@@ -38,8 +30,6 @@ def test_pairs_are_given_as_the_network_sees_them(scorer: Scorer) -> None:
     turned = Scorer(replace(scorer.model, direction="source-given-target"), scorer.device)
     source, targets = b"a black house", [b"une maison noire", b"une maison"]
     assert word_log_probs(turned, source, targets)[0] == pytest.approx(word_log_probs(scorer, source, targets)[0])
-    found, expected = (pair_scores(one, [source] * 2, targets).log_prob for one in (turned, scorer))
-    assert found == pytest.approx(expected)
 
 
 def test_a_damaged_network_is_refused_whatever_it_is_asked_for(scorer: Scorer) -> None:

@@ -16,12 +16,10 @@ from safetensors.torch import load_file, save_file
 from experiments.markdown import figures
 from experiments.qualitative import probes
 from experiments.qualitative.__main__ import analyse
+from experiments.qualitative.loaded_table import LoadedTable, load_table
 from experiments.qualitative.pictures import place_labels
-from experiments.qualitative.probes import Probes, Settings, alike_in_words, correlations
-from phrasescore.analysis.loaded_table import LoadedTable, load_table
-from phrasescore.device import choose_device
+from experiments.qualitative.probes import Probes, Settings, alike_in_words, correlations, pair_scores
 from phrasescore.errors import UserError
-from phrasescore.model_folder import load_model
 from phrasescore.pictures import write_figure
 from phrasescore.scoring.engine import Scorer
 from phrasescore.scoring.scores import Scores
@@ -29,7 +27,7 @@ from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
 from tests.pictures import labels
 
-MODEL, TABLE, FIVE = DATA / "stored-model", MINI / "phrase-table.gz", MINI / "phrase-table.5.gz"
+MODEL, TABLE = DATA / "stored-model", MINI / "phrase-table.gz"
 SMALL = Settings(pairs=200, phrases=60, words=60)
 
 
@@ -87,11 +85,6 @@ def test_the_same_seed_gives_the_same_report(folder: Path, report: Any, tmp_path
 @pytest.fixture(scope="module")
 def table() -> LoadedTable:
     return load_table(TableReader(TABLE), "target-given-source")
-
-
-@pytest.fixture(scope="module")
-def scorer() -> Scorer:
-    return Scorer(load_model(MODEL), choose_device("cpu", "fp32"))
 
 
 def scores_of(log_prob: list[float]) -> Scores:
@@ -172,6 +165,12 @@ def test_a_threshold_is_measured_where_it_was_not_chosen(
         assert chosen.tolist() != measured[: len(chosen)].tolist()
     assert found["true_below"] == pytest.approx((measured_on[0] < -1).mean())
     assert found["noise_below"] == pytest.approx((measured_on[1] < -1).mean())
+
+
+def test_pairs_have_the_scores_that_are_stored(scorer: Scorer) -> None:
+    stored = [line.split(b"\t") for line in (DATA / "stored-model-scores.tsv").read_bytes().splitlines()]
+    found = pair_scores(scorer, [source for source, _, _ in stored], [target for _, target, _ in stored])
+    assert found.log_prob == pytest.approx([float(score) for _, _, score in stored], abs=1e-4)
 
 
 def test_correlations_of_a_monotone_relation() -> None:

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phrasescore.analysis.corruption import misaligned, shuffled, with_wrong_word
-from phrasescore.analysis.loaded_table import load_table
+from experiments.qualitative.corruption import misaligned, shuffled, with_wrong_word
+from experiments.qualitative.loaded_table import load_table
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI

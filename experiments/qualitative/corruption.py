@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from phrasescore.analysis.loaded_table import LoadedTable
+from experiments.qualitative.loaded_table import LoadedTable
 from phrasescore.vocabulary import Vocabulary
 
 _TRIES = 20

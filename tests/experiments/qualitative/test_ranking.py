@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phrasescore.analysis.ranking import accuracy, area_under_curve, best_threshold, mean_reciprocal_rank
+from experiments.qualitative.ranking import accuracy, area_under_curve, best_threshold, mean_reciprocal_rank
 
 
 def test_the_rank_of_the_first_of_the_own_group() -> None:

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from phrasescore.analysis.candidates import table_probability
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import offsets_of
-from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
-
-_COLUMN: dict[Direction, int] = {"target-given-source": 2, "source-given-target": 0}
-"""Where Moses' four scores hold the phrase translation probability of the output given the input."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +76,3 @@ def load_table(reader: TableReader, direction: Direction) -> LoadedTable:
         probability_P=np.array([probability for _, probability, _ in together]),
         count_P=np.array([count for _, _, count in together]),
     )
-
-
-def table_probability(entry: Entry, direction: Direction, reader: TableReader) -> float:
-    """Return Moses' phrase translation probability of the output given the input.
-
-    Raises:
-        UserError: the table has too few columns.
-    """
-    scores = entry.scores.split(b" ")
-    column = _COLUMN[direction]
-    if len(scores) <= column:
-        raise UserError(
-            f"{display_name(reader.path)}: has {len(scores)} score columns, and the probability of {direction} is "
-            f"column {column + 1} of Moses' tables; give a table with Moses' four scores"
-        )
-    return float(scores[column])
