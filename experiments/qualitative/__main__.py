@@ -53,7 +53,7 @@ def analyse(
     if (direction := scorer.model.direction) != "target-given-source":
         raise UserError(f"{model_folder}: was trained for {direction}; give a network trained for target-given-source")
     say("reading the table")
-    table = load_table(TableReader(table_path), scorer.model.direction)
+    table = load_table(TableReader(table_path))
     if not table.probability_P.any():
         raise UserError(f"{table_path}: has no probability above 0; give a table with Moses' four scores")
     output.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,4 @@
-"""A phrase table in memory, as the network sees it: each input phrase with its outputs.
-
-Input and output are the table's source and target, or for a network of the other direction its target and source.
+"""A phrase table in memory, as a network for target given source sees it: each input, a source, with its outputs.
 
 Legend: S distinct inputs, P pairs.
 """
@@ -15,7 +13,6 @@ from numpy.typing import NDArray
 from phrasescore.analysis.candidates import table_probability
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.pairs import Direction, orient
 from phrasescore.phrases import offsets_of
 from phrasescore.table.reader import TableReader
 
@@ -54,18 +51,17 @@ class LoadedTable:
         return np.arange(self.offsets[input_], self.offsets[input_ + 1])
 
 
-def load_table(reader: TableReader, direction: Direction) -> LoadedTable:
+def load_table(reader: TableReader) -> LoadedTable:
     """Read a table.
 
     Raises:
-        UserError: it is faulty, empty, or has no column of the probability in this direction.
+        UserError: it is faulty, empty, or has no column of the probability.
     """
     pairs: dict[bytes, list[tuple[bytes, float, float]]] = {}
     for chunk in reader:
         for entry in chunk.entries:
-            input_, output = orient((entry.source, entry.target), direction)
-            found = (output, table_probability(entry, direction, reader), entry.occurrences("pair", 1.0))
-            pairs.setdefault(input_, []).append(found)
+            probability = table_probability(entry, "target-given-source", reader)
+            pairs.setdefault(entry.source, []).append((entry.target, probability, entry.occurrences("pair", 1.0)))
     if not pairs:
         raise UserError(f"{display_name(reader.path)}: has no lines; give a table with phrase pairs")
     together = [pair for outputs in pairs.values() for pair in outputs]

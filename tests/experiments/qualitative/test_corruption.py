@@ -48,7 +48,7 @@ def test_nothing_to_replace() -> None:
 
 
 def test_misaligned_outputs_are_of_other_inputs_and_as_long() -> None:
-    table = load_table(TableReader(MINI / "phrase-table.gz"), "target-given-source")
+    table = load_table(TableReader(MINI / "phrase-table.gz"))
     pairs = list(range(0, len(table.outputs), 100))
     found = misaligned(table, pairs, np.random.default_rng(1))
     assert sum(other is not None for other in found) > 0.9 * len(pairs)

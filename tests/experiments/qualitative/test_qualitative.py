@@ -84,7 +84,7 @@ def test_the_same_seed_gives_the_same_report(folder: Path, report: Any, tmp_path
 
 @pytest.fixture(scope="module")
 def table() -> LoadedTable:
-    return load_table(TableReader(TABLE), "target-given-source")
+    return load_table(TableReader(TABLE))
 
 
 def scores_of(log_prob: list[float]) -> Scores:
