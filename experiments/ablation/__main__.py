@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from experiments.ablation.config import read_config
+from experiments.ablation.page.page import write_page
 from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.data.multi30k import add_origin_option
 from experiments.data.wheels import DEFAULT_CACHE
-from experiments.report.page import write_page
 from experiments.steps import say
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive

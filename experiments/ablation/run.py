@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 
 from experiments.ablation.config import Config
+from experiments.ablation.decoding_time import Rescoring, time_translating
 from experiments.ablation.networks import Networks
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import MEASURES, over_seeds, summary
 from experiments.data import DataFolder, prepare
-from experiments.decoding_time import Rescoring, time_translating
 from experiments.steps import Json, Steps, run_toolkit
 from moses_integration.building.system_text import SystemText
 from moses_integration.decoder.settings import read_settings

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments.report import translations
-from experiments.report.charts import learning_chart, row_chart
-from experiments.report.page import AblationPage, write_page
-from experiments.report.translations import word_differences
+from experiments.ablation.page import translations
+from experiments.ablation.page.charts import learning_chart, row_chart
+from experiments.ablation.page.page import AblationPage, write_page
+from experiments.ablation.page.translations import word_differences
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "path", "rect", "use", "wbr"}
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from experiments.ablation.config import Config, read_config
+from experiments.ablation.page.page import write_page
 from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.pages.results import Results
-from experiments.report.page import write_page
 from experiments.steps import Steps
 from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
@@ -29,7 +29,7 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 
-CONFIGS = Path(__file__).parents[2] / "experiments" / "ablation" / "configs"
+CONFIGS = Path(__file__).parents[3] / "experiments" / "ablation" / "configs"
 
 
 def silent(text: str) -> None:

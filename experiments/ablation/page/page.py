@@ -10,11 +10,11 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from experiments.ablation.page.charts import learning_chart, row_chart
+from experiments.ablation.page.translations import Sentence, read_translations
 from experiments.ablation.rows import BASELINE, PARTS, Row
 from experiments.ablation.summary import summary
 from experiments.pages.results import COSTS, Selection, Table, networks_of, rows_of
-from experiments.report.charts import learning_chart, row_chart
-from experiments.report.translations import Sentence, read_translations
 from experiments.steps import Json
 from phrasescore import __version__
 from phrasescore.files import write_atomically
