@@ -14,13 +14,13 @@ from phrasescore.lm.model_folder import load_language_model
 from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.lm.text_config import TextConfig
 from phrasescore.lm.training import LmSettings, TextTask, prepare
-from phrasescore.model_folder import METRICS, WEIGHTS
 from phrasescore.nn.architecture import NeuralLmConfig
-from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.loop import Trainer
 from phrasescore.training.start import Start
 from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import DATA, MINI
 from tests.lm.conftest import ARPA
+from tests.training.runs import metrics, outcome, run_until
 
 TEXT, OTHER = MINI / "train.fr", MINI / "dev.fr"
 SETTINGS = LmSettings(
@@ -38,17 +38,7 @@ def train(
     validation: Path | None = None,
     stop_after: int | None = None,
 ) -> Trainer[TextTask]:
-    trainer, _ = prepare(TEXT, folder, settings, device, validation)
-    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
-    trainer.train()
-    return trainer
-
-
-def metrics(folder: Path) -> list[dict[str, object]]:
-    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
-    for record in records:
-        del record["seconds"], record["words_per_second"]
-    return records
+    return run_until(prepare(TEXT, folder, settings, device, validation)[0], stop_after)
 
 
 def test_a_resumed_run_equals_one_never_stopped(tmp_path: Path, cpu: Device) -> None:
@@ -58,8 +48,7 @@ def test_a_resumed_run_equals_one_never_stopped(tmp_path: Path, cpu: Device) -> 
     for stop in (10, per_pass, per_pass + 7):
         assert train(tmp_path / "parts", cpu, stop_after=stop).progress.update == stop
     assert train(tmp_path / "parts", cpu).progress.update == whole.progress.update == 2 * per_pass
-    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
-    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
     assert [record["epoch"] for record in metrics(tmp_path / "whole")] == [1, 2]
 
 
@@ -87,7 +76,7 @@ def test_the_held_out_perplexity_decides_when_to_stop(tmp_path: Path, cpu: Devic
 
 def test_the_loss_is_the_perplexity_that_the_scorer_finds(tmp_path: Path, cpu: Device) -> None:
     train(tmp_path / "run", cpu, validation=OTHER)
-    best = min(record["validation"]["per_word"] for record in metrics(tmp_path / "run"))  # type: ignore[index]
+    best = min(record["validation"]["per_word"] for record in metrics(tmp_path / "run"))
     scorer = NeuralLmScorer.load(tmp_path / "run", cpu)
     sentences = [line.split(b" ") for line in OTHER.read_bytes().splitlines()]
     scores = scorer.sentence_log_probs(sentences)
@@ -100,8 +89,8 @@ def test_self_normalised_networks_need_no_normalisation(tmp_path: Path, cpu: Dev
     train(tmp_path / "self", cpu, settings, validation=OTHER)
     train(tmp_path / "plain", cpu, validation=OTHER)
     last = [metrics(tmp_path / name)[-1]["validation"] for name in ("self", "plain")]
-    assert abs(last[0]["mean_log_norm"]) < 0.4 < abs(last[1]["mean_log_norm"])  # type: ignore[index]
-    assert last[0]["log_norm_deviation"] < 0.4  # type: ignore[index]
+    assert abs(last[0]["mean_log_norm"]) < 0.4 < abs(last[1]["mean_log_norm"])
+    assert last[0]["log_norm_deviation"] < 0.4
     sentences = [line.split(b" ") for line in OTHER.read_bytes().splitlines()]
     exact, raw = (
         NeuralLmScorer.load(tmp_path / "self", cpu, ARPA, unnormalised).sentence_log_probs(sentences)
@@ -139,8 +128,7 @@ def test_other_texts_and_settings_do_not_resume(tmp_path: Path, cpu: Device) -> 
     with pytest.raises(UserError, match="other validation data"):
         prepare(TEXT, tmp_path / "run", SETTINGS, cpu, OTHER)
     trainer, _ = prepare(TEXT, tmp_path / "other", SETTINGS, cpu, OTHER)
-    trainer.watcher = Watcher(should_stop=lambda: True)
-    trainer.train()
+    run_until(trainer, 1)
     with pytest.raises(UserError, match="other validation data"):
         prepare(TEXT, tmp_path / "other", SETTINGS, cpu, MINI / "test.fr")
     (tmp_path / "empty").write_bytes(b"\n\n")
@@ -171,8 +159,7 @@ def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(tmp_path
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     other = replace(SETTINGS, model=replace(SETTINGS.model, first_hidden=17), text=TextConfig(vocabulary=50))
     trainer, _ = prepare(TEXT, folder, other, cpu, start=Start(restart=True))
-    trainer.watcher = Watcher(should_stop=lambda: True)
-    trainer.train()
+    run_until(trainer, 1)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
     assert load_language_model(folder).is_checked
     train(folder, cpu, other)

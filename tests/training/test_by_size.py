@@ -2,25 +2,20 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from phrasescore.configuration import check_values
-from phrasescore.device import choose_device
-from phrasescore.model_folder import WEIGHTS
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.training.by_size import dropout_by_size, settings_by_size, updates_by_size
 from phrasescore.training.forecast import seconds_left
-from phrasescore.training.loop import Trainer, Watcher
-from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
+from tests.training.runs import CPU, outcome, run_until
 
-CPU = choose_device("cpu", "fp32")
 SIZES = [1, 60, 5_000, 62_500, 670_000, 1_200_000, 3_600_000, 20_700_000, 10**9]
 
 
@@ -55,10 +50,6 @@ def test_what_follows_is_what_an_option_may_be(examples: int, in_context: bool) 
     assert training.max_updates // training.evaluate_every >= min(training.max_updates, 20)
 
 
-def _is_at(trainer: Trainer[PhrasePairTask], update: int | None) -> bool:
-    return trainer.progress.update == update
-
-
 def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     training = replace(tiny_settings.training, epochs=None)
     by_size = frozenset({"dropout", "max_updates"})
@@ -71,10 +62,9 @@ def test_a_run_that_follows_the_table_resumes(small_table: Path, tmp_path: Path,
         assert trainer.config.evaluate_every == 10
         # What is measured before it begins leaves no trace.
         assert seconds_left(trainer)
-        trainer.watcher = Watcher(should_stop=partial(_is_at, trainer, stop))
-        trainer.train()
+        run_until(trainer, stop)
     assert trainer.progress.update == 94
-    assert (tmp_path / "whole" / WEIGHTS).read_bytes() == (tmp_path / "parts" / WEIGHTS).read_bytes()
+    assert outcome(tmp_path / "whole") == outcome(tmp_path / "parts")
 
 
 @pytest.mark.parametrize(

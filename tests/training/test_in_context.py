@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,24 +11,23 @@ import numpy as np
 import pytest
 
 from phrasescore.cli import main
-from phrasescore.device import choose_device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import find_occurrences
-from phrasescore.model_folder import METRICS, WEIGHTS, load_model
+from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.engine import Scorer
 from phrasescore.sentences import ParallelText, SentenceConfig, read_sentences
 from phrasescore.training.in_context import ContextTask
-from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.loop import Trainer
 from phrasescore.training.ranks import ALONE
 from phrasescore.training.run import prepare_in_context
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import MINI
 from tests.nn.family import config_of
+from tests.training.runs import CPU, metrics, outcome, run_until
 
-CPU = choose_device("cpu", "fp32")
 MODEL = replace(config_of("Luong with input feeding"), in_context=True)
 
 
@@ -57,17 +55,7 @@ def prepared(texts: tuple[ParallelText, ParallelText | None], folder: Path, sett
 def train(
     texts: tuple[ParallelText, ParallelText | None], folder: Path, settings: Settings, stop_after: int | None = None
 ) -> Trainer[ContextTask]:
-    trainer = prepared(texts, folder, settings)
-    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
-    trainer.train()
-    return trainer
-
-
-def metrics(folder: Path) -> list[dict[str, Any]]:
-    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
-    for record in records:
-        del record["seconds"], record["sentences_per_second"]
-    return records
+    return run_until(prepared(texts, folder, settings), stop_after)
 
 
 def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
@@ -77,8 +65,7 @@ def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, Paral
         assert train(texts, tmp_path / "parts", chosen, stop_after=stop).progress.update == stop
     train(texts, tmp_path / "parts", chosen)
     assert whole.update == 20
-    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
-    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
 def test_the_loss_falls_and_is_that_of_pairs_in_their_sentences(

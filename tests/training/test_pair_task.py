@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,11 +10,14 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.device import Device, choose_device
+from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.pairs import PhrasePairs
+from phrasescore.pairs import DataConfig, PhrasePairs
 from phrasescore.phrases import Phrases
 from phrasescore.training import pair_task
 from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.run import prepare
+from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 from tests.nn.family import FAMILY, config_of
 from tests.no_numbers import META, copies
@@ -81,3 +86,22 @@ def test_a_gradient_takes_one_copy_and_asks_the_device_for_nothing(
         task.loss(np.arange(6)).mean.backward()  # type: ignore[no-untyped-call]
     assert counted.number == 1
     assert all(weight.grad is not None for weight in task.network.parameters())
+
+
+def test_counts_weight_the_loss(tmp_path: Path, tiny_settings: Settings) -> None:
+    """-sum w ln p / n, with ln p of each pair by itself."""
+    counts = range(1, 21)
+    lines = (f"{'a ' * count}b ||| c{' d' * count} ||| 1 ||| 0-0 ||| 20 20 {count}\n" for count in counts)
+    (tmp_path / "table").write_text("".join(lines))
+    training = replace(tiny_settings.training, warmup_updates=0)
+    settings = replace(tiny_settings, data=DataConfig(weight_by_count=True, held_out=0), training=training)
+    trainer, _ = prepare(tmp_path / "table", tmp_path / "run", settings, choose_device("cpu", "fp32"))
+    (examples,) = trainer.task.batches(0)
+    with torch.inference_mode():
+        found = trainer.task.loss(examples).mean.item()
+        pairs = [trainer.task.pairs.take(examples[[row]]) for row in range(20)]
+        log_probs = [trainer.network(PairBatch.apart(pair.source, pair.target)).sum().item() for pair in pairs]
+    weights = (examples + 1) / np.mean(counts)
+    weighted = -np.dot(weights, log_probs) / 20
+    assert found == pytest.approx(weighted, rel=1e-5)
+    assert found != pytest.approx(-sum(log_probs) / 20, rel=0.01)

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,12 @@ import pytest
 import torch
 
 from phrasescore.cli.console import run_command
-from phrasescore.device import choose_device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files.temporary import make_temporary
 from phrasescore.lm.text_config import TextConfig
 from phrasescore.lm.training import LmSettings
 from phrasescore.lm.training import prepare as prepare_lm
-from phrasescore.model_folder import METRICS, TRAINING_STATE, load_model
+from phrasescore.model_folder import TRAINING_STATE, load_model
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.pairs import DataConfig, read_table
 from phrasescore.phrases import Phrases
@@ -37,16 +35,7 @@ from phrasescore.training.start import Start
 from phrasescore.training.task import BatchLoss, Examples
 from phrasescore.training.torchrun import joined
 from tests.conftest import MINI, TINY
-
-CPU = choose_device("cpu", "fp32")
-
-
-@pytest.fixture
-def double() -> Iterator[None]:
-    """Networks of 64 bit, whose rounding is below what is compared."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+from tests.training.runs import CPU, metrics, run_until
 
 
 @dataclass(frozen=True)
@@ -60,10 +49,7 @@ class Run:
     restart: bool = False
 
     def __call__(self, ranks: Ranks = ALONE) -> Trainer[Any]:
-        trainer = self._prepare(ranks)
-        trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == self.stop_after)
-        trainer.train()
-        return trainer
+        return run_until(self._prepare(ranks), self.stop_after)
 
     def _prepare(self, ranks: Ranks) -> Trainer[Any]:
         if isinstance(self.settings, LmSettings):
@@ -127,11 +113,11 @@ def state(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def losses(folder: Path) -> list[tuple[Any, ...]]:
-    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
-    return [tuple(record[key] for key in ("update", "training_loss", "held_out", "validation")) for record in records]
+    keys = ("update", "training_loss", "held_out", "validation")
+    return [tuple(record[key] for key in keys) for record in metrics(folder)]
 
 
-@pytest.mark.usefixtures("double")
+@pytest.mark.usefixtures("double_precision")
 def test_several_processes_train_as_one_does(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
     """Gradients, weights, optimiser and losses; with shares that are empty or differ in words; after resumptions."""
 

@@ -14,12 +14,11 @@ import pytest
 import sacrebleu
 import torch
 
-from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.lm.text_config import TextConfig
 from phrasescore.lm.training import LmSettings
 from phrasescore.lm.training import prepare as prepare_lm
-from phrasescore.model_folder import METRICS, WEIGHTS, load_model
+from phrasescore.model_folder import METRICS, load_model
 from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import DataConfig
@@ -29,7 +28,7 @@ from phrasescore.search.translator import Translator
 from phrasescore.sentences import MeasuredLoss, ParallelText, SentenceConfig
 from phrasescore.training import bleu
 from phrasescore.training.evaluation import sentence_loss
-from phrasescore.training.loop import Trainer, Watcher
+from phrasescore.training.loop import Trainer
 from phrasescore.training.run import prepare_sentences
 from phrasescore.training.sentences import SentenceTask
 from phrasescore.training.settings import Settings
@@ -37,8 +36,8 @@ from phrasescore.training.training_config import TrainingConfig
 from tests.conftest import TINY
 from tests.copying import write_sentences
 from tests.nn.family import config_of
+from tests.training.runs import CPU, metrics, outcome, run_until
 
-CPU = choose_device("cpu", "fp32")
 ATTENTION = replace(config_of("Luong with input feeding"), dropout=0.3)
 
 
@@ -57,17 +56,7 @@ def settings(model: ModelConfig = TINY, sentences: SentenceConfig | None = None,
 def train(
     texts: tuple[ParallelText, ParallelText], folder: Path, settings: Settings, stop_after: int | None = None
 ) -> Trainer[SentenceTask]:
-    trainer, _ = prepare_sentences(texts[0], folder, settings, CPU, texts[1])
-    trainer.watcher = Watcher(should_stop=lambda: trainer.progress.update == stop_after)
-    trainer.train()
-    return trainer
-
-
-def metrics(folder: Path) -> list[dict[str, Any]]:
-    records = [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
-    for record in records:
-        del record["seconds"], record["sentences_per_second"]
-    return records
+    return run_until(prepare_sentences(texts[0], folder, settings, CPU, texts[1])[0], stop_after)
 
 
 def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
@@ -78,8 +67,7 @@ def test_a_resumed_run_equals_one_never_stopped(texts: tuple[ParallelText, Paral
         assert train(texts, tmp_path / "parts", chosen, stop_after=stop).progress.update == stop
     train(texts, tmp_path / "parts", chosen)
     assert whole.update == 2 * math.ceil(200 / 16)
-    assert (tmp_path / "parts" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
-    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
     assert all(record["validation"]["bleu"] is not None for record in metrics(tmp_path / "whole"))
     forced = train(texts, tmp_path / "forced", replace(chosen, training=replace(chosen.training, teacher_forcing=1.0)))
     assert forced.progress.best_loss != whole.best_loss

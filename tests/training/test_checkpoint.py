@@ -1,0 +1,100 @@
+"""States of training that are damaged, or were not written by a run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from phrasescore.errors import UserError
+from phrasescore.model_folder import METRICS, WEIGHTS
+from phrasescore.tensor_file import open_tensors, write_tensors
+from phrasescore.training.run import prepare
+from phrasescore.training.settings import Settings
+from phrasescore.training.start import Start
+from tests.training.runs import CPU, contents, train
+
+
+def test_a_damaged_state_of_training_is_one_sentence(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings)
+    before, path = contents(folder), folder / METRICS
+    records = path.read_bytes()
+    path.write_bytes(records.replace(b"true", b"fals", 1))
+    with pytest.raises(
+        UserError, match=r"metrics\.jsonl: is damaged; copy it again, or remove it to go on without its"
+    ):
+        prepare(small_table, folder, tiny_settings, CPU)
+    # What a kill has left behind the last state is dropped.
+    path.write_bytes(records + b'{"update": 3')
+    prepare(small_table, folder, tiny_settings, CPU)
+    assert contents(folder) == before
+    path.unlink()
+    prepare(small_table, folder, tiny_settings, CPU)
+    # Weights are no state.
+    shutil.copy(folder / WEIGHTS, folder / "training-state/checkpoint.safetensors")
+    with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
+        prepare(small_table, folder, tiny_settings, CPU)
+
+
+def test_a_damaged_state_of_training_does_not_cost_the_weights(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    """Its network would be that of the best update; a bit in it, in the optimiser or in what is known of the run."""
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings)
+    path = folder / "training-state/checkpoint.safetensors"
+    content = path.read_bytes()
+    for place in (0, 20, 60, content.index(b"best_loss") + 20, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        before = contents(folder)
+        with pytest.raises(
+            UserError, match=rf"^{path}: is damaged, so .*; copy it again, or start over with --restart"
+        ):
+            prepare(small_table, folder, tiny_settings, CPU)
+        assert contents(folder) == before
+    assert prepare(small_table, folder, tiny_settings, CPU, start=Start(restart=True))[0].progress.update == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"update": "7"},
+        {"update": -1},
+        {"batch": 10**30},
+        {"seconds": 10**400},
+        {"seconds": float("nan")},
+        {"best_loss": []},
+        {"other": 5},
+    ],
+)
+def test_a_state_that_no_run_has_written(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, changes: dict[str, Any]
+) -> None:
+    """Older ones have no digest, and a stranger's may have a right one."""
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings, stop_after=1)
+    path = folder / "training-state/checkpoint.safetensors"
+    with open_tensors(path) as file:
+        facts, tensors = file.facts, file.read()
+    write_tensors(path, tensors, {**facts, "progress": {**facts["progress"], **changes}})
+    with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
+        prepare(small_table, folder, tiny_settings, CPU)
+
+
+def test_a_state_of_another_network_is_not_read(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    folder = tmp_path / "run"
+    train(small_table, folder, tiny_settings, stop_after=1)
+    path = folder / "training-state/checkpoint.safetensors"
+    with open_tensors(path) as file:
+        facts, tensors = file.facts, file.read()
+    many = {"optimiser.0.history": torch.zeros(1_000_000)}
+    for changes in (many, {"optimiser.what": torch.zeros(1)}, {"network.other": torch.zeros(1)}):
+        write_tensors(path, {**tensors, **changes}, facts)
+        with pytest.raises(UserError, match=r"checkpoint\.safetensors: is damaged"):
+            prepare(small_table, folder, tiny_settings, CPU)

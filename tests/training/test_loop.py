@@ -1,0 +1,237 @@
+"""What an update does, when the loss is measured, which weights are kept, and what ends a training."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from phrasescore.device import choose_device
+from phrasescore.errors import UserError
+from phrasescore.lm.training import TextTask
+from phrasescore.model_folder import WEIGHTS, load_model
+from phrasescore.nn import softmax
+from phrasescore.training import loop
+from phrasescore.training.budget import Budget
+from phrasescore.training.checkpoint import Progress
+from phrasescore.training.evaluation import PairLoss
+from phrasescore.training.in_context import ContextTask
+from phrasescore.training.loop import Evaluation, Watcher
+from phrasescore.training.phrase_pairs import PhrasePairTask
+from phrasescore.training.run import prepare
+from phrasescore.training.sentences import SentenceTask
+from phrasescore.training.settings import Settings
+from phrasescore.training.task import Task
+from phrasescore.training.training_config import Schedule
+from tests.no_numbers import Reads
+from tests.training.runs import CPU, KilledError, die_in, metrics, outcome, run_until, train
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+def test_updates_ask_for_no_number_between_looks_at_the_loss(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch, optimiser: str
+) -> None:
+    """On a GPU each would wait for it; the softmax does other rows again there (`tests/training/test_pair_task.py`)."""
+    monkeypatch.setattr(softmax, "_large", lambda log_Z_A: log_Z_A.topk(1).indices)
+    training = replace(tiny_settings.training, optimiser=optimiser, clip=1.0)
+    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
+    batches = itertools.cycle(trainer.task.batches(0))
+    with Reads() as reads:
+        for update in range(1, 2 * loop._LOOK_EVERY + 1):
+            trainer._timed_update(next(batches))
+            assert len(reads.names) == update // loop._LOOK_EVERY
+    trainer.folder.release()
+
+
+def test_clipping_shortens_the_gradient_and_none_leaves_it(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    def length(clip: float) -> float:
+        """Return how long the gradient of the first update is."""
+        settings = replace(tiny_settings, training=replace(tiny_settings.training, clip=clip))
+        gradients = train(small_table, tmp_path / str(clip), settings, stop_after=1).network.parameters()
+        return float(
+            torch.stack([parameter.grad.norm() for parameter in gradients if parameter.grad is not None]).norm()
+        )
+
+    whole = length(0.0)
+    assert length(1e9) == whole
+    assert length(whole / 10) == pytest.approx(whole / 10, rel=1e-4)
+
+
+def test_each_update_drops_other_elements(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """The masks come from torch's global generator."""
+    settings = replace(tiny_settings, model=replace(tiny_settings.model, dropout=0.5))
+    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU)
+    seeds = set()
+    trainer.task.network.encoder.dropout.register_forward_hook(lambda *_: seeds.add(torch.initial_seed()))
+    run_until(trainer, 5)
+    assert len(seeds) == 5
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_the_learning_rate_follows_the_schedule(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, schedule: Schedule
+) -> None:
+    """The first evaluation is within the warm-up, the last at the end of the budget."""
+    config = replace(tiny_settings.training, schedule=schedule, warmup_updates=15)
+    updates = train(small_table, tmp_path / "run", replace(tiny_settings, training=config)).progress.update
+    rates = {record["update"]: record["learning_rate"] for record in metrics(tmp_path / "run")}
+    budget = Budget(config, updates // 2)
+    assert rates == {
+        update: pytest.approx(budget.learning_rate(Progress(update - 1, *divmod(update - 1, updates // 2))))
+        for update in (10, 20, 30, 34)
+    }
+
+
+def test_training_with_16_bit_products(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """The weights stay 32-bit, the loss falls as with 32-bit products, and a resumed run equals one never stopped."""
+    device = choose_device("cpu", "bf16")
+    train(small_table, tmp_path / "parts", tiny_settings, stop_after=17, device=device)
+    for folder in ("parts", "whole"):
+        train(small_table, tmp_path / folder, tiny_settings, device=device)
+    train(small_table, tmp_path / "precise", tiny_settings)
+    assert {tensor.dtype for tensor in load_file(tmp_path / "whole" / WEIGHTS).values()} == {torch.float32}
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
+    losses, precise = (
+        [record["held_out"]["per_pair"] for record in metrics(tmp_path / folder)] for folder in ("whole", "precise")
+    )
+    assert all(later < earlier for earlier, later in pairwise(losses))
+    assert losses == pytest.approx(precise, rel=0.01)
+    assert losses != precise
+
+
+def test_the_recurrent_network_is_trained_with_16_bit_products(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    """Not its softmax alone."""
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, choose_device("cpu", "bf16"))
+    seen = []
+    trainer.network.get_submodule("encoder.summary").register_forward_hook(
+        lambda module, given, product: seen.append(product.dtype) if module.training else None
+    )
+    trainer.train()
+    assert seen == [torch.bfloat16] * trainer.progress.update
+
+
+def test_the_best_weights_are_kept_and_patience_ends_the_run(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    training = replace(tiny_settings.training, learning_rate=0.5, epochs=1000, patience=3, schedule="constant")
+    seen: list[Evaluation] = []
+    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=training), CPU)
+    trainer.watcher = Watcher(on_evaluation=seen.append)
+    progress = trainer.train()
+    assert progress.finished == "the measured loss no longer falls"
+    losses = [evaluation.held_out.per_example for evaluation in seen if evaluation.held_out]
+    assert progress.best_loss == min(losses)
+    assert losses[-4] == min(losses)
+    assert [evaluation.best for evaluation in seen[-3:]] == [False] * 3
+    assert seen[-4].update == progress.best_update
+
+
+def test_the_validation_loss_decides_if_there_is_one(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=small_table)
+    losses = iter([PairLoss(5.0, 1.0), PairLoss(3.0, 1.0), PairLoss(4.0, 1.0), PairLoss(3.5, 1.0)])
+    held_out = PairLoss(1.0, 1.0)
+    monkeypatch.setattr(
+        type(trainer.task), "measure", lambda task, pairs: next(losses) if pairs is task.validation else held_out
+    )
+    progress = trainer.train()
+    assert [record["best"] for record in metrics(tmp_path / "run")] == [True, True, False, False]
+    assert (progress.best_loss, progress.best_update) == (3.0, 20)
+
+
+def test_a_budget_in_minutes_ends_the_run(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """An update takes more than a microsecond."""
+    config = replace(tiny_settings.training, epochs=None, max_minutes=2.0, max_updates=5)
+    trainer, _ = prepare(small_table, tmp_path / "run", replace(tiny_settings, training=config), CPU)
+    trainer.progress.seconds = 60.0
+    assert trainer.budget.spent(trainer.progress) == 0.5
+    trainer.progress.seconds = 120 - 1e-6
+    progress = trainer.train()
+    assert (progress.finished, progress.update) == ("the budget is spent", 1)
+
+
+def test_the_state_is_saved_between_evaluations(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = replace(tiny_settings.training, evaluate_every=0)
+    settings = replace(tiny_settings, training=training)
+    train(small_table, tmp_path / "whole", settings)
+    trainer, _ = prepare(small_table, tmp_path / "killed", settings, CPU)
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "_SAVE_SECONDS", 0.0)
+        die_in(patched, trainer, "_evaluate_and_save")
+        with pytest.raises(KilledError):
+            trainer.train()
+    resumed = prepare(small_table, tmp_path / "killed", settings, CPU)[0]
+    assert resumed.progress.update == trainer.task.batches_per_pass - 1
+    resumed.train()
+    assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return dict(load_model(folder).network.state_dict())
+
+
+def test_a_loss_that_is_no_number_stops_the_run(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+
+    def spoil() -> bool:
+        if trainer.progress.update == 15:
+            with torch.no_grad():
+                trainer.task.network.softmax.words.weight.fill_(float("nan"))
+        return False
+
+    trainer.watcher = Watcher(should_stop=spoil)
+    with pytest.raises(UserError, match="update 20: the loss is not a number; the weights of update 10 are kept"):
+        trainer.train()
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())
+
+
+def test_gradients_that_are_no_numbers_do_not_reach_the_weights_kept(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    """The last update before an evaluation goes wrong: its loss was still a number."""
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU)
+    parameter = trainer.task.network.softmax.words.weight
+    parameter.register_hook(  # type: ignore[no-untyped-call]
+        lambda gradient: gradient * float("nan") if trainer.progress.update == 19 else gradient
+    )
+    with pytest.raises(UserError, match="the loss is not a number; the weights of update 10 are kept"):
+        trainer.train()
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(tmp_path / "run").values())
+
+
+@pytest.mark.parametrize(
+    ("task", "speed"),
+    [
+        (PhrasePairTask, "pairs_per_second"),
+        (SentenceTask, "sentences_per_second"),
+        (ContextTask, "sentences_per_second"),
+        (TextTask, "words_per_second"),
+    ],
+)
+def test_a_record_names_the_speed_by_what_an_example_is(task: type[Task], speed: str) -> None:
+    evaluation = Evaluation(
+        update=3,
+        epoch=0.5,
+        seconds=2.0,
+        examples_per_second=150.0,
+        learning_rate=0.01,
+        training_loss=1.5,
+        held_out=None,
+        validation=None,
+        best=True,
+    )
+    found = evaluation.record(task.unit)
+    assert found[speed] == 150
+    assert found.keys() == asdict(evaluation).keys() - {"examples_per_second"} | {speed}

@@ -1,0 +1,110 @@
+"""From a phrase table to a trainer: which settings go together, what is measured, what the folder says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phrasescore.errors import UsageError, UserError
+from phrasescore.pairs import DataConfig
+from phrasescore.training.run import prepare
+from phrasescore.training.settings import Settings
+from tests.conftest import MINI
+from tests.training.runs import CPU, metrics, run_until
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_feeding": True}, "input feeding gives h~"),
+        ({"attention": "dot", "directions": "both"}, "attention `dot` compares states"),
+        ({"attention": "concat", "readout": "state"}, "give --readout attentional or state-context, or --attention"),
+        ({"attention_order": "before"}, "there is none; give --attention, or leave --attention-order out"),
+        (
+            {"annotations": "bridged", "bridge": "both", "directions": "both"},
+            "there is none; give --attention, or leave --annotations out",
+        ),
+        ({"share_units": True}, "shared units must be the same"),
+        ({"encoder_unit": "gruu"}, "there is no unit `gruu`; did you mean"),
+    ],
+)
+def test_forms_that_do_not_go_together_are_told_of_before_the_reading(
+    tmp_path: Path, tiny_settings: Settings, changes: dict[str, Any], message: str
+) -> None:
+    settings = replace(tiny_settings, model=replace(tiny_settings.model, **changes))
+    with pytest.raises(UserError, match=message):
+        prepare(tmp_path / "nowhere.gz", tmp_path / "run", settings, CPU)
+    assert not (tmp_path / "run").exists()
+
+
+def test_words_are_shared_where_they_are_the_same(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    """Vocabularies of one size are not yet one vocabulary."""
+    model, text = replace(tiny_settings.model, share_embeddings=True), tmp_path / "both"
+    text.write_bytes((MINI / "train.en").read_bytes() + (MINI / "train.fr").read_bytes())
+    sizes = {"source_vocabulary": 30, "target_vocabulary": 30}
+    with pytest.raises(UserError, match=r"--share-embeddings: needs the same words on both sides.* as --source-corpus"):
+        prepare(small_table, tmp_path / "a", replace(tiny_settings, model=model, data=DataConfig(**sizes)), CPU)  # type: ignore[arg-type]
+    data = DataConfig(**sizes, source_corpus=text, target_corpus=text)  # type: ignore[arg-type]
+    trainer, read = prepare(small_table, tmp_path / "b", replace(tiny_settings, model=model, data=data), CPU)
+    assert read.source_vocabulary.words == read.target_vocabulary.words
+    assert trainer.network.decoder.embedding is trainer.network.encoder.embedding  # type: ignore[union-attr]
+
+
+def test_validation_is_measured_on_other_pairs(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=MINI / "phrase-table.gz")
+    trainer.train()
+    last = metrics(tmp_path / "run")[-1]
+    assert last["held_out"] != last["validation"]
+    assert trainer.task.validation is not None
+    assert len(trainer.task.validation) == trainer.state.run["held_out_limit"] == 10_000
+
+
+def test_a_validation_table_of_which_no_pairs_are_taken_is_refused(tmp_path: Path, tiny_settings: Settings) -> None:
+    """Before anything is read."""
+    settings = replace(tiny_settings, data=DataConfig(held_out_limit=0))
+    with pytest.raises(UsageError, match="--held-out-limit: is the most pairs of --validation, too, and 0 leaves none"):
+        prepare(tmp_path / "nowhere", tmp_path / "run", settings, CPU, validation=tmp_path / "nowhere")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_validation_table_needs_nothing_held_out(small_table: Path, tmp_path: Path, tiny_settings: Settings) -> None:
+    settings = replace(tiny_settings, data=DataConfig(held_out=0))
+    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=small_table)
+    trainer.train()
+    assert {record["held_out"] for record in metrics(tmp_path / "run")} == {None}
+    assert all(record["validation"] for record in metrics(tmp_path / "run"))
+
+
+def test_weights_by_count_need_no_counts_of_the_validation_table(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings
+) -> None:
+    (tmp_path / "other").write_bytes(b"the ||| le ||| 1\n")
+    settings = replace(tiny_settings, data=DataConfig(weight_by_count=True))
+    trainer, _ = prepare(small_table, tmp_path / "run", settings, CPU, validation=tmp_path / "other")
+    assert trainer.task.validation is not None
+    assert trainer.task.measure(trainer.task.validation).per_pair > 0
+
+
+def test_the_folder_says_how_and_on_what_it_was_trained(
+    small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def described(settings: Settings) -> dict[str, Any]:
+        trainer, data = prepare(small_table.name, Path("run"), settings, CPU, Path(small_table.name))
+        run_until(trainer, trainer.progress.update + 1)
+        found: dict[str, Any] = json.loads(Path("run/config.json").read_bytes())
+        assert found["training"]["digests"]["table"] == data.digest
+        return found
+
+    found = described(tiny_settings)
+    assert found["data"] == json.loads(json.dumps(asdict(tiny_settings.data)))
+    assert found["training"]["table"] == found["training"]["validation"] == str(small_table)
+    assert found["training"]["digests"]["validation"] is not None
+    assert (found["training"]["epochs"], found["training"]["device"]) == (2, "cpu fp32")
+    longer = replace(tiny_settings, training=replace(tiny_settings.training, epochs=3))
+    assert described(longer)["training"]["epochs"] == 3
