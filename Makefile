@@ -15,9 +15,9 @@ READY  := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/python -m experiments.ablation demo --output demo
 
-# A process for each core: each then computes with one thread.
+# A process for each core: each then computes with one thread. Tests of one xdist_group share theirs.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict

@@ -7,11 +7,10 @@ import pytest
 from tests.conftest import MINI
 
 
-@pytest.fixture
-def multi30k_of_mini(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def multi30k_of_mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The mini corpus under Multi30k's file names."""
-    folder = tmp_path / "origin"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("origin")
     for language in ("en", "fr"):
         for part, name in (("train", "train"), ("dev", "val"), ("test", "test_2016_flickr")):
             lines = (MINI / f"{part}.{language}").read_bytes().splitlines(keepends=True)

@@ -33,6 +33,28 @@ def test_a_step_is_done_until_what_it_depends_on_changes(tmp_path: Path) -> None
     assert said == ["add ...", "add: 0 s", "add: done before", "add ...", "add: 0 s"]
 
 
+def test_a_step_is_done_once_for_the_same_settings(tmp_path: Path) -> None:
+    done: list[int] = []
+
+    def work() -> dict[str, int]:
+        done.append(1)
+        return {"value": len(done)}
+
+    assert Steps(tmp_path, lambda text: None).run("a", {"x": 1}, work) == {"value": 1}
+    assert Steps(tmp_path, lambda text: None).run("a", {"x": 1}, work) == {"value": 1}
+    assert Steps(tmp_path, lambda text: None).run("a", {"x": 2}, work) == {"value": 2}
+    assert Steps(tmp_path, lambda text: None).seconds("a") >= 0
+
+
+def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise UserError("no")
+
+    with pytest.raises(UserError):
+        Steps(tmp_path, lambda text: None).run("a", 1, fail)
+    assert Steps(tmp_path, lambda text: None).run("a", 1, lambda: 5) == 5
+
+
 def test_steps_say_which_software_has_done_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An old step stays done, and its version is told beside that of the new ones."""
     monkeypatch.setattr("experiments.steps.code_version", lambda *packages: "0.1 (code a)")

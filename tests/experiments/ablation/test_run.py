@@ -3,10 +3,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,11 @@ import pytest
 
 from experiments.ablation.config import Config, read_config
 from experiments.ablation.page.page import write_page
-from experiments.ablation.rows import BASELINE, Row, extended_by
+from experiments.ablation.rows import BASELINE, Row
 from experiments.ablation.run import Ablation
 from experiments.ablation.summary import shown, summary
 from experiments.pages.results import Results
-from experiments.steps import Steps
+from experiments.steps import Json
 from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import NbestEntry
@@ -29,153 +28,53 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 
-CONFIGS = Path(__file__).parents[3] / "experiments" / "ablation" / "configs"
+# All tests of one ablation are for one process of pytest, so that it is run once.
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("ablation")]
+
+RESCORED = "+RNN+CSLM+RESCORING+S2S"
+CONFIG = """\
+title = "Captions"
+toolkit = "embedded"
+seeds = [1]
+rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+XBLEU+CTX"]
+[build]
+aligner = "ibm1"
+order = 2
+[decoder]
+stack = 50
+[network]
+max_updates = 5
+hidden = 16
+seed = 2
+[language_model]
+max_updates = 5
+order = 3
+embedding = 4
+first_hidden = 5
+second_hidden = 4
+self_normalise = 0.1
+[scoring]
+unnormalised = true
+rescored = 20
+[sentence_network]
+max_updates = 5
+hidden = 16
+[context_network]
+max_updates = 5
+hidden = 16
+[expected_bleu]
+sentences = 30
+nbest = 5
+[tuning]
+nbest = 10
+iterations = 2
+restarts = 1
+sentences = 20
+"""
 
 
 def silent(text: str) -> None:
     pass
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
-def test_configurations_are_valid(path: Path) -> None:
-    config = read_config(path)
-    assert config.rows[0].name == BASELINE
-    is_demo = path.stem == "demo"
-    assert len(config.seeds) >= (2 if is_demo else 3)
-    if path.stem == "multi30k-en-fr-s2s":
-        # See test_seq2seq.py.
-        return
-    expected = {"+CTX"} if is_demo else {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"}
-    assert expected <= {row.name for row in config.rows}
-    for option, words in ("network", _options("train")), ("language_model", _options("lm", "train")):
-        assert {word for word in getattr(config, option) if word.startswith("--")} <= words
-
-
-def _options(*command: str) -> set[str]:
-    """The options of a command, as all of its help says."""
-    done = subprocess.run(
-        [sys.executable, "-m", "phrasescore", *command, "--help-all"], capture_output=True, check=True
-    )
-    return set(re.findall(r"--[a-z][a-z-]*", done.stdout.decode()))
-
-
-def test_network_options_become_those_of_train(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text("seeds = [7]\n[network]\nmax_minutes = 2\npreset = 'small'\n")
-    config = read_config(tmp_path / "a.toml")
-    assert config.network == ("--max-minutes", "2", "--preset", "small")
-    assert config.seeds == (7,)
-
-
-def test_a_title_is_given_or_is_the_name_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text("seeds = [7]\n")
-    assert read_config(tmp_path / "a.toml").title == "a"
-    assert read_config(tmp_path / "a.toml", ["title = 'Captions'"]).title == "Captions"
-
-
-def test_changes_come_after_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text("seeds = [7]\n[build]\norder = 3\n")
-    config = read_config(tmp_path / "a.toml", ["build.aligner = 'hmm'", "seeds = [8, 9]"])
-    assert (config.build.order, config.build.aligner, config.seeds) == (3, "hmm", (8, 9))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("sedes = [1]", "did you mean `seeds`"),
-        ("[data]\nnaem = 'x'", "did you mean `name`"),
-        ("rows = ['+XYZ']", "+XYZ is neither baseline nor made of +RNN"),
-        ("rows = ['+WP']", "+WP has WP without RNN"),
-        ("rows = ['RNN']", "RNN is neither"),
-        ("rows = ['+RNN+CSLM+RNN']", "the row +RNN+CSLM+RNN has RNN twice; mend its name"),
-        ("rows = ['+RNN+WP+WP-BOTH']", "has more than one of WP, WP-SOURCE, WP-BOTH"),
-        ("rows = ['+RNN+CSLM', '+CSLM+RNN']", "rows has a row twice"),
-        ("rows = 'baseline'", "give different names"),
-        ("toolkit = 'mosses'", "toolkit is 'mosses'; choose one of auto, moses, embedded"),
-        ("title = 3", "title is 3; give text"),
-        ("seeds = '12'", "seeds is '12'; give different whole numbers"),
-        ("seeds = []", "give different whole numbers"),
-        ("seeds = [1, 1]", "give different whole numbers"),
-        ("seeds = [true]", "give different whole numbers"),
-        ("seeds = [-1]", "give different whole numbers"),
-        ("network = 3", "`network` must be a section"),
-        ("[build]\naligner = 'giza'", "aligner is 'giza'; choose one of ibm1"),
-        ("[build]\norder = 7", "order is 7; give at most 6"),
-        ("[build]\nlongest_phrase = 8", "longest_phrase is 8; give at most 7"),
-        ("[decoder]\nstack = '50'", "stack is '50'; give a whole number"),
-        ("[decoder]\nfeature = 3", "feature is what the rows differ by; leave it out"),
-        ("[scoring]\nrescored = 0", "rescored is 0; give at least 1"),
-        ("[scoring]\nunnormalised = true", "give language_model.self_normalise"),
-        ("[network]\ndropout = 7", "[network]: --dropout: is 7.0; give"),
-        ("[network]\ndirection = 'source-given-target'", "direction is what +RNN and +REVERSE say; leave it out"),
-        ("[language_model]\nheld_out = 0.1", "[language_model]: --held-out: does nothing with --validation"),
-        (
-            "[network]\ndroput = 0.3",
-            "[network]: --droput: is no option; did you mean `--dropout`?",
-        ),
-        ("[sentence_network]\nhidden = 'x'", "[sentence_network]: --hidden: `x` is not a whole number; give one"),
-        ("[language_model]\nfeed_word = 3", "--feed-word: is no option; `phrasescore lm train --help` lists"),
-        ("[expected_bleu]\nnbest = 0", "[expected_bleu]: --nbest"),
-        ("[context_network]\nbleu_sentences = 3", "[context_network]: --bleu-sentences: is for training on whole"),
-        ("rows = [", "is not TOML"),
-    ],
-)
-def test_faulty_configurations(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "a.toml").write_text(text)
-    with pytest.raises(UserError, match=re.escape(message)):
-        read_config(tmp_path / "a.toml")
-
-
-def test_a_row_is_its_parts() -> None:
-    row = Row.parse("+WP+CSLM+RNN")
-    assert row == Row.parse(row.name)
-    assert row.name == "+RNN+CSLM+WP"
-    assert Row.parse(BASELINE).name == BASELINE
-    assert [(column.name, len(column.scores)) for column in row.columns()] == [("rnn-wp", 2)]
-    assert (row.listed, row.decoded) == ((), row)
-    listed = Row.parse("+RNN+CSLM+RESCORING+S2S")
-    assert (listed.listed, listed.decoded.name) == (("CSLM", "S2S"), "+RNN")
-    assert Row.parse("+CSLM+S2S").decoded.name == "+CSLM"
-    sides = {name: Row.parse(f"+RNN+{name}").columns()[0] for name in ("WP", "WP-SOURCE", "WP-BOTH")}
-    assert {name: column.options[-1] for name, column in sides.items()} == {
-        "WP": "target",
-        "WP-SOURCE": "source",
-        "WP-BOTH": "both",
-    }
-    assert len({column.name for column in sides.values()}) == 3
-    [per_word] = Row.parse("+RNN+PER-WORD").columns()
-    assert (per_word.name, per_word.networks, per_word.options) == ("rnn-per-word", ("rnn",), ("--per-word",))
-    [_, reverse] = Row.parse("+RNN+REVERSE").columns()
-    assert (reverse.networks, reverse.options) == (("reverse",), ("--direction", "source-given-target"))
-    many = Row.parse("+RNN+REVERSE+ENSEMBLE+PER-WORD").columns()
-    assert [(column.name, len(column.networks)) for column in many] == [("ensemble-per-word", 3), ("reverse", 1)]
-
-
-def test_a_row_is_compared_with_the_largest_that_it_extends() -> None:
-    rows = [Row.parse(name) for name in (BASELINE, "+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")]
-    names = [[other.name for other in extended_by(row, rows)] for row in rows]
-    assert names == [[], [], [], ["+RNN", "+CSLM"], ["+RNN+CSLM"]]
-
-
-def test_a_step_is_done_once_for_the_same_settings(tmp_path: Path) -> None:
-    done: list[int] = []
-
-    def work() -> dict[str, int]:
-        done.append(1)
-        return {"value": len(done)}
-
-    assert Steps(tmp_path, silent).run("a", {"x": 1}, work) == {"value": 1}
-    assert Steps(tmp_path, silent).run("a", {"x": 1}, work) == {"value": 1}
-    assert Steps(tmp_path, silent).run("a", {"x": 2}, work) == {"value": 2}
-    assert Steps(tmp_path, silent).seconds("a") >= 0
-
-
-def test_a_step_that_failed_is_done_again(tmp_path: Path) -> None:
-    def fail() -> None:
-        raise UserError("no")
-
-    with pytest.raises(UserError):
-        Steps(tmp_path, silent).run("a", 1, fail)
-    assert Steps(tmp_path, silent).run("a", 1, lambda: 5) == 5
 
 
 def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,172 +122,215 @@ def likeliest(entries: list[NbestEntry], weights: Weights) -> list[bytes]:
     return [translation for _, translation in best.values()]
 
 
-@pytest.mark.timeout(300)
-def test_an_ablation_from_text_to_report(
-    tmp_path: Path, multi30k_of_mini: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The whole way on a few sentences; run again, it finds everything done."""
-    lists = list[list[NbestEntry]]()
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
-    def noted(*arguments: Any) -> list[NbestEntry]:
+
+@dataclass(frozen=True)
+class Ran:
+    """An ablation that was run, and what was seen of it meanwhile."""
+
+    config: Path
+    origin: Path
+    folder: Path
+    report: Json
+    lists: list[list[NbestEntry]]
+    """With the scores of networks: those that weights were tuned on, and those that were chosen from."""
+    tuned_on: set[bytes]
+    """Source and references."""
+
+    @property
+    def rows(self) -> Json:
+        """What is known of each row."""
+        found: Json = self.report["rows"]
+        return found
+
+    def translation(self, row: str) -> Path:
+        """The test text as a row has it."""
+        return self.folder / "rows" / f"{row}.seed1" / "test.out"
+
+    def again(self, folder: Path, *changes: str) -> tuple[Json, list[str]]:
+        """Run it once more in a folder; return the report, and what it says that it does."""
+        return run(read_config(self.config, changes), folder, self.origin)
+
+
+def run(config: Config, folder: Path, origin: Path) -> tuple[Json, list[str]]:
+    """Run an ablation; return the report, and what it says that it does."""
+    said: list[str] = []
+    return Ablation(config, folder, {"origin": origin}, said.append, processes=1).run(), said
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory, multi30k_of_mini: Path) -> Iterator[Ran]:
+    """The whole way on a few sentences."""
+    root = tmp_path_factory.mktemp("ablation")
+    config, folder = root / "a.toml", root / "out"
+    config.write_text(CONFIG)
+    lists = list[list[NbestEntry]]()
+    tuned_on, tune = set[bytes](), EmbeddedToolkit.tune
+
+    def note_list(*arguments: Any) -> list[NbestEntry]:
         lists.append(add_scores(*arguments))
         return lists[-1]
-
-    monkeypatch.setattr("experiments.ablation.run.add_scores", noted)
-    tuned_on, tune = set[bytes](), EmbeddedToolkit.tune
 
     def note_text(toolkit: EmbeddedToolkit, ini: MosesIni, source: Path, references: list[Path], *others: Any) -> Any:
         tuned_on.add(b"".join(path.read_bytes() for path in (source, *references)))
         return tune(toolkit, ini, source, references, *others)
 
-    monkeypatch.setattr(EmbeddedToolkit, "tune", note_text)
-    (tmp_path / "a.toml").write_text("""
-        title = "Captions"
-        toolkit = "embedded"
-        seeds = [1]
-        rows = ["baseline", "+RNN", "+RNN+CSLM+WP", "+RNN+CSLM+RESCORING+S2S", "+RNN+REVERSE+ENSEMBLE", "+XBLEU+CTX"]
-        [build]
-        aligner = "ibm1"
-        order = 2
-        [decoder]
-        stack = 50
-        [network]
-        max_updates = 5
-        hidden = 16
-        seed = 2
-        [language_model]
-        max_updates = 5
-        order = 3
-        embedding = 4
-        first_hidden = 5
-        second_hidden = 4
-        self_normalise = 0.1
-        [scoring]
-        unnormalised = true
-        rescored = 20
-        [sentence_network]
-        max_updates = 5
-        hidden = 16
-        [context_network]
-        max_updates = 5
-        hidden = 16
-        [expected_bleu]
-        sentences = 30
-        nbest = 5
-        [tuning]
-        nbest = 10
-        iterations = 2
-        restarts = 1
-        sentences = 20
-    """)
-    config: Config = read_config(tmp_path / "a.toml")
-    said: list[str] = []
-    folder = tmp_path / "out"
-    report = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1).run()
-    rows = report["rows"]
-    widths = {name: len(row["seeds"][0]["weights"]["TranslationModel0"]) for name, row in rows.items()}
-    assert list(widths.values()) == [4, 5, 6, 5, 6, 6]
-    assert [("CSLM0" in row["seeds"][0]["weights"]) for row in rows.values()] == [
-        False,
-        False,
-        True,
-        False,
-        False,
-        False,
-    ]
-    rescored = "+RNN+CSLM+RESCORING+S2S"
-    assert {"CSLM", "S2S"} <= rows[rescored]["seeds"][0]["weights"].keys()
-    # Of 30 the two first ones of every three.
-    texts = [(folder / "prepared" / f"dev.{side}").read_bytes().splitlines() for side in ("source", "reference0")]
-    chosen_lines = [line for text in texts for number, line in enumerate(text) if number % 3 < 2]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("experiments.ablation.run.add_scores", note_list)
+        patched.setattr(EmbeddedToolkit, "tune", note_text)
+        report, _ = run(read_config(config), folder, multi30k_of_mini)
+    yield Ran(config, multi30k_of_mini, folder, report, lists, tuned_on)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def copy(ran: Ran) -> Iterator[Path]:
+    """A copy of its folder at the very place, from which the folder itself is away meanwhile."""
+    kept = ran.folder.rename(ran.folder.with_name("kept"))
+    # The cache only saves time, and takes a quarter of a gigabyte.
+    yield shutil.copytree(kept, ran.folder, ignore=shutil.ignore_patterns("cslm.cache"))
+    shutil.rmtree(ran.folder, ignore_errors=True)
+    kept.rename(ran.folder)
+
+
+def test_a_row_has_the_features_that_its_name_says(ran: Ran) -> None:
+    weights = {name: row["seeds"][0]["weights"] for name, row in ran.rows.items()}
+    assert [len(found["TranslationModel0"]) for found in weights.values()] == [4, 5, 6, 5, 6, 6]
+    assert [name for name, found in weights.items() if "CSLM0" in found] == ["+RNN+CSLM+WP"]
+    assert {"CSLM", "S2S"} <= weights[RESCORED].keys()
+
+
+def test_the_decoder_is_set_as_the_configuration_says(ran: Ran) -> None:
+    assert MosesIni.read(ran.folder / "rows" / "baseline.seed1" / "moses.ini").values("stack") == ["50"]
+    assert "unnormalised=true" in (ran.folder / "rows" / "+RNN+CSLM+WP.seed1" / "moses.ini").read_text()
+
+
+def test_weights_are_tuned_on_a_part_of_the_dev_set(ran: Ran) -> None:
+    """Of 30 sentences the two first ones of every three."""
+    texts = [(ran.folder / "prepared" / f"dev.{side}").read_bytes().splitlines() for side in ("source", "reference0")]
+    chosen = [line for text in texts for number, line in enumerate(text) if number % 3 < 2]
     # In context the words of the source have names.
-    assert {without_names(text) for text in tuned_on} == {b"".join(line + b"\n" for line in chosen_lines)}
-    assert len(tuned_on) == 2
-    assert {entry.sentence for entry in lists[0]} == set(range(20))
-    chosen = likeliest(lists[1], rows[rescored]["seeds"][0]["weights"])
-    assert chosen == (folder / "rows" / f"{rescored}.seed1" / "test.tokens").read_bytes().splitlines()
-    assert chosen != (folder / "rows" / f"{rescored}.seed1" / "test.before").read_bytes().splitlines()
-    assert set(report["networks"]) == {"rnn", "rnn-2", "rnn-3", "reverse", "cslm", "s2s", "ctx"}
-    seeds = {name: network["config"]["training"]["seed"] for name, network in report["networks"].items()}
-    assert seeds == {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "reverse": 2, "cslm": 1, "s2s": 1, "ctx": 1}
-    assert set(rows["+RNN"]["against"]) == {BASELINE}
-    assert set(rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
-    for name, other in [(name, other) for name, row in rows.items() for other in row["against"]]:
-        compared, both = rows[name]["against"][other], (name, other)
-        mean, before = (rows[one]["test_bleu"]["mean"] for one in both)
+    assert {without_names(text) for text in ran.tuned_on} == {b"".join(line + b"\n" for line in chosen)}
+    assert len(ran.tuned_on) == 2
+    assert {entry.sentence for entry in ran.lists[0]} == set(range(20))
+
+
+def test_networks_choose_from_lists(ran: Ran) -> None:
+    work = ran.folder / "rows" / f"{RESCORED}.seed1"
+    chosen = likeliest(ran.lists[1], ran.rows[RESCORED]["seeds"][0]["weights"])
+    assert chosen == (work / "test.tokens").read_bytes().splitlines()
+    assert chosen != (work / "test.before").read_bytes().splitlines()
+
+
+def test_rows_are_measured(ran: Ran) -> None:
+    assert ran.rows[BASELINE]["test_bleu"]["mean"] > 20
+    for name, row in ran.rows.items():
+        found = measure(ran.translation(name), [ran.folder / "data" / "test.fr"])
+        assert row["chrf"]["mean"] == pytest.approx(found["chrF"].score)
+        assert row["ter"]["mean"] == pytest.approx(found["TER"].score)
+
+
+def test_rows_are_compared(ran: Ran) -> None:
+    assert set(ran.rows["+RNN"]["against"]) == {BASELINE}
+    assert set(ran.rows["+RNN+CSLM+WP"]["against"]) == {BASELINE, "+RNN"}
+    for name, other in [(name, other) for name, row in ran.rows.items() for other in row["against"]]:
+        compared, both = ran.rows[name]["against"][other], (name, other)
+        mean, before = (ran.rows[one]["test_bleu"]["mean"] for one in both)
         assert compared["difference"] == pytest.approx(mean - before)
-        runs, others = ([folder / "rows" / f"{one}.seed1" / "test.out"] for one in both)
-        assert compared["p_value"] == p_value_over_runs(runs, others, [folder / "data" / "test.fr"], "none")
-    assert report["rows"][BASELINE]["test_bleu"]["mean"] > 20
-    assert [one["unnormalised"] for one in report["networks"]["cslm"]["perplexities"]] == [False, True]
-    weights = {name: (folder / name / "weights.safetensors").read_bytes() for name in report["networks"]}
-    for name, content in weights.items():
-        assert report["networks"][name]["weights_sha256"] == hashlib.sha256(content).hexdigest()
-    assert report["tables"]["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
-    averaged = report["tables"]["phrase-table.ensemble"]["models"]
+        runs, others = ([ran.translation(one)] for one in both)
+        assert compared["p_value"] == p_value_over_runs(runs, others, [ran.folder / "data" / "test.fr"], "none")
+
+
+def test_a_row_takes_the_time_of_its_steps(ran: Ran) -> None:
+    """One whose lists are rescored that of making them, too."""
+    steps = [ran.folder / "steps" / f"{name}.json" for name in ("+RNN.seed1.tuning", "+RNN.seed1", f"{RESCORED}.seed1")]
+    seconds = sum(json.loads(step.read_bytes())["seconds"] for step in steps)
+    assert ran.rows[RESCORED]["seconds"] == pytest.approx(seconds)
+
+
+def test_networks_are_trained_for_the_rows(ran: Ran) -> None:
+    networks = ran.report["networks"]
+    seeds = {name: network["config"]["training"]["seed"] for name, network in networks.items()}
+    assert seeds == {"rnn": 2, "rnn-2": 3, "rnn-3": 4, "reverse": 2, "cslm": 1, "s2s": 1, "ctx": 1}
+    for name, network in networks.items():
+        assert network["weights_sha256"] == digest(ran.folder / name / "weights.safetensors")
+    assert [one["unnormalised"] for one in networks["cslm"]["perplexities"]] == [False, True]
+
+
+def test_tables_and_functions_are_told_with_what_made_them(ran: Ran) -> None:
+    tables = ran.report["tables"]
+    assert tables["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
+    averaged = tables["phrase-table.ensemble"]["models"]
     assert [Path(one["folder"]).name for one in averaged] == ["rnn", "rnn-2", "rnn-3"]
-    (function,) = report["tables"]["phrase-table.xbleu"]["models"]
-    (of_function,) = summary(report)["functions"].values()
-    digest = hashlib.sha256((folder / "xbleu/weights.safetensors").read_bytes()).hexdigest()
-    assert function["weights_sha256"] == of_function["weights_sha256"] == digest
+    (function,) = tables["phrase-table.xbleu"]["models"]
+    (of_function,) = summary(ran.report)["functions"].values()
+    expected = digest(ran.folder / "xbleu/weights.safetensors")
+    assert function["weights_sha256"] == of_function["weights_sha256"] == expected
     assert of_function["nbest"] > 0
-    assert report["machine"]["versions"]["torch"]
-    costs = {name: row["translating"] for name, row in rows.items()}
+
+
+def test_what_translating_costs(ran: Ran) -> None:
+    costs = {name: row["translating"] for name, row in ran.rows.items()}
     assert all(one[key]["seconds"] > 0 for one in costs.values() for key in ("cold", "warm"))
     assert {one["device"] for one in costs.values()} == {str(choose_device("auto", "fp32"))}
-    assert [name for name, one in costs.items() if "rescoring" in one] == [rescored]
+    assert [name for name, one in costs.items() if "rescoring" in one] == [RESCORED]
     assert [name for name, one in costs.items() if "placing" in one] == ["+XBLEU+CTX"]
     assert 0 < costs["+XBLEU+CTX"]["placing"] < costs["+XBLEU+CTX"]["warm"]["seconds"]
     assert [name for name, one in costs.items() if one["cold"]["queries"]] == ["+RNN+CSLM+WP"]
     inside = costs["+RNN+CSLM+WP"]
     assert inside["cold"]["served"] < inside["warm"]["served"]
     assert inside["warm"]["served"] > 0.999
-    assert "unnormalised=true" in (folder / "rows" / "+RNN+CSLM+WP.seed1" / "moses.ini").read_text()
-    times = {path.stem: json.loads(path.read_bytes())["seconds"] for path in (folder / "steps").glob("+RNN*.seed1.*")}
-    parts = ("+RNN.seed1.tuning", "+RNN.seed1", f"{rescored}.seed1")
-    assert rows[rescored]["seconds"] == pytest.approx(sum(times[part] for part in parts))
-    for name, row in rows.items():
-        found = measure(folder / "rows" / f"{name}.seed1" / "test.out", [folder / "data" / "test.fr"])
-        assert row["chrf"]["mean"] == pytest.approx(found["chrF"].score)
-        assert row["ter"]["mean"] == pytest.approx(found["TER"].score)
-    kept = Results(folder).table("summary")
-    assert kept.title == "Captions"
-    assert kept.text("+RNN", "chrF") == f"{rows['+RNN']['chrf']['mean']:.2f}"
-    assert kept.text("+RNN+CSLM+WP", "against +RNN").startswith(("+", "-"))
-    words = {line.decode() for line in (folder / "data" / "test.fr").read_bytes().splitlines()}
-    assert not any(line in (folder / "summary.json").read_text() for line in words)
-    assert str(folder) not in json.dumps(report)
-    assert report["networks"]["cslm"]["perplexities"][0]["backoff"]["path"].startswith("system/")
-    assert f"| {rescored} | {rows[rescored]['dev_bleu']['mean']:.2f} | " in shown(summary(report))
-    assert report["commands"]["rnn-2"].startswith("phrasescore train system/phrase-table.gz ")
-    assert report["commands"]["xbleu"].startswith("phrasescore-smt expected-bleu xbleu.ini -o xbleu ")
-    networks = Results(folder).table("summary/networks")
+
+
+def test_a_report_holds_wherever_the_folder_lies(ran: Ran) -> None:
+    assert str(ran.folder) not in json.dumps(ran.report)
+    assert ran.report["networks"]["cslm"]["perplexities"][0]["backoff"]["path"].startswith("system/")
+    assert ran.report["commands"]["rnn-2"].startswith("phrasescore train system/phrase-table.gz ")
+    assert ran.report["commands"]["xbleu"].startswith("phrasescore-smt expected-bleu xbleu.ini -o xbleu ")
+    assert ran.report["machine"]["versions"]["torch"]
+    assert json.loads((ran.folder / "report.json").read_bytes())["rows"].keys() == ran.rows.keys()
+
+
+def test_a_summary_is_a_file_of_results_without_the_text(ran: Ran) -> None:
+    rows, networks = (Results(ran.folder).table(name) for name in ("summary", "summary/networks"))
+    assert rows.title == "Captions"
+    assert rows.text("+RNN", "chrF") == f"{ran.rows['+RNN']['chrf']['mean']:.2f}"
+    assert rows.text("+RNN+CSLM+WP", "against +RNN").startswith(("+", "-"))
+    assert rows.cell("+XBLEU+CTX", "weight of network, in its sentence")
+    assert rows.cell("+RNN+CSLM+WP", "weight of unknown target words")
     assert networks.cell("s2s", "nats per word of the dev set")
     assert networks.cell("cslm", "interpolated")
-    assert kept.cell("+XBLEU+CTX", "weight of network, in its sentence")
-    assert kept.cell("+RNN+CSLM+WP", "weight of unknown target words")
-    write_page(report, folder)
-    assert "unknown target words" in (folder / "report.html").read_text()
-    assert json.loads((folder / "report.json").read_bytes())["rows"].keys() == report["rows"].keys()
-    assert MosesIni.read(folder / "rows" / "baseline.seed1" / "moses.ini").values("stack") == ["50"]
-    said.clear()
-    again = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1)
-    assert again.run()["rows"] == report["rows"]
+    lines = {line.decode() for line in (ran.folder / "data" / "test.fr").read_bytes().splitlines()}
+    assert not any(line in (ran.folder / "summary.json").read_text() for line in lines)
+
+
+def test_the_rows_are_shown_as_a_table_and_as_a_page(ran: Ran) -> None:
+    assert f"| {RESCORED} | {ran.rows[RESCORED]['dev_bleu']['mean']:.2f} | " in shown(summary(ran.report))
+    write_page(ran.report, ran.folder)
+    assert "unknown target words" in (ran.folder / "report.html").read_text()
+
+
+def test_what_is_done_is_not_done_again(ran: Ran, copy: Path) -> None:
+    again, said = ran.again(copy)
+    assert again["rows"] == ran.rows
     assert all(line.endswith("done before") for line in said)
-    for name in (f"{rescored}.seed1", f"{rescored}.translating"):
-        (folder / "steps" / f"{name}.json").unlink()
-    # What was done holds where the folder is moved to, too.
-    folder = folder.rename(tmp_path / "moved")
-    said.clear()
-    moved = Ablation(config, folder, {"origin": multi30k_of_mini}, said.append, processes=1).run()["rows"]
-    assert moved[rescored]["test_bleu"] == rows[rescored]["test_bleu"]
+
+
+def test_what_is_done_holds_where_the_folder_is_moved_to(ran: Ran, copy: Path, tmp_path: Path) -> None:
+    for name in (f"{RESCORED}.seed1", f"{RESCORED}.translating"):
+        (copy / "steps" / f"{name}.json").unlink()
+    moved, said = ran.again(copy.rename(tmp_path / "moved"))
+    assert moved["rows"][RESCORED]["test_bleu"] == ran.rows[RESCORED]["test_bleu"]
     assert {line.partition(":")[0] for line in said if not line.endswith(("done before", "..."))} == {
-        f"{rescored}.seed1",
-        f"{rescored}.translating",
+        f"{RESCORED}.seed1",
+        f"{RESCORED}.translating",
     }
-    (folder / "prepared" / "dev.reference7").write_text("of an earlier data set\n")
-    changed = read_config(tmp_path / "a.toml", ['rows = ["+RNN"]', "network.hidden = 8", "build.order = 3"])
-    networks = Ablation(changed, folder, {"origin": multi30k_of_mini}, silent, processes=1).run()["networks"]
-    assert networks["rnn"]["config"]["model"]["hidden"] == 8
-    assert not (folder / "prepared" / "dev.reference7").exists()
-    shutil.rmtree(folder)
+
+
+def test_what_rests_on_changed_settings_is_made_anew(ran: Ran, copy: Path) -> None:
+    (copy / "prepared" / "dev.reference7").write_text("of an earlier data set\n")
+    changed, _ = ran.again(copy, 'rows = ["+RNN"]', "network.hidden = 8", "build.order = 3")
+    assert changed["networks"]["rnn"]["config"]["model"]["hidden"] == 8
+    assert not (copy / "prepared" / "dev.reference7").exists()

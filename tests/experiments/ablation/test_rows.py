@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from experiments.ablation.rows import BASELINE, Row, extended_by
+
+
+def test_a_row_is_its_parts() -> None:
+    row = Row.parse("+WP+CSLM+RNN")
+    assert row == Row.parse(row.name)
+    assert row.name == "+RNN+CSLM+WP"
+    assert Row.parse(BASELINE).name == BASELINE
+    assert [(column.name, len(column.scores)) for column in row.columns()] == [("rnn-wp", 2)]
+    assert (row.listed, row.decoded) == ((), row)
+    listed = Row.parse("+RNN+CSLM+RESCORING+S2S")
+    assert (listed.listed, listed.decoded.name) == (("CSLM", "S2S"), "+RNN")
+    assert Row.parse("+CSLM+S2S").decoded.name == "+CSLM"
+    sides = {name: Row.parse(f"+RNN+{name}").columns()[0] for name in ("WP", "WP-SOURCE", "WP-BOTH")}
+    assert {name: column.options[-1] for name, column in sides.items()} == {
+        "WP": "target",
+        "WP-SOURCE": "source",
+        "WP-BOTH": "both",
+    }
+    assert len({column.name for column in sides.values()}) == 3
+    [per_word] = Row.parse("+RNN+PER-WORD").columns()
+    assert (per_word.name, per_word.networks, per_word.options) == ("rnn-per-word", ("rnn",), ("--per-word",))
+    [_, reverse] = Row.parse("+RNN+REVERSE").columns()
+    assert (reverse.networks, reverse.options) == (("reverse",), ("--direction", "source-given-target"))
+    many = Row.parse("+RNN+REVERSE+ENSEMBLE+PER-WORD").columns()
+    assert [(column.name, len(column.networks)) for column in many] == [("ensemble-per-word", 3), ("reverse", 1)]
+
+
+def test_a_row_is_compared_with_the_largest_that_it_extends() -> None:
+    rows = [Row.parse(name) for name in (BASELINE, "+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")]
+    names = [[other.name for other in extended_by(row, rows)] for row in rows]
+    assert names == [[], [], [], ["+RNN", "+CSLM"], ["+RNN+CSLM"]]
