@@ -17,6 +17,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from xopen import xopen
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files.streams import STANDARD_STREAM, STDOUT, is_device_or_pipe, real_path, require_open
 from phrasescore.files.temporary import make_temporary
@@ -102,6 +107,11 @@ def _compressing(raw: BinaryIO, compression: str | None) -> Iterator[BinaryIO]:
     """Open what compresses into a file in some format, or for None the file itself."""
     if compression is None:
         yield raw
+    elif compression == "zst":
+        # As the program `zstd` does: without a checksum most flipped bits are read as other content.
+        options: dict[int, int] = {zstd.CompressionParameter.checksum_flag: 1}
+        with io.BufferedWriter(zstd.ZstdFile(raw, "wb", options=options)) as stream:
+            yield stream
     else:
         level = _LEVELS.get(compression)
         with xopen(raw, "wb", threads=0, format=compression, compresslevel=level) as stream:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import open_output, require_writable, to_json
+from phrasescore.files import MAGIC_LENGTH, compress, open_output, read_bytes, require_writable, to_json
 
 
 def _fill_disk_of(file: BinaryIO) -> None:
@@ -98,6 +98,25 @@ def test_a_named_pipe_is_compressed_by_its_name(
     reader.join()
     assert decompress(received[0]) == b"text"
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("compression", ["gz", "zst", "xz", "bz2"])
+def test_no_flipped_bit_gives_other_content(tmp_path: Path, compression: str) -> None:
+    lines = [b"source %d ||| target %d ||| 0.%d\n" % (number, number**2, number**3) for number in range(100)]
+    path, text = tmp_path / f"table.{compression}", b"".join(lines)
+    with open_output(path) as stream:
+        stream.write(text)
+    data = path.read_bytes()
+    assert data == compress(lines, compression)
+    # What the first bytes are tells whether it is compressed at all.
+    refused, places = 0, range(MAGIC_LENGTH, len(data), 17)
+    for place in places:
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
+        try:
+            assert read_bytes(path) == text
+        except UserError:
+            refused += 1
+    assert refused >= len(places) - 1
 
 
 def test_json_has_no_infinity() -> None:
