@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import lzma
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,10 @@ _MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz"}
 # A text may well begin with BZh: in bzip2 a level follows, and then the start of a block or the end of the stream.
 _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _STARTS = (*_MAGIC, b"BZh")
+# An empty member of gzip, the one that has most, ends in nine.
+_ZEROS_OF_NO_MEMBER = bytes(10)
+# Small, for what is left of it behind each stream is copied.
+_BYTES_TO_DECOMPRESS = 1 << 13
 MAGIC_LENGTH = 10
 """Bytes that tell a compressed file."""
 LONGEST_LINE = 1 << 20
@@ -69,9 +74,15 @@ class _InputFile(io.FileIO):
     """A file whose first read brings what tells its format, though a pipe may hand over its first bytes one by one."""
 
     _is_at_start = True
+    _is_gzip = False
+    _last_bytes = b""
 
     def readinto(self, buffer: WriteableBuffer) -> int | None:
-        """Read some bytes; return how many, 0 at the end."""
+        """Read some bytes; return how many, 0 at the end.
+
+        Raises:
+            EOFError: a gzip file ends in zeros.
+        """
         view = memoryview(buffer).cast("B")
         count = super().readinto(view) or 0
         while self._is_at_start and _may_tell_more(bytes(view[:count])):
@@ -79,14 +90,91 @@ class _InputFile(io.FileIO):
             if not more:
                 break
             count += more
-        self._is_at_start = False
+        if self._is_at_start:
+            self._is_at_start, self._is_gzip = False, detect_format(bytes(view[:count])) == "gz"
+        if self._is_gzip:
+            self._require_end_of_member(bytes(view[max(0, count - len(_ZEROS_OF_NO_MEMBER)) : count]))
         return count
+
+    def _require_end_of_member(self, read: bytes) -> None:
+        """Check, once nothing more is read, that a gzip file does not end in zeros, which its readers pass over.
+
+        So does the program `gzip`, for the sake of tapes, though RFC 1952 has nothing between or behind members.
+        Today they are what a power failure, or a download that was broken off, has left in place of the last members.
+        Zeros between two members are not noticed: that would need a reader of gzip of our own, and a slower one.
+        """
+        if not read and self._last_bytes == _ZEROS_OF_NO_MEMBER:
+            raise EOFError("it ends in zeros")
+        self._last_bytes = (self._last_bytes + read)[-len(_ZEROS_OF_NO_MEMBER) :]
+
+
+class _Streams(io.RawIOBase):
+    """The content of xz or bzip2 streams, one after another.
+
+    Python's own readers take for the end whatever is no stream behind one, as one of which the first bytes are damaged.
+    """
+
+    def __init__(
+        self, file: BinaryIO, begin: Callable[[], lzma.LZMADecompressor | bz2.BZ2Decompressor], padding: int
+    ) -> None:
+        """Read a file; behind each stream may stand zeros, in multiples of `padding`, none if that is 0."""
+        self._file, self._begin, self._padding = file, begin, padding
+        self._stream = begin()
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read some bytes; return how many, 0 at the end.
+
+        Raises:
+            EOFError: the last stream was cut.
+            OSError: what is there is no stream of bzip2.
+            lzma.LZMAError: what is there is no stream of xz.
+        """
+        view = memoryview(buffer).cast("B")
+        data = b""
+        while not data:
+            if self._stream.eof:
+                compressed = self._after_stream()
+                if not compressed:
+                    return 0
+                self._stream = self._begin()
+            else:
+                compressed = self._file.read(_BYTES_TO_DECOMPRESS) if self._stream.needs_input else b""
+                if self._stream.needs_input and not compressed:
+                    raise EOFError("it ends in the middle")
+            data = self._stream.decompress(compressed, len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def _after_stream(self) -> bytes:
+        """Return the first bytes of the next stream, none at the end."""
+        found = self._stream.unused_data or self._file.read(_BYTES_TO_DECOMPRESS)
+        zeros = 0
+        while self._padding and found.startswith(b"\0"):
+            rest = found.lstrip(b"\0")
+            zeros += len(found) - len(rest)
+            found = rest or self._file.read(_BYTES_TO_DECOMPRESS)
+        if zeros and zeros % self._padding:
+            raise lzma.LZMAError("zeros that are no padding")
+        return found
 
 
 def _may_tell_more(head: bytes) -> bool:
     """Whether the bytes after some first ones can decide which format they are; not so if they end a typed line."""
     is_start = any(magic[: len(head)] == head[: len(magic)] for magic in _STARTS)
     return 0 < len(head) < MAGIC_LENGTH and is_start and b"\n" not in head
+
+
+def _decompressing(raw: BinaryIO, compression: str) -> BinaryIO:
+    """Open what decompresses a file in some format."""
+    if compression == "xz":
+        return io.BufferedReader(_Streams(raw, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), padding=4))
+    if compression == "bz2":
+        return io.BufferedReader(_Streams(raw, bz2.BZ2Decompressor, padding=0))
+    return xopen(raw, "rb", threads=0, format=compression)
 
 
 @contextmanager
@@ -111,7 +199,7 @@ def open_input(path: str | Path) -> Iterator[Input]:
             if compression is None:
                 yield Input(raw, raw)
             else:
-                with xopen(raw, "rb", threads=0, format=compression) as stream:
+                with _decompressing(raw, compression) as stream:
                     yield Input(stream, raw)
         except Exception as error:
             if _is_decompression_error(error):

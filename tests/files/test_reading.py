@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.files import LONGEST_LINE, open_input, read_lines, sha256_of
+from phrasescore.files import LONGEST_LINE, compress, open_input, read_bytes, read_lines, sha256_of
 
 
 @pytest.mark.parametrize("text", [b"BZhang sleeps .\n", b"BZh9 is a level .\n", b"BZ"])
@@ -52,6 +52,39 @@ def test_a_typed_line_is_read_before_the_next_one() -> None:
         assert source.stream.readline() == b"B\n"
         os.close(writing)
     os.close(reading)
+
+
+@pytest.mark.parametrize("compression", ["gz", "zst", "xz", "bz2"])
+def test_what_follows_whole_members_is_one_or_refused(tmp_path: Path, compression: str) -> None:
+    path, texts = tmp_path / "text", [b"first\n" * 4000, b"", b"last\n"]
+    *before, last = (compress([text], compression) for text in texts)
+    whole = b"".join(before)
+    path.write_bytes(whole + last)
+    assert read_bytes(path) == b"".join(texts)
+    flipped = [last[:place] + bytes([last[place] ^ 1]) + last[place + 1 :] for place in (0, 1, 2)]
+    for end in [
+        *flipped,
+        last[:1],
+        last[:-1],
+        b"garbage",
+        bytes(len(last) | 1),
+        bytes(5 << 12) + b"x",
+        last + bytes(10),
+    ]:
+        path.write_bytes(whole + end)
+        with pytest.raises(UserError, match=f"^{path}: the compressed data is truncated or corrupt"):
+            # Line by line, as a table is read.
+            list(read_lines(path))
+
+
+@pytest.mark.parametrize("zeros", [4, 8, 1 << 13, (1 << 14) + 4])
+def test_xz_may_be_padded_with_zeros(tmp_path: Path, zeros: int) -> None:
+    path, member = tmp_path / "text", compress([b"text\n"], "xz")
+    path.write_bytes((member + bytes(zeros)) * 2)
+    assert read_bytes(path) == b"text\n" * 2
+    path.write_bytes(member + bytes(zeros + 2) + member)
+    with pytest.raises(UserError, match="truncated or corrupt"):
+        read_bytes(path)
 
 
 def test_the_hash_is_that_of_the_file_as_it_lies(tmp_path: Path) -> None:
