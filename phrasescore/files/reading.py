@@ -7,6 +7,7 @@ import io
 import lzma
 import os
 import re
+import select
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -77,16 +78,16 @@ class _InputFile(io.FileIO):
     _is_gzip = False
     _last_bytes = b""
 
-    def readinto(self, buffer: WriteableBuffer) -> int | None:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """Read some bytes; return how many, 0 at the end.
 
         Raises:
             EOFError: a gzip file ends in zeros.
         """
         view = memoryview(buffer).cast("B")
-        count = super().readinto(view) or 0
+        count = self._wait_and_read(view)
         while self._is_at_start and _may_tell_more(bytes(view[:count])):
-            more = super().readinto(view[count:])
+            more = self._wait_and_read(view[count:])
             if not more:
                 break
             count += more
@@ -94,6 +95,15 @@ class _InputFile(io.FileIO):
             self._is_at_start, self._is_gzip = False, detect_format(bytes(view[:count])) == "gz"
         if self._is_gzip:
             self._require_end_of_member(bytes(view[max(0, count - len(_ZEROS_OF_NO_MEMBER)) : count]))
+        return count
+
+    def _wait_and_read(self, view: memoryview) -> int:
+        """Read some bytes; return how many, 0 at the end."""
+        while (count := super().readinto(view)) is None:
+            # Whoever opened the descriptor wants it not to wait: nothing has come yet, which is not the end.
+            waiting = select.poll()
+            waiting.register(self, select.POLLIN)
+            waiting.poll()
         return count
 
     def _require_end_of_member(self, read: bytes) -> None:

@@ -45,6 +45,29 @@ def test_a_pipe_that_hands_over_its_first_byte_alone(compress: Callable[[bytes],
     os.close(reading)
 
 
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_standard_input_that_does_not_wait_is_waited_for(
+    compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever shares it may have told it not to; that nothing is there yet is not its end."""
+    data = compress(b"BZh\n" * 9)
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    monkeypatch.setattr("phrasescore.files.reading.STDIN", reading)
+
+    def write() -> None:
+        with os.fdopen(writing, "wb", buffering=0) as pipe:
+            for part in (data[:1], data[1:20], data[20:]):
+                time.sleep(0.1)
+                pipe.write(part)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert list(read_lines("-")) == [b"BZh"] * 9
+    writer.join()
+    os.close(reading)
+
+
 def test_a_typed_line_is_read_before_the_next_one() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"B\n")
