@@ -20,7 +20,7 @@ from moses_integration.cli import main as phrasescore_smt
 from phrasescore.cli import main as phrasescore
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import write_json
+from phrasescore.files import make_folder, write_json
 from phrasescore.versions import code_version
 
 Json = dict[str, Any]
@@ -32,7 +32,7 @@ class Steps:
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
         self._folder, self._say = folder, say
         self._versions: dict[str, None] = {}
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
 
     def run(self, name: str, depends_on: Any, work: Callable[[], Any], folder: Path | None = None) -> Any:
         """Return the result of a step, done now or before.

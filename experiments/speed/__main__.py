@@ -15,7 +15,7 @@ from experiments.speed import annotation, decoding, scoring
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
 from phrasescore.device import choose_device, settle_memory
-from phrasescore.files import write_atomically, write_json
+from phrasescore.files import make_folder, write_atomically, write_json
 from phrasescore.lm.presets import PRESETS
 from phrasescore.provenance import machine
 
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure what was asked for; print the table."""
     settle_memory()
     report: dict[str, Any] = {"schema": 6, "table": str(args.table), "machine": measured_on(args.device)}
-    args.output.mkdir(parents=True, exist_ok=True)
+    make_folder(args.output)
     for name in args.parts:
         report[name] = PARTS[name](args)
         write_json(args.output / "report.json", report)

@@ -38,7 +38,7 @@ from moses_integration.building.validation import align_together
 from moses_integration.ini import MosesIni
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
-from phrasescore.files import lock_file, read_lines, real_path, write_json, write_lines
+from phrasescore.files import lock_file, make_folder, read_lines, real_path, require_folder, write_json, write_lines
 from phrasescore.provenance import described
 from phrasescore.text import Say, Show, lines_abreast, silently, unseen
 from phrasescore.versions import versions
@@ -161,8 +161,7 @@ def _require_own(folder: Path) -> None:
     Raises:
         UserError: it is not; its files may be the user's own.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is a file; give the name of a folder")
+    require_folder(folder)
     if not folder.exists() or not any(folder.iterdir()) or (folder / _BUILDING).is_dir() or _has_report(folder):
         return
     raise UserError(f"{folder}: has files but no system that `build` made; give a new or empty folder")
@@ -190,10 +189,8 @@ def _building(folder: Path) -> Iterator[Path]:
     is_new, new = not folder.exists(), folder / _BUILDING
     if new.is_symlink() or (new.exists() and new.stat().st_uid != os.geteuid()):
         raise UserError(f"{new}: is a link, or another user's, and would be emptied; remove it")
-    try:
-        new.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
+    with naming({new: folder}):
+        make_folder(new)
     with lock_file(new / _LOCK, f"{folder}: another build is at work in it; wait for it or give another folder"):
         for path in new.iterdir():
             if path.is_dir() and not path.is_symlink():

@@ -16,7 +16,7 @@ from moses_integration.cli.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import real_path
+from phrasescore.files import make_folder, real_path
 
 if TYPE_CHECKING:
     from moses_integration.building.corpus import Corpus
@@ -139,10 +139,7 @@ def _new_folder(folder: Path) -> Iterator[None]:
     is_new = not folder.exists()
     if not is_new and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: is there already; give a new or empty folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
+    make_folder(folder)
     try:
         yield
     except BaseException:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from phrasescore.errors import UserError
-from phrasescore.files import lock_file
+from phrasescore.files import lock_file, make_folder, require_folder
 
 _WORK_MARK = ".phrasescore-work"
 """A file in the folder of --work: what else is there is ours."""
@@ -29,15 +29,11 @@ def work_folder(given: Path | None) -> Iterator[Path]:
     from moses_integration.toolkits.installation import StepFailure
 
     if given is not None:
-        if given.exists() and not given.is_dir():
-            raise UserError(f"{given}: is a file; give the name of a folder")
+        require_folder(given)
         mark, is_new = given / _WORK_MARK, not given.exists()
         if given.exists() and any(given.iterdir()) and not mark.exists():
             raise UserError(f"{given}: has files that no earlier run left; give a new or empty folder")
-        try:
-            given.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{given}: cannot be made ({error.strerror}); check the folder and its rights") from error
+        make_folder(given)
         with lock_file(mark, f"{given}: another run is at work in it; wait for it or give another folder"):
             try:
                 yield given

@@ -1,5 +1,6 @@
 """Files as byte streams: read by content, written whole or not at all. `-` is standard input or standard output."""
 
+from phrasescore.files.folders import make_folder, require_folder
 from phrasescore.files.reading import (
     LONGEST_LINE,
     MAGIC_LENGTH,
@@ -51,6 +52,7 @@ __all__ = [
     "full_disk_told",
     "is_device_or_pipe",
     "lock_file",
+    "make_folder",
     "open_input",
     "open_output",
     "open_regular",
@@ -58,6 +60,7 @@ __all__ = [
     "read_lines",
     "read_regular",
     "real_path",
+    "require_folder",
     "require_one_standard_input",
     "require_open",
     "require_writable",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.configuration import Section
-from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, lock_file, real_path
+from phrasescore.errors import UserError, naming
+from phrasescore.files import STANDARD_STREAM, lock_file, make_folder, real_path, require_folder
 from phrasescore.model_folder import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHTS, network_file, network_kind
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT, open_checkpoint
@@ -128,10 +128,8 @@ def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> 
         return
     _check_folder(folder, restart, kind)
     was_there, state = folder.exists(), folder / TRAINING_STATE
-    try:
-        state.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be made ({error.strerror}); check the folder and its rights") from error
+    with naming({state: folder}):
+        make_folder(state)
     run = RunFolder(folder)
     is_new = [path.name for path in folder.iterdir()] == [TRAINING_STATE] and not (state / CHECKPOINT).exists()
     run.take_up()
@@ -151,8 +149,7 @@ def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> 
 
 def _check_folder(folder: Path, restart: bool, kind: str) -> None:
     state = folder / TRAINING_STATE
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is a file; give the name of a folder")
+    require_folder(folder)
     if folder.exists() and any(folder.iterdir()) and not (network_file(folder, CONFIG).exists() or state.exists()):
         raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
     if network_file(folder, CONFIG).exists() and network_kind(folder) != kind:
