@@ -74,15 +74,23 @@ def check_values(section: type[Section], values: Mapping[str, Any], place: str) 
     kinds = option_types(section)
     checked = {key: _check(key, value, kinds, place) for key, value in values.items()}
     for item in fields(section):
-        minimum, maximum = item.metadata.get("minimum"), item.metadata.get("maximum")
-        if maximum is None and scalar_type(kinds[item.name]) is int:
-            maximum = LARGEST
         value = checked.get(item.name)
-        if minimum is not None and value is not None and not value >= minimum:
-            raise UserError(f"{place}: {item.name} is {value}; give at least {minimum}")
-        if maximum is not None and value is not None and not value <= maximum:
-            raise UserError(f"{place}: {item.name} is {value}; give at most {maximum}")
+        if value is not None and (fault := range_fault(item, scalar_type(kinds[item.name]), value)):
+            raise UserError(f"{place}: {item.name} {fault}")
     return checked
+
+
+def range_fault(item: Field[Any], kind: type, value: Any) -> str | None:
+    """Return what is wrong with a number that is out of the range of a field of this type, None if it is in it."""
+    minimum, maximum = item.metadata.get("minimum"), item.metadata.get("maximum")
+    if maximum is None and kind is int:
+        maximum = LARGEST
+    # Not `value < minimum`, for nan is not less.
+    if minimum is not None and not value >= minimum:
+        return f"is {value}; give at least {minimum}"
+    if maximum is not None and not value <= maximum:
+        return f"is {value}; give at most {maximum}"
+    return None
 
 
 def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import Field, fields
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, get_args
@@ -13,8 +13,7 @@ import shtab
 
 from phrasescore import __version__
 from phrasescore.cli.parser import CommandParser
-from phrasescore.configuration import LARGEST, Section, check_values, choices, option_types, refuse_given, scalar_type
-from phrasescore.errors import UsageError, UserError
+from phrasescore.configuration import LARGEST, Section, choices, option_types, range_fault, refuse_given, scalar_type
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.pairs import Direction
 from phrasescore.plugins import load_plugins, plugins_blamed
@@ -109,8 +108,10 @@ def add_section_options(
     section: type[Section],
     hidden: Collection[str] = (),
     presets: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
-) -> None:
+) -> argparse._ArgumentGroup:
     """Add an option for each field of a configuration section; those not given are None, the hidden have no help.
+
+    Returns the group that they are in, to which others may be added.
 
     Args:
         parser: to add them to.
@@ -133,7 +134,21 @@ def add_section_options(
             continue
         allowed = choices(kinds[item.name])
         metavar = None if allowed else {int: "N", float: "X", str: "NAME", Path: "FILE"}[kind]
-        group.add_argument(flag, type=kind, choices=allowed or None, metavar=metavar, default=None, help=text)
+        parse = _number(item, kind) if kind in (int, float) else kind
+        group.add_argument(flag, type=parse, choices=allowed or None, metavar=metavar, default=None, help=text)
+    return group
+
+
+def _number(item: Field[Any], kind: type) -> Callable[[str], Any]:
+    """Return what parses the number of a field, and refuses one out of its range."""
+
+    def number(text: str) -> Any:
+        value = kind(text)
+        if fault := range_fault(item, kind, value):
+            raise argparse.ArgumentTypeError(fault)
+        return value
+
+    return number
 
 
 def _default(default: Any, by_preset: Mapping[str, Any]) -> str:
@@ -151,19 +166,8 @@ def _shown(value: Any) -> str:
 
 
 def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str, Any]:
-    """Return the options of a section that stand on the command line.
-
-    Raises:
-        UsageError: a value is too small or too large.
-    """
-    place = "command line"
-    given = {item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None}
-    try:
-        return check_values(section, given, place)
-    except UserError as error:
-        # A user knows the option, not the name that it has in a file.
-        name, fault = str(error).removeprefix(f"{place}: ").split(" ", 1)
-        raise UsageError(f"--{name.replace('_', '-')}: {fault}") from error
+    """Return the options of a section that stand on the command line."""
+    return {item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None}
 
 
 def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
