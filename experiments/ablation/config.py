@@ -10,9 +10,7 @@ from typing import Any
 
 from experiments.ablation.rows import WHOLE, Row
 from experiments.toml import check_expected_bleu, check_language_model, command_options, network_settings, read_values
-from moses_integration.building.alignment import METHODS
-from moses_integration.building.language_model import ORDERS
-from moses_integration.building.pair_alignment import LONGEST_PHRASE
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.prepare import Casing
 from moses_integration.toolkits.toolkit import ToolkitName
 from phrasescore.configuration import check_values, choices, option, unknown_key
@@ -28,15 +26,6 @@ class DataSection:
     target: str = option("fr", "language code")
     versions: str = option("", "bible: versions to cross, blanks between them; all if empty")
     casing: Casing = option("lower", "what to do with capitals, if the text is not tokenised")
-
-
-@dataclass(frozen=True)
-class BuildSection:
-    """The system that all rows share."""
-
-    aligner: str = option("eflomal", "word alignment method")
-    order: int = option(5, "of the language model", minimum=ORDERS[0], maximum=ORDERS[-1])
-    longest_phrase: int = option(LONGEST_PHRASE, "words of a phrase", minimum=1, maximum=LONGEST_PHRASE)
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,8 @@ class Config:
     seeds: tuple[int, ...] = (1, 2, 3)
     rows: tuple[Row, ...] = WHOLE
     data: DataSection = field(default_factory=DataSection)
-    build: BuildSection = field(default_factory=BuildSection)
+    build: BuildConfig = field(default_factory=BuildConfig)
+    """The system that all rows share."""
     tuning: TuningSection = field(default_factory=TuningSection)
     scoring: ScoringSection = field(default_factory=ScoringSection)
     decoder: dict[str, int] = field(default_factory=dict)
@@ -86,7 +76,7 @@ class Config:
     """Options of `phrasescore-smt expected-bleu`."""
 
 
-_SECTIONS = {"data": DataSection, "build": BuildSection, "tuning": TuningSection, "scoring": ScoringSection}
+_SECTIONS = {"data": DataSection, "build": BuildConfig, "tuning": TuningSection, "scoring": ScoringSection}
 _COMMANDS: dict[str, Callable[[Sequence[str], str], object]] = {
     "network": network_settings,
     "language_model": check_language_model,
@@ -113,8 +103,6 @@ def read_config(path: Path, changes: Sequence[str] = ()) -> Config:
         )
     for key, section in _SECTIONS.items():
         values[key] = section(**check_values(section, values.get(key, {}), f"{path}: [{key}]"))
-    if values["build"].aligner not in METHODS:
-        raise UserError(f"{path}: [build]: aligner is {values['build'].aligner!r}; choose one of {', '.join(METHODS)}")
     for key, settings_of in _COMMANDS.items():
         values[key] = command_options(values.get(key, {}))
         settings_of(values[key], f"{path}: [{key}]")

@@ -18,6 +18,8 @@ from experiments.ablation.rows import BASELINE, Row, extended_by
 from experiments.ablation.summary import MEASURES, over_seeds, summary
 from experiments.data import DataFolder, prepare
 from experiments.steps import Json, Steps, run_toolkit
+from experiments.toml import command_options
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.system_text import SystemText
 from moses_integration.decoder.settings import read_settings
 from moses_integration.evaluation import measure, p_value_over_runs
@@ -83,7 +85,7 @@ class Ablation:
     def run(self) -> Json:
         """Do what is not done yet and return the report; report.json and summary.json are written."""
         data, config = self._data, self._config
-        built = [data.description, config.data.casing, asdict(config.build), self._toolkit.name]
+        built = [data.description, config.data.casing, self._build_options, self._toolkit.name]
         system = self._steps.run("build", built, lambda: self._build(data))
         # Which dev and test text there is, the report of the build does not say.
         rests_on = {**system, "data": data.description["sha256"]}
@@ -126,11 +128,10 @@ class Ablation:
         )
 
     def _build(self, data: DataFolder) -> Json:
-        config, (dev, *_) = self._config.build, data.target_files("dev")
-        [target] = data.target_files("train")
+        (dev, *_), [target] = data.target_files("dev"), data.target_files("train")
         command = ["build", "--source", data.source_file("train"), "--target", target, "-o", self._system]
         command += ["--validation", data.source_file("dev"), dev, "--toolkit", self._toolkit.name]
-        command += ["--aligner", config.aligner, "--order", config.order, "--longest-phrase", config.longest_phrase]
+        command += command_options(self._build_options)
         # Tokenised text comes with Moses' escapes.
         is_tokenised = data.description["tokenised"]
         command += ["--tokenised", "--escaped"] if is_tokenised else ["--casing", self._config.data.casing]
@@ -146,6 +147,14 @@ class Ablation:
             for number, reference in enumerate(data.target_files(part)):
                 system_text.prepare("target", reference, self._prepared(part, f"reference{number}"))
         return read_json(self._system / "build.json", "delete the system's folder")
+
+    @property
+    def _build_options(self) -> Json:
+        """The options of `build`, without a seed that is the usual one: with most aligners any would be refused."""
+        options = asdict(self._config.build)
+        if options["seed"] == BuildConfig.seed:
+            del options["seed"]
+        return options
 
     @property
     def _system(self) -> Path:

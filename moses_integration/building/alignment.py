@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from thot.alignment import AlignmentModel, EflomalAlignmentModel
 
 # Without IBM model 2: sil-thot 3.5.3 reads beyond its arrays when asked for that model's training alignments.
-METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+Method = Literal["ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal"]
+METHODS: Mapping[Method, tuple[str, ...]] = MappingProxyType(
     {
         "ibm1": ("ibm1",),
         "hmm": ("ibm1", "hmm"),
@@ -87,7 +88,7 @@ def align(
     source: Path,
     target: Path,
     output: Path,
-    method: str = "eflomal",
+    method: Method,
     *,
     seed: int = 1,
     processes: int | None = None,
@@ -102,7 +103,7 @@ def align(
         source: sentences to translate from, words separated by blanks.
         target: their translations.
         output: where the links go; compressed by its suffix.
-        method: a key of `METHODS`.
+        method: how; see `METHODS`.
         seed: for `eflomal`; the other methods draw no random numbers.
         processes: to share the work among, for `eflomal` threads too; None for all cores.
 
@@ -140,7 +141,7 @@ def align(
     )
 
 
-def _check_settings(method: str, seed: int) -> None:
+def _check_settings(method: Method, seed: int) -> None:
     """Refuse what no model could be made of."""
     if method not in METHODS:
         raise UserError(f"alignment method {method} is unknown; choose one of {', '.join(METHODS)}")
@@ -148,7 +149,7 @@ def _check_settings(method: str, seed: int) -> None:
         raise UserError(f"alignment seed {seed} is out of range; give a number from 0 to {(1 << 32) - 1}")
 
 
-def _train(method: str, seed: int, texts: tuple[Path, Path]) -> tuple[Positions, tuple[int, ...]]:
+def _train(method: Method, seed: int, texts: tuple[Path, Path]) -> tuple[Positions, tuple[int, ...]]:
     """Return the source position of every target word under a model of this direction, and its stages' iterations."""
     from thot.alignment import EflomalAlignmentModel
 

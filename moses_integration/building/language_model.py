@@ -55,7 +55,7 @@ class LanguageModelReport:
 def build_language_model(
     text: Path,
     output: Path,
-    order: int = 5,
+    order: int,
     *,
     estimator: Estimator = "auto",
     memory: str = "50%",

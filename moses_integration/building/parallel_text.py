@@ -8,22 +8,24 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.text import lines_abreast
 from phrasescore.words import split_words
+
+_LONGEST_WORD = 1000
+"""Characters, as in clean-corpus-n.perl."""
 
 
 @dataclass(frozen=True)
 class CleaningRules:
     """Which sentence pairs are fit for training; the defaults and the rules are those of clean-corpus-n.perl."""
 
-    longest: int = 80
-    """Words a side."""
-    ratio: float = 9.0
-    """The longer side has at most this many times the words of the shorter."""
-    longest_word: int = 1000
-    """Characters."""
+    longest_sentence: int = option(80, "drop pairs with more words on a side", minimum=1)
+    ratio: float = option(
+        9.0, "drop pairs of more unequal length: words of the longer side for each of the other", minimum=1, maximum=1e6
+    )
 
     def broken_by(self, source: bytes, target: bytes) -> str | None:
         """Return the first rule that a pair breaks: empty, long, ratio or word; None for a fit pair."""
@@ -31,11 +33,11 @@ class CleaningRules:
         fewer, more = sorted(map(len, sides))
         if fewer == 0:
             return "empty"
-        if more > self.longest:
+        if more > self.longest_sentence:
             return "long"
         if more > self.ratio * fewer:
             return "ratio"
-        if any(len(word.decode("utf-8", "surrogateescape")) > self.longest_word for word in chain(*sides)):
+        if any(len(word.decode("utf-8", "surrogateescape")) > _LONGEST_WORD for word in chain(*sides)):
             return "word"
         return None
 

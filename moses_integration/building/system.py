@@ -24,6 +24,7 @@ from typing import Any
 
 from moses_integration.building.aligned_corpus import refuse_misread
 from moses_integration.building.alignment import align
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.corpus import Corpus
 from moses_integration.building.language_model import build_language_model, refuse_reserved
 from moses_integration.building.parallel_text import CleaningRules, clean
@@ -95,12 +96,8 @@ class BuildSettings:
     """How a system is built."""
 
     text: TextSettings
-    alignment_method: str = "eflomal"
-    seed: int = 1
-    order: int = 5
-    """Of the language model."""
-    longest_phrase: int = 7
     cleaning: CleaningRules = field(default_factory=CleaningRules)
+    config: BuildConfig = field(default_factory=BuildConfig)
     processes: int | None = None
     """To share the work among, all cores if it is None. What is made does not depend on it."""
 
@@ -152,7 +149,7 @@ def build_system(
         report = _provenance(source, target, settings, alignment, validation, toolkit)
         _build(source, target, new, settings, build_tables, alignment, validation, say, report, show)
         _replace_system(folder, new)
-    return write_initial_ini(folder, _language_model_of(settings.text), settings.order)
+    return write_initial_ini(folder, _language_model_of(settings.text), settings.config.order)
 
 
 def _require_own(folder: Path) -> None:
@@ -245,7 +242,7 @@ def _build(
         if validation is not None and others is not None:
             report["validation_text"] = _prepare_validation(validation, others, SystemText(new, text), settings, say)
     with step("alignment"), naming({corpus.source: source, corpus.target: target}):
-        method, seed, processes = settings.alignment_method, settings.seed, settings.processes
+        method, seed, processes = settings.config.aligner, settings.config.seed, settings.processes
         if others is not None:
             report["alignment"] = asdict(align_together(corpus, others, method, seed, processes))
         elif alignment is None:
@@ -257,7 +254,7 @@ def _build(
     with step("tables"):
         names = {corpus.source: source, corpus.target: target}
         with naming(names | {corpus.alignment: alignment} if alignment else names):
-            built = build_tables(corpus, new, settings.longest_phrase, show_step)
+            built = build_tables(corpus, new, settings.config.longest_phrase, show_step)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
         if others is not None:
             (new / VALIDATION).mkdir(exist_ok=True)
@@ -266,13 +263,13 @@ def _build(
                 others.target,
                 others.alignment,
                 new / VALIDATION,
-                settings.longest_phrase,
+                settings.config.longest_phrase,
                 settings.processes,
             )
             report["validation"] = asdict(of_others)
     language_model = new / _language_model_of(text)
     with step("language model"):
-        estimated = build_language_model(corpus.target, language_model, settings.order)
+        estimated = build_language_model(corpus.target, language_model, settings.config.order)
         report["language_model"] = asdict(estimated)
         say(f"language model: by {'our own estimator' if estimated.estimator == 'embedded' else estimated.estimator}")
     write_json(new / PREPARATION, asdict(text))
@@ -290,11 +287,10 @@ def _provenance(
     """Return what a system is made of and by: inputs with their hashes, settings that are used, versions."""
     inputs = {"source": source, "target": target, "alignment": alignment}
     inputs |= dict(zip(("validation_source", "validation_target"), validation or (), strict=False))
-    used = asdict(settings)
-    del used["processes"]
+    used = {"text": asdict(settings.text), **asdict(settings.cleaning), **asdict(settings.config)}
     if alignment is not None and validation is None:
-        del used["alignment_method"], used["cleaning"]
-    if used.get("alignment_method") != "eflomal":
+        del used["aligner"], used["longest_sentence"], used["ratio"]
+    if used.get("aligner") != "eflomal":
         del used["seed"]
     return {
         "versions": versions(),

@@ -10,14 +10,14 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from moses_integration.building.alignment import AlignmentReport, align
+from moses_integration.building.alignment import AlignmentReport, Method, align
 from moses_integration.building.corpus import Corpus
 from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_lines
 
 
 def align_together(
-    corpus: Corpus, validation: Corpus, method: str, seed: int, processes: int | None
+    corpus: Corpus, validation: Corpus, method: Method, seed: int, processes: int | None
 ) -> AlignmentReport:
     """Align two corpora as one, for a few sentences alone would be too few, and write the alignment of each.
 

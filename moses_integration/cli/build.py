@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from moses_integration.cli.options import add_toolkit_options, natural, toolkit_of
+from moses_integration.building.build_config import BuildConfig
+from moses_integration.building.parallel_text import CleaningRules
+from moses_integration.cli.options import add_toolkit_options, toolkit_of
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, positive, refuse_idle
+from phrasescore.cli.options import add_quiet_option, add_section_options, given_options, refuse_idle
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM
-
-# What the aligner, the language model and the extraction accept; the command line must not import them to know.
-METHODS = ("ibm1", "hmm", "ibm3", "ibm4", "fast-align", "eflomal")
-ORDERS = range(2, 7)
-PHRASE_LENGTHS = range(1, 8)
-_ALIGNER, _SEED = "eflomal", 1
-_LONGEST, _RATIO = 80, 9.0
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,36 +44,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "translations with a capital (default: true; keep if tokenised)",
     )
     text.add_argument("--escaped", action="store_true", help="the text has Moses' escapes already, as &apos;")
-    text.add_argument("--longest-sentence", type=positive, metavar="N", help=f"drop longer ones (default: {_LONGEST})")
-    text.add_argument(
-        "--ratio", type=_ratio, metavar="X", help=f"drop pairs of more unequal length (default: {_RATIO:g})"
-    )
-    models = parser.add_argument_group("models")
+    add_section_options(parser, "cleaning", CleaningRules)
+    models = add_section_options(parser, "models", BuildConfig)
     models.add_argument(
         "--alignment",
         type=Path,
         metavar="FILE",
         help="a ready word alignment of all lines, 0-0 1-2 ..., whose words are those between blanks",
-    )
-    models.add_argument("--aligner", choices=METHODS, help=f"how to align words (default: {_ALIGNER})")
-    models.add_argument(
-        "--seed", type=natural, metavar="N", help=f"of {_ALIGNER}; the others need none (default: {_SEED})"
-    )
-    models.add_argument(
-        "--order",
-        type=int,
-        choices=ORDERS,
-        default=5,
-        metavar="N",
-        help="of the language model, from 2 to 6 (default: %(default)s)",
-    )
-    models.add_argument(
-        "--longest-phrase",
-        type=int,
-        choices=PHRASE_LENGTHS,
-        default=7,
-        metavar="N",
-        help="words of a phrase, from 1 to 7 (default: %(default)s)",
     )
     models.add_argument(
         "--validation",
@@ -96,7 +67,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.building.parallel_text import CleaningRules
     from moses_integration.building.prepare import Casing
     from moses_integration.building.system import BuildSettings, build_system
     from moses_integration.building.system_text import TextSettings
@@ -108,8 +78,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "--escaped: tokenising would take the escapes apart; give --tokenised too, or text without them"
         )
-    if args.aligner not in (None, _ALIGNER):
-        refuse_idle(args, ["seed"], f"with --aligner {args.aligner}, which draws no random numbers")
+    config = BuildConfig(**given_options(args, BuildConfig))
+    if config.aligner != "eflomal":
+        refuse_idle(args, ["seed"], f"with --aligner {config.aligner}, which draws no random numbers")
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     toolkit.check_folder(args.output)
@@ -127,14 +98,9 @@ def run(args: argparse.Namespace) -> int:
     casing: Casing = args.casing or ("keep" if args.tokenised else "true")
     settings = BuildSettings(
         TextSettings(*languages, tokenise=not args.tokenised, casing=casing, escape=not args.escaped),
-        alignment_method=args.aligner or _ALIGNER,
-        seed=_SEED if args.seed is None else args.seed,
-        order=args.order,
-        longest_phrase=args.longest_phrase,
-        cleaning=CleaningRules(
-            longest=args.longest_sentence or _LONGEST, ratio=_RATIO if args.ratio is None else args.ratio
-        ),
-        processes=args.processes,
+        CleaningRules(**given_options(args, CleaningRules)),
+        config,
+        args.processes,
     )
     with reporter.task("building") as task:
         ini = build_system(
@@ -184,11 +150,3 @@ def _require_languages(args: argparse.Namespace, languages: Sequence[str], repor
             reporter.say(
                 f"{language}: the tokeniser does not know this language's abbreviations, and takes English ones"
             )
-
-
-def _ratio(text: str) -> float:
-    """Parse how much longer one side of a pair may be."""
-    number = float(text)
-    if not 1 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number

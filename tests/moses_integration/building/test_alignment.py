@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from moses_integration.building import alignment
-from moses_integration.building.alignment import METHODS, align
+from moses_integration.building.alignment import METHODS, Method, align
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI, SHARED
@@ -36,7 +36,7 @@ def corpus(tmp_path: Path) -> Corpus:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_finds_obvious_links(method: str, corpus: Corpus, tmp_path: Path) -> None:
+def test_every_method_finds_obvious_links(method: Method, corpus: Corpus, tmp_path: Path) -> None:
     report = align(*corpus, tmp_path / "links", method)
     assert set(read_lines(tmp_path / "links")) == {b"0-0 1-3 2-1 3-2"}
     assert (report.pairs, report.links, report.unlinked) == (96, 4 * 96, 0)
@@ -56,7 +56,7 @@ def agreement(ours: Path, theirs: Path) -> float:
 
 def test_links_agree_with_the_original_eflomal(tmp_path: Path) -> None:
     """On a corpus with clitics, split negation and reordering."""
-    report = align(MINI / "train.en", MINI / "train.fr", tmp_path / "links.gz")
+    report = align(MINI / "train.en", MINI / "train.fr", tmp_path / "links.gz", "eflomal")
     assert agreement(tmp_path / "links.gz", MINI / "train.align") > 0.95
     # 5000 / sqrt(1000) = 158
     assert report.iterations == {"ibm1": 39, "hmm": 39, "fertility": 158}
@@ -70,7 +70,7 @@ def test_links_of_a_real_corpus_agree_with_the_original_eflomal(tmp_path: Path) 
     golden = SHARED / "golden/multi30k-en-fr/train.align.gz"
     if not golden.exists():
         pytest.skip("needs the Multi30k corpus beside the repository")
-    align(source, target, tmp_path / "links")
+    align(source, target, tmp_path / "links", "eflomal")
     assert agreement(tmp_path / "links", golden) > 0.96
 
 
@@ -81,7 +81,7 @@ def test_the_seed_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         path.write_bytes(b"\n".join(islice(read_lines(MINI / f"train.{language}"), 100)))
 
     def links(seed: int, processes: int | None = None) -> bytes:
-        align(source, target, tmp_path / "links", seed=seed, processes=processes)
+        align(source, target, tmp_path / "links", "eflomal", seed=seed, processes=processes)
         return (tmp_path / "links").read_bytes()
 
     one_thread = links(1, processes=1)
@@ -140,7 +140,7 @@ def test_the_directions_are_joined_by_grow_diag_final_and(
 )
 def test_settings_are_checked(settings: dict[str, Any], message: str, corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=message):
-        align(*corpus, tmp_path / "links", **settings)
+        align(*corpus, tmp_path / "links", **{"method": "eflomal", **settings})
 
 
 def die(*_: object) -> None:
@@ -151,13 +151,13 @@ def test_a_killed_process_is_reported(corpus: Corpus, tmp_path: Path, monkeypatc
     """As the kernel kills one when the memory is full."""
     monkeypatch.setattr(alignment, "_train", die)
     with pytest.raises(UserError, match="killed, probably for memory"):
-        align(*corpus, tmp_path / "links")
+        align(*corpus, tmp_path / "links", "eflomal")
 
 
 def test_sides_of_different_length_are_refused(corpus: Corpus, tmp_path: Path) -> None:
     corpus[1].write_text("un char\n")
     with pytest.raises(UserError, match=r"source: has 96 lines but .*target has 1;"):
-        align(*corpus, tmp_path / "links")
+        align(*corpus, tmp_path / "links", "eflomal")
     assert not (tmp_path / "links").exists()
 
 
@@ -165,4 +165,4 @@ def test_a_corpus_without_words_is_refused(corpus: Corpus, tmp_path: Path) -> No
     for path in corpus:
         path.write_text("\n\n")
     with pytest.raises(UserError, match="no line has words"):
-        align(*corpus, tmp_path / "links")
+        align(*corpus, tmp_path / "links", "eflomal")

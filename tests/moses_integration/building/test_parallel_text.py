@@ -47,10 +47,9 @@ def test_each_rule_takes_its_pairs_and_counts_them(tmp_path: Path) -> None:
     ("rules", "broken"),
     [
         (CleaningRules(), None),
-        (CleaningRules(longest=2), "long"),
+        (CleaningRules(longest_sentence=2), "long"),
         (CleaningRules(ratio=1.5), None),
         (CleaningRules(ratio=1.4), "ratio"),
-        (CleaningRules(longest_word=2), "word"),
     ],
 )
 def test_rules_can_be_set(rules: CleaningRules, broken: str | None) -> None:

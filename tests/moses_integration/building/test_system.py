@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from moses_integration.building import alignment as word_aligner
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.corpus import Corpus
 from moses_integration.building.system import BuildSettings as Settings
 from moses_integration.building.system import build_system
@@ -30,7 +31,8 @@ from phrasescore.text import Show
 from tests.conftest import MINI
 from tests.moses_integration.building.test_alignment import die
 
-TOKENISED = Settings(TextSettings("en", "fr", tokenise=False, casing="keep", escape=False), order=3)
+TOKENISED = Settings(TextSettings("en", "fr", tokenise=False, casing="keep", escape=False), config=BuildConfig(order=3))
+IBM1 = BuildConfig(aligner="ibm1", order=3)
 TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lex.e2f", "lex.f2e")
 
 
@@ -142,7 +144,7 @@ def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
     texts, tables = (tmp_path / "a.en", tmp_path / "a.fr"), EmbeddedToolkit(1).build_tables
     build_system(*texts, tmp_path / "system", TOKENISED, tables, tmp_path / "a.align")
     assert (tmp_path / "system/corpus/train.en").read_text() == "a b\n\nc\n"
-    settings = replace(TOKENISED, alignment_method="ibm1")
+    settings = replace(TOKENISED, config=IBM1)
     build_system(*texts, tmp_path / "other", settings, tables)
     assert (tmp_path / "other/corpus/train.en").read_text() == "a b\nc\n"
     report = json.loads((tmp_path / "other/build.json").read_text())
@@ -153,7 +155,7 @@ def test_a_given_alignment_keeps_every_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("alignment", [None, MINI / "train.align"])
 def test_phrase_pairs_of_other_sentences(tmp_path: Path, alignment: Path | None) -> None:
     """They are aligned together with the training text, and leave its alignment alone if that is given."""
-    settings, folder = replace(TOKENISED, alignment_method="ibm1"), tmp_path / "system"
+    settings, folder = replace(TOKENISED, config=IBM1), tmp_path / "system"
     texts, others = (MINI / "train.en", MINI / "train.fr"), (MINI / "dev.en", MINI / "dev.fr")
     build_system(*texts, folder, settings, EmbeddedToolkit(1).build_tables, alignment, others)
     corpus = folder / "corpus"
@@ -410,7 +412,7 @@ def test_dev_text_is_prepared_as_the_training_text_was(tmp_path: Path, casing: s
         lines = [line.capitalize() for line in (MINI / f"train.{side}").read_text().splitlines()[:40]]
         (tmp_path / f"raw.{side}").write_text("\n".join(lines) + "\nParis [x] | « L'été » costs 3 < 4.\n")
     text = TextSettings("en", "fr", casing="true" if casing == "true" else "lower")
-    settings = replace(TOKENISED, text=text, alignment_method="ibm1")
+    settings = replace(TOKENISED, text=text, config=IBM1)
     ini = build_system(
         tmp_path / "raw.en", tmp_path / "raw.fr", tmp_path / "system", settings, EmbeddedToolkit(1).build_tables
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.parallel_text import CleaningRules
 from moses_integration.building.system import BuildSettings
 from moses_integration.building.system_text import TextSettings
@@ -29,12 +30,12 @@ DEFAULTS = BuildSettings(TEXT)
             "--tokenised --escaped --casing true",
             replace(DEFAULTS, text=replace(TEXT, tokenise=False, escape=False)),
         ),
-        ("--longest-sentence 40", replace(DEFAULTS, cleaning=CleaningRules(longest=40))),
+        ("--longest-sentence 40", replace(DEFAULTS, cleaning=CleaningRules(longest_sentence=40))),
         ("--ratio 3.5", replace(DEFAULTS, cleaning=CleaningRules(ratio=3.5))),
-        ("--aligner fast-align", replace(DEFAULTS, alignment_method="fast-align")),
-        ("--seed 9", replace(DEFAULTS, seed=9)),
-        ("--order 3", replace(DEFAULTS, order=3)),
-        ("--longest-phrase 4", replace(DEFAULTS, longest_phrase=4)),
+        ("--aligner fast-align", replace(DEFAULTS, config=BuildConfig(aligner="fast-align"))),
+        ("--seed 9", replace(DEFAULTS, config=BuildConfig(seed=9))),
+        ("--order 3", replace(DEFAULTS, config=BuildConfig(order=3))),
+        ("--longest-phrase 4", replace(DEFAULTS, config=BuildConfig(longest_phrase=4))),
     ],
 )
 def test_options_are_settings(

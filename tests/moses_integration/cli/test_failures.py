@@ -60,12 +60,20 @@ DEV = ["--source", "FOLDER/two", "--reference", "FOLDER/two"]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
 
 
-@pytest.mark.parametrize("ratio", ["0", "nan", "inf", "0.9"])
-def test_a_ratio_that_no_pair_can_have(ratio: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("ratio", "fault"),
+    [
+        ("0", "is 0.0; give at least 1"),
+        ("nan", "is nan; give at least 1"),
+        ("inf", "is inf; give at most 1000000"),
+        ("0.9", "is 0.9; give at least 1"),
+    ],
+)
+def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*TEXTS, "--ratio", ratio])
     assert ended.value.code == 2
-    assert f"--ratio: {ratio} is not at least 1" in capsys.readouterr().err
+    assert f"--ratio: {fault}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

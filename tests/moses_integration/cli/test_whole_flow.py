@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.cli import build as build_command
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
@@ -217,13 +216,3 @@ def test_wrong_usage_is_exit_code_2(
         assert end.value.code == 2, arguments
         assert "usage: phrasescore-smt" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_command_offers_what_the_builders_accept() -> None:
-    from moses_integration.building.alignment import METHODS
-    from moses_integration.building.language_model import ORDERS
-    from moses_integration.building.pair_alignment import LONGEST_PHRASE
-
-    assert set(build_command.METHODS) == set(METHODS)
-    assert build_command.ORDERS == ORDERS
-    assert range(1, LONGEST_PHRASE + 1) == build_command.PHRASE_LENGTHS
