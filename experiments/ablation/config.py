@@ -13,6 +13,7 @@ from experiments.toml import check_expected_bleu, check_language_model, command_
 from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.prepare import Casing
 from moses_integration.toolkits.toolkit import ToolkitName
+from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.configuration import check_values, choices, option, unknown_key
 from phrasescore.errors import UserError
 
@@ -29,12 +30,9 @@ class DataSection:
 
 
 @dataclass(frozen=True)
-class TuningSection:
+class TuningSection(TuningConfig):
     """How each row is tuned."""
 
-    nbest: int = option(100, "distinct translations of a list", minimum=1)
-    iterations: int = option(10, "decodings at most, the first with the weights of the built system", minimum=2)
-    restarts: int = option(20, "random starts of each search", minimum=0)
     sentences: int = option(0, "of the dev set, evenly spread; all if 0", minimum=0)
 
 

@@ -34,7 +34,7 @@ from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
-from moses_integration.tuning.tunings import Tuning, TuningSettings, spread
+from moses_integration.tuning.tunings import Tuning, spread
 from phrasescore.device import choose_device
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
@@ -194,12 +194,11 @@ class Ablation:
             for seed in self._config.seeds
         }
         left = [seed for seed, step in steps.items() if not self._steps.is_done(*step)]
-        settings = TuningSettings(section.nbest, section.iterations, restarts=section.restarts)
         source, references = self._tuning_text()
         # In one call, for the seeds share the first decoding; each is tuned when its step asks for it. The decoders
         # end with it, before others translate the test text.
         work = self._folder / "rows" / row.name
-        tunings = self._toolkit_of(row).tune(ini, source, references, left, settings, work, self._say)
+        tunings = self._toolkit_of(row).tune(ini, source, references, left, section, work, self._say)
         return [self._steps.run(*step, lambda: asdict(next(tunings))) for step in steps.values()]
 
     def _tuning_text(self) -> tuple[Path, list[Path]]:

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Container, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,15 @@ from moses_integration.cli.options import Distinct, natural, read_ini, say_sprea
 from moses_integration.cli.texts import add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
 from moses_integration.rescoring.kinds import KINDS, LANGUAGE_MODELS, ScorerChoice
+from moses_integration.tuning.tuning_config import WeightSearch
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
     add_plugin_option,
     add_quiet_option,
+    add_section_options,
     add_sharing_options,
+    given_options,
     path_or_standard_stream,
     refuse_idle,
 )
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from moses_integration.tuning.tunings import Tuning
     from phrasescore.device import Device
 
-_SEEDS, _RESTARTS = [1, 2, 3], 20
+_SEEDS = [1, 2, 3]
 _NO_LANGUAGE_MODEL = "without a scorer of the kind lm or lm-unnormalised"
 
 
@@ -101,12 +105,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of the lm scorers (default: that "
         "of the ini's first KENLM feature, as in add-lm; with --weights the one of tuning)",
     )
-    tuning = parser.add_argument_group("tuning")
+    tuning = add_section_options(parser, "tuning", WeightSearch)
     tuning.add_argument(
         "--seeds", type=natural, nargs="+", action=Distinct, metavar="N", help="of the restarts (default: 1 2 3)"
-    )
-    tuning.add_argument(
-        "--restarts", type=natural, metavar="N", help=f"random starts of each seed (default: {_RESTARTS})"
     )
     add_sharing_options(parser.add_argument_group("sharing the work"))
     add_text_options(parser)
@@ -210,14 +211,14 @@ def _find_weights(
     reporter.say(f"dev BLEU {before:.2f} with {origin}; the best choice from the list has about {oracle:.2f}")
     started, processes = time.monotonic(), args.processes or available_cores()
     tunings = []
-    seeds, restarts = args.seeds or _SEEDS, _RESTARTS if args.restarts is None else args.restarts
+    seeds, search = args.seeds or _SEEDS, WeightSearch(**given_options(args, WeightSearch))
     for seed in seeds:
-        tunings.append(tune_on_list(candidates, start, seed, restarts=restarts, processes=processes))
+        tunings.append(tune_on_list(candidates, start, seed, restarts=search.restarts, processes=processes))
         reporter.say(f"seed {seed}: dev BLEU {tunings[-1].bleu:.2f}")
     seconds = round(time.monotonic() - started, 1)
     mean, deviation = say_spread(tunings, reporter)
     return max(tunings, key=lambda tuning: tuning.bleu), {
-        "settings": {"seeds": seeds, "restarts": restarts, "prepared": args.prepared},
+        "settings": {"seeds": seeds, **asdict(search), "prepared": args.prepared},
         "dev_bleu": {"before": before, "mean": mean, "standard_deviation": deviation, "oracle": oracle},
         "seconds": {"tuning": seconds},
         "runs": [{"seed": tuning.seed, "bleu": tuning.bleu, "weights": tuning.weights} for tuning in tunings],

@@ -25,8 +25,9 @@ from moses_integration.cli.options import (
 from moses_integration.cli.texts import add_text_options
 from moses_integration.cli.work_folder import work_folder
 from moses_integration.placed.in_context import networks_of
+from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import add_quiet_option, positive, whole_number
+from phrasescore.cli.options import add_quiet_option, add_section_options, given_options
 from phrasescore.files import require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
@@ -48,28 +49,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_dev_set_options(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.add_argument(
-        "--seeds",
-        type=natural,
-        nargs="+",
-        action=Distinct,
-        default=[1],
-        metavar="N",
-        help="of the random restarts (default: 1)",
-    )
-    parser.add_argument(
-        "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--iterations",
-        type=_iterations,
-        default=10,
-        metavar="N",
-        help="decodings at most, the first with the weights that INI has (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--restarts", type=natural, default=20, metavar="N", help="random starts of each search (default: %(default)s)"
-    )
-    parser.add_argument(
         "--work",
         type=Path,
         metavar="FOLDER",
@@ -77,6 +56,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and what they rest on as JSON"
+    )
+    tuning = add_section_options(parser, "tuning", TuningConfig)
+    tuning.add_argument(
+        "--seeds",
+        type=natural,
+        nargs="+",
+        action=Distinct,
+        default=[1],
+        metavar="N",
+        help="of the random restarts (default: 1)",
     )
     add_text_options(parser)
     add_toolkit_options(parser)
@@ -86,16 +75,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
-def _iterations(text: str) -> int:
-    """Parse how often is decoded: once would measure the weights that there are, and find none."""
-    return whole_number(text, 2)
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import NEW_WEIGHT
     from moses_integration.tuning.memory import TuningMemory
-    from moses_integration.tuning.tunings import TuningSettings
     from phrasescore.errors import naming
     from phrasescore.files import sha256_of, write_json
     from phrasescore.plugins import loaded_plugins
@@ -108,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     ini, toolkit = placing(args, ini, toolkit, reporter, NEW_WEIGHT, tunes=True)
     ini.require_effective_weights()
     ini.require_placeable(args.output)
-    settings = TuningSettings(nbest=args.nbest, iterations=args.iterations, restarts=args.restarts)
+    settings = TuningConfig(**given_options(args, TuningConfig))
     report = {
         "schema": REPORT_SCHEMA,
         "toolkit": str(toolkit),

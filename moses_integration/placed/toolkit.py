@@ -20,7 +20,8 @@ from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import PlacedSystem, place_tuned, require_placeable
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate
 from moses_integration.tuning.memory import TuningMemory
-from moses_integration.tuning.tunings import Tuning, TuningSettings
+from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import Say, Show, text_lines, unseen
 
@@ -58,7 +59,7 @@ class PlacingToolkit:
         source: Path,
         references: Sequence[Path],
         seeds: Sequence[int],
-        settings: TuningSettings,
+        settings: TuningConfig,
         folder: Path,
         say: Say,
         memory: TuningMemory | None = None,

@@ -21,7 +21,8 @@ from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import Tuner, check_dev_set
-from moses_integration.tuning.tunings import Iteration, Tuning, TuningSettings
+from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.files import open_output
 from phrasescore.text import Say, Show, text_lines, unseen
 
@@ -85,7 +86,7 @@ class EmbeddedToolkit:
         source: Path,
         references: Sequence[Path],
         seeds: Sequence[int],
-        settings: TuningSettings,
+        settings: TuningConfig,
         folder: Path,
         say: Say,
         memory: TuningMemory | None = None,

@@ -26,7 +26,8 @@ from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, T
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import check_dev_set
-from moses_integration.tuning.tunings import Tuning, TuningSettings
+from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import Tuning
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import Say, Show, text_lines, unseen
@@ -96,7 +97,7 @@ class MosesToolkit:
         source: Path,
         references: Sequence[Path],
         seeds: Sequence[int],
-        settings: TuningSettings,
+        settings: TuningConfig,
         folder: Path,
         say: Say,
         memory: TuningMemory | None = None,
@@ -126,7 +127,7 @@ class MosesToolkit:
             yield tuning
 
     def _mert(
-        self, filtered: Path, source: Path, references: Path, seed: int, settings: TuningSettings, work: Path
+        self, filtered: Path, source: Path, references: Path, seed: int, settings: TuningConfig, work: Path
     ) -> Tuning:
         """Run mert-moses.pl; the files of references are called `references` and a number from 0."""
         # mert-moses.pl reuses what it finds of an earlier run, even when the ini has changed.

@@ -11,7 +11,8 @@ from typing import Literal, Protocol
 from moses_integration.building.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.memory import TuningMemory
-from moses_integration.tuning.tunings import Tuning, TuningSettings
+from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import Tuning
 from phrasescore.text import Say, Show, unseen
 
 ToolkitName = Literal["auto", "moses", "embedded"]
@@ -77,7 +78,7 @@ class Toolkit(Protocol):
         source: Path,
         references: Sequence[Path],
         seeds: Sequence[int],
-        settings: TuningSettings,
+        settings: TuningConfig,
         folder: Path,
         say: Say,
         memory: TuningMemory | None = None,

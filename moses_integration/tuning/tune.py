@@ -26,7 +26,8 @@ from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.mert import optimise
-from moses_integration.tuning.tunings import Iteration, Step, Tuning, TuningSettings
+from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import Iteration, Step, Tuning
 from phrasescore.errors import UserError
 from phrasescore.text import Show, unseen
 from phrasescore.workers import available_cores
@@ -39,6 +40,9 @@ UNMOVED = 1e-5
 FEW = 1e-3
 """Tuning ends when the lists have grown by no larger share: what the weights bring up is known. Going on, until weights
 stay, took three more decodings of eight on Multi30k and gained 0.02 dev BLEU at most."""
+
+PATIENCE = 3
+"""Tuning ends after so many decodings without a new best dev BLEU; those that have strayed do not count."""
 
 STRAY = 1.0
 """A decoding that falls so much BLEU behind the best one went where the lists knew nothing: it says what they lacked,
@@ -92,7 +96,7 @@ class Tuner:
         ini: MosesIni,
         sentences: Sequence[bytes],
         references: References,
-        settings: TuningSettings,
+        settings: TuningConfig,
         processes: int | None = None,
         scheduler: str | None = None,
         folder: Path | None = None,
@@ -167,7 +171,7 @@ class Tuner:
                 missed += 1
             moved = np.abs(step.next_F - tried[-1]).max()
             few = len(lists) - known <= FEW * len(lists)
-            if moved < UNMOVED or few or missed >= self._settings.patience:
+            if moved < UNMOVED or few or missed >= PATIENCE:
                 break
             tried.append(step.next_F)
         return Tuning(seed, iterations[best].weights, iterations[best].bleu, iterations)

@@ -1,4 +1,4 @@
-"""What tuning is told, and what it finds."""
+"""What tuning finds."""
 
 from __future__ import annotations
 
@@ -12,20 +12,6 @@ from numpy.typing import NDArray
 from moses_integration.tuning.candidates import Candidates
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class TuningSettings:
-    """How to tune."""
-
-    nbest: int = 100
-    """Distinct translations that each decoding adds to the lists."""
-    iterations: int = 10
-    """Decodings at most."""
-    patience: int = 3
-    """End after so many decodings without a new best dev BLEU; those that have strayed do not count."""
-    restarts: int = 20
-    """Random starts of each search for weights."""
 
 
 @dataclass(frozen=True)

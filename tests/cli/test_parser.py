@@ -65,7 +65,7 @@ def test_wrong_usage_of_the_toolkit(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_number_below_zero_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         smt(["tune", "i", "--source", "s", "--reference", "r", "-o", "o", "--restarts", "-1"])
-    assert "--restarts: -1 is not a number from 0" in capsys.readouterr().err
+    assert "--restarts: is -1; give at least 0" in capsys.readouterr().err
 
 
 def test_help_begins_with_what_most_people_need() -> None:

@@ -25,7 +25,7 @@ from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.tune import Tuner
-from moses_integration.tuning.tunings import TuningSettings
+from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.errors import UserError
 from tests.moses_integration.decoder.searching import (
     NARROW,
@@ -84,7 +84,7 @@ def test_what_the_company_changes_makes_no_new_candidates(
     ini = with_neural_model(system, neural_model, language_models[1]).write(tmp_path)
     lists: list[Candidates] = []
     for _ in range(2):
-        with Tuner(ini, [b" ".join(sentence)], [(b"A B",)], TuningSettings(), processes=1) as tuner:
+        with Tuner(ini, [b" ".join(sentence)], [(b"A B",)], TuningConfig(), processes=1) as tuner:
             lists.append(tuner._decode(tuner._start_F, lambda done: None)[0])
     first, second = lists
     assert len(first) > 10

@@ -18,13 +18,13 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation, StepFailure
 from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import Binary, NbestRequest
-from moses_integration.tuning.tunings import TuningSettings
+from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_lines
 from tests.conftest import MINI
 from tests.moses_integration.fake_moses import fake_moses, program
 
-SMALL = TuningSettings(nbest=20, iterations=2, restarts=1)
+SMALL = TuningConfig(nbest=20, iterations=2, restarts=1)
 
 
 def silent(text: str) -> None:

@@ -18,19 +18,20 @@ from moses_integration.tuning import tune
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import Optimum, optimise
 from moses_integration.tuning.tune import Tuner, check_dev_set
-from moses_integration.tuning.tunings import Tuning, TuningSettings, spread
+from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.tuning.tunings import Tuning, spread
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines
 from tests.conftest import MINI
 
-SETTINGS = TuningSettings(nbest=10, iterations=2, restarts=2)
+SETTINGS = TuningConfig(nbest=10, iterations=2, restarts=2)
 SENTENCES = list(read_lines(MINI / "dev.en"))[:12]
 REFERENCES = [(line,) for line in read_lines(MINI / "dev.fr")][:12]
 
 
 def tuner(
     references: Sequence[tuple[bytes, ...]] = REFERENCES,
-    settings: TuningSettings = SETTINGS,
+    settings: TuningConfig = SETTINGS,
     sentences: Sequence[bytes] = SENTENCES,
     processes: int = 1,
     ini: MosesIni | None = None,
@@ -138,7 +139,8 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[float], Calla
 
         monkeypatch.setattr(Tuner, "_decode", lambda self, weights_F, on_sentence: (next(found_by), next(achieved)))
         monkeypatch.setattr(tune, "optimise", found)
-        return tuner(settings=TuningSettings(iterations=9, patience=2))
+        monkeypatch.setattr(tune, "PATIENCE", 2)
+        return tuner(settings=TuningConfig(iterations=9))
 
     return make
 
