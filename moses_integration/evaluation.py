@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.building.text_form import form_of
+from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.text import Say, silently, text_lines, utf8_lines
@@ -40,6 +41,14 @@ class Score:
     """As in `Measured`."""
     signature: str
     """sacreBLEU's."""
+
+
+@dataclass(frozen=True)
+class Randomisation:
+    """The random exchanges that say how often chance makes a difference as large."""
+
+    trials: int = option(10_000, "random exchanges", minimum=1)
+    seed: int = option(1, "of the exchanges", minimum=0)
 
 
 @dataclass(frozen=True)
@@ -72,8 +81,8 @@ def evaluate(
     tokenise: str = "13a",
     lowercase: bool = False,
     resamples: int = 1000,
-    trials: int = 10_000,
-    seed: int = 1,
+    trials: int = Randomisation.trials,
+    seed: int = Randomisation.seed,
     say: Say = silently,
 ) -> tuple[list[Evaluated], dict[str, str]]:
     """Return what is measured of some systems, and the signature of each metric and, with a baseline, of p.
@@ -136,8 +145,8 @@ def p_value_over_runs(
     baseline_runs: Sequence[Path],
     references: Sequence[Path],
     tokenise: str = "13a",
-    trials: int = 10_000,
-    seed: int = 1,
+    trials: int = Randomisation.trials,
+    seed: int = Randomisation.seed,
 ) -> float:
     """Return the p-value of the difference between two systems that were tuned several times.
 

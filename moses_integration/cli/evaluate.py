@@ -7,17 +7,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from moses_integration.cli.options import natural
+from moses_integration.evaluation import Evaluated, Randomisation, evaluate
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import positive, refuse_idle
+from phrasescore.cli.options import add_section_options, given_options, refuse_idle
 from phrasescore.files import require_one_standard_input
-
-if TYPE_CHECKING:
-    from moses_integration.evaluation import Evaluated
-
-_TRIALS, _SEED = 10_000, 1
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,16 +40,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="without regard to capitals: for a system of `build --casing lower`, which cannot restore them",
     )
-    parser.add_argument("--trials", type=positive, metavar="N", help=f"of the randomisation (default: {_TRIALS})")
-    parser.add_argument("--seed", type=natural, metavar="N", help=f"of the randomisation (default: {_SEED})")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_section_options(parser, "randomisation", Randomisation)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.evaluation import evaluate
-
     require_one_standard_input(*args.translations, *args.reference, args.baseline)
     if args.baseline is None:
         refuse_idle(args, ["trials", "seed"], "without --baseline")
@@ -65,9 +56,8 @@ def run(args: argparse.Namespace) -> int:
         args.baseline,
         args.tokenise,
         args.lowercase,
-        trials=args.trials or _TRIALS,
-        seed=_SEED if args.seed is None else args.seed,
         say=Reporter(quiet=False).say,
+        **given_options(args, Randomisation),
     )
     if args.json:
         print(json.dumps({"systems": [asdict(one) for one in systems], "signatures": signatures}, indent=2))
