@@ -40,9 +40,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--weight",
         type=finite,
-        default=NEW_WEIGHT,
         metavar="X",
-        help="first weight of a new column (default: %(default)s)",
+        help=f"first weight of a new column (default: {NEW_WEIGHT}, or the mean of the table's other weights if that "
+        "is less, as in a tuned system)",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.set_defaults(run=run)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
-from moses_integration.ini import NEW_WEIGHT, add_feature
+from moses_integration.ini import NEW_WEIGHT, add_feature, first_weight
 from moses_integration.placed.in_context import OPTIONS_BY, keep_option_weights
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
@@ -51,7 +51,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--label", default="CSLM0", metavar="LABEL", help="of the feature (default: %(default)s)")
     parser.add_argument(
-        "--weight", type=finite, default=NEW_WEIGHT, metavar="X", help="first weight (default: %(default)s)"
+        "--weight",
+        type=finite,
+        metavar="X",
+        help=f"first weight (default: {NEW_WEIGHT}, or the mean of the other language models' if that is less, as in a "
+        "tuned system)",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.set_defaults(run=run)
@@ -73,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
         arguments["unnormalised"] = "true"
     if args.cache:
         arguments["cache"] = args.cache
-    add_feature(ini, "CSLM", args.label, arguments, [args.weight])
+    others = ini.weights_of_features()
+    models = [weight for one in ini.features() if one.kind == "KENLM" for weight in others[one.label]]
+    add_feature(ini, "CSLM", args.label, arguments, [first_weight(models) if args.weight is None else args.weight])
     if ini.remarks(OPTIONS_BY):
         keep_option_weights(ini)
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()

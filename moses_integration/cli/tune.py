@@ -77,7 +77,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.ini import NEW_WEIGHT
+    from moses_integration.ini import first_weight
     from moses_integration.tuning.memory import TuningMemory
     from phrasescore.errors import naming
     from phrasescore.files import sha256_of, write_json
@@ -88,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, toolkit, outputs=(args.output, args.report))
-    ini, toolkit = placing(args, ini, toolkit, reporter, NEW_WEIGHT, tunes=True)
+    new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
+    ini, toolkit = placing(args, ini, toolkit, reporter, new_weight, tunes=True)
     ini.require_effective_weights()
     ini.require_placeable(args.output)
     settings = TuningConfig(**given_options(args, TuningConfig))

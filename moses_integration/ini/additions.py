@@ -12,14 +12,20 @@ from phrasescore.files import LONGEST_LINE, open_input
 from phrasescore.table.entry import LineFault, cut_line
 
 NEW_WEIGHT = 0.2
-"""What tuning begins with for a column or a feature that is added."""
+"""What tuning begins with for a column or a feature that is added to a system that is not tuned."""
 
 
-def add_columns(ini: MosesIni, label: str, table: Path, columns: int, weight: float = NEW_WEIGHT) -> None:
+def first_weight(others: Sequence[float]) -> float:
+    """Return what tuning begins with for what is added beside others, which may be tuned: 0.2 would drown all then."""
+    mean = sum(map(abs, others)) / max(1, len(others))
+    return min(NEW_WEIGHT, mean) or NEW_WEIGHT
+
+
+def add_columns(ini: MosesIni, label: str, table: Path, columns: int, weight: float | None = None) -> None:
     """Let a phrase table be another file that has `columns` more scores: three numbers move together.
 
     Path, num-features and weights change in one step, after everything was checked. A table without a line of
-    weights has weights of 1, as in Moses; the new columns get `weight`.
+    weights has weights of 1, as in Moses; the new columns get `weight`, None for `first_weight`.
 
     Raises:
         UserError: see `widen`, or the file has another number of scores than the ini would say.
@@ -37,8 +43,8 @@ def add_columns(ini: MosesIni, label: str, table: Path, columns: int, weight: fl
     ini.lines = widened.lines
 
 
-def widen(ini: MosesIni, label: str, columns: int, weight: float = NEW_WEIGHT) -> None:
-    """Let a phrase table have `columns` more scores, with num-features and weights to match.
+def widen(ini: MosesIni, label: str, columns: int, weight: float | None = None) -> None:
+    """Let a phrase table have `columns` more scores, with num-features and weights to match; see `add_columns`.
 
     Raises:
         UserError: the feature is no text table, the weights do not fit it, another line says something of it that
@@ -62,7 +68,7 @@ def widen(ini: MosesIni, label: str, columns: int, weight: float = NEW_WEIGHT) -
     _refuse_mentions(ini, feature.label, feature.kind)
     weights = ini.weights_of_table(feature)
     ini.set_argument(label, "num-features", str(feature.width + columns))
-    ini.set_weights({label: [*weights, *[weight] * columns]})
+    ini.set_weights({label: [*weights, *[first_weight(weights) if weight is None else weight] * columns]})
 
 
 def narrowed(ini: MosesIni, columns: int) -> MosesIni:

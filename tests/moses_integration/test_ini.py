@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_integration.ini import MosesIni, add_columns, add_feature
+from moses_integration.ini import MosesIni, add_columns, add_feature, first_weight
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 
@@ -649,3 +649,11 @@ def test_a_link_to_itself_is_no_moses_ini(tmp_path: Path) -> None:
         UserError, match=r"moses\.ini: is a link that leads to itself; remove it or choose another name"
     ):
         MosesIni([], folder=tmp_path).write(tmp_path / "moses.ini")
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [([0.2] * 4, 0.2), ([1.0], 0.2), ([0.01, -0.03], 0.02), ([0.0, 0.0], 0.2), ([], 0.2)],
+)
+def test_what_is_added_to_a_tuned_system_does_not_drown_the_rest(others: list[float], expected: float) -> None:
+    assert first_weight(others) == pytest.approx(expected)
