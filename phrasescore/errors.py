@@ -19,6 +19,14 @@ class UsageError(UserError):
     """Options that do not go together, or a missing one that others call for; the exit code is 2."""
 
 
+class InputError(UserError):
+    """A fault of what is read: what was made of it until there is of no use once it is mended."""
+
+
+class FullDiskError(UserError):
+    """There is no space on a disk: what was written of an output only takes some more."""
+
+
 class WorkersLostError(UserError):
     """Those who shared work are gone, though nothing is wrong with what they have done: it may be gone on with."""
 

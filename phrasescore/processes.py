@@ -103,7 +103,7 @@ class Processes:
         """Let a process do a task for an item.
 
         The answer fails with what the task fails with, with a WorkersLostError if no process survives it, and with a
-        UserError if none can begin.
+        UserError if none has ever begun and one cannot.
 
         Raises:
             RuntimeError: they have been let go.
@@ -138,8 +138,10 @@ class Processes:
                 try:
                     process = process or self._start()
                     found = process.ask(message)
-                except _ProcessLostError:
+                except _ProcessLostError as error:
                     process = None
+                    if error.could_not_begin and not self._have_begun():
+                        raise UserError(_UNGUARDED) from None
                 else:
                     answer.put(*ForkingPickler.loads(found))
                     return process
@@ -158,6 +160,11 @@ class Processes:
         process.let_go()
         raise _ProcessLostError
 
+    def _have_begun(self) -> bool:
+        """Whether any process ever did: then the script can be imported, and what is wanting is most likely memory."""
+        with self._lock:
+            return any(process.has_begun for process in self._begun)
+
     def end(self, *, at_once: bool = False) -> None:
         """Let the processes go; at once, in the middle of their work, which may take minutes."""
         with self._lock:
@@ -175,6 +182,10 @@ class Processes:
 class _ProcessLostError(Exception):
     """A process ended while it was waited for."""
 
+    could_not_begin = False
+    """Whether it ended by itself, not by a signal, before it could begin. It first imports the script that started it;
+    one that has no guard shares its work there, which Python forbids."""
+
 
 class _Process:
     """A process, started and asked by one thread."""
@@ -184,20 +195,18 @@ class _Process:
         self._process = get_context("spawn").Process(target=_answer_all, args=(theirs, threads))
         self._process.start()
         theirs.close()
-        self._has_begun = False
+        self.has_begun = False
 
     def ask(self, message: memoryview) -> bytes:
         """Return the answer to a message.
 
         Raises:
-            UserError: the process ended before it could begin, by itself, not by a signal. It first imports the script
-                that started it; one that has no guard shares its work there, which Python forbids.
-            _ProcessLostError: it ended otherwise, or there is no memory for its answer.
+            _ProcessLostError: the process ended, or there is no memory for its answer.
         """
         try:
-            if not self._has_begun:
+            if not self.has_begun:
                 self._pipe.recv()
-                self._has_begun = True
+                self.has_begun = True
             self._pipe.send_bytes(message)
             return self._pipe.recv_bytes()
         except MemoryError as error:
@@ -207,9 +216,9 @@ class _Process:
         except (EOFError, OSError) as error:
             self.let_go()
             code = self._process.exitcode
-            if not self._has_begun and code is not None and code >= 0:
-                raise UserError(_UNGUARDED) from None
-            raise _ProcessLostError from error
+            lost = _ProcessLostError()
+            lost.could_not_begin = not self.has_begun and code is not None and code >= 0
+            raise lost from error
 
     def kill(self) -> None:
         """End it in the middle of its work."""

@@ -356,6 +356,21 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
     assert done.stderr.endswith("WorkersLostError: killed\n")
 
 
+def test_a_process_that_cannot_take_the_place_of_a_killed_one_is_lost(tmp_path: Path) -> None:
+    """As for want of memory: a script from which others have begun has its guard."""
+    code = (
+        "import os, pathlib\nfrom phrasescore.workers import share_work\n"
+        "died = pathlib.Path(__file__).with_name('died')\n"
+        "if died.exists():\n    raise MemoryError\n"
+        "def die(number):\n    died.touch()\n    os.kill(os.getpid(), 9)\n"
+        "if __name__ == '__main__':\n"
+        "    with share_work('killed', 2) as workers:\n"
+        "        try:\n            next(workers.in_order(die, [1]))\n"
+        "        except Exception as error:\n            print(repr(error))\n"
+    )
+    assert output_of(code, tmp_path) == "WorkersLostError('killed')\n"
+
+
 def made() -> list[int]:
     return [1, 2]
 

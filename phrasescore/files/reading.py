@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from xopen import xopen
 
-from phrasescore.errors import UserError
+from phrasescore.errors import InputError, UserError
 from phrasescore.files.regular import unreadable
 from phrasescore.files.streams import STANDARD_STREAM, STDIN, display_name, require_open
 
@@ -192,8 +192,8 @@ def open_input(path: str | Path) -> Iterator[Input]:
     """Open a possibly compressed file, or standard input for `-`, as decompressed bytes.
 
     Raises:
-        UserError: the file cannot be opened, is closed standard input, or turns out truncated or corrupt while it is
-            read.
+        InputError: the file turns out truncated or corrupt while it is read.
+        UserError: it cannot be opened, or is closed standard input.
     """
     name = display_name(path)
     is_stdin = str(path) == STANDARD_STREAM
@@ -213,7 +213,7 @@ def open_input(path: str | Path) -> Iterator[Input]:
                     yield Input(stream, raw)
         except Exception as error:
             if _is_decompression_error(error):
-                raise UserError(
+                raise InputError(
                     f"{name}: the compressed data is truncated or corrupt ({error}); "
                     "make or copy the file again and check it with the compressor's own test"
                 ) from error

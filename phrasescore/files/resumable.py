@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phrasescore.documents import LARGEST_JSON_LINES, parse_json
-from phrasescore.errors import UserError, WorkersLostError
+from phrasescore.errors import FullDiskError, InputError, UserError
 from phrasescore.files.temporary import hidden_name, make_temporary
 from phrasescore.files.writing import full_disk_told, output_place
 
@@ -138,11 +138,10 @@ def resumable_output(
 ) -> Iterator[ResumableOutput]:
     """Open a file that is written in pieces, and that appears under its name only when it is complete.
 
-    A run that is stopped by a signal, or killed, whose workers are lost, or that fails for want of memory or of a
-    device, leaves its pieces in hidden files, and the next one that is given the same identity finds them in `pieces`:
-    it goes on with what comes after them. With another identity, or with `restart`, it starts over; `note` says what it
-    does. A fault of the input, or a full disk, leaves nothing, as it does with `open_output`, and an old file stays as
-    it was. Two runs cannot write at once.
+    A run that is stopped by a signal, or killed, or that fails leaves its pieces in hidden files, and the next one that
+    is given the same identity finds them in `pieces`: it goes on with what comes after them. With another identity, or
+    with `restart`, it starts over; `note` says what it does. Only an `InputError` or a full disk leaves nothing, as it
+    does with `open_output`. An old file stays as it was. Two runs cannot write at once.
 
     It is for files. What is written to standard output, a device or a pipe cannot be taken up again.
 
@@ -181,7 +180,7 @@ def resumable_output(
             os.fchmod(pieces.fileno(), mode)
             unfinished.replace(place)
         except BaseException as error:
-            if isinstance(error, UserError) and not isinstance(error, WorkersLostError):
+            if isinstance(error, InputError | FullDiskError):
                 _remove(unfinished)
             # There is nothing to go on with.
             if _remove_empty(unfinished):

@@ -22,7 +22,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import FullDiskError, UsageError, UserError
 from phrasescore.files.streams import STANDARD_STREAM, STDOUT, is_device_or_pipe, real_path, require_open
 from phrasescore.files.temporary import make_temporary
 
@@ -70,14 +70,14 @@ def full_disk_told(label: str) -> Iterator[None]:
     """Turn the error of a full disk into a sentence; `label` is what could not be written, if the error does not say.
 
     Raises:
-        UserError: the disk is full.
+        FullDiskError: the disk is full.
     """
     try:
         yield
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
-        raise UserError(
+        raise FullDiskError(
             f"{error.filename or label}: cannot be written ({error.strerror}); free space or write to another disk"
         ) from error
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from phrasescore.errors import UserError
+from phrasescore.errors import InputError
 from phrasescore.files import LONGEST_LINE, display_name, open_input
 from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
 from phrasescore.text import counted
@@ -120,7 +120,7 @@ class LineChecker:
         """Return consecutive lines, of which the first has the number `first_line`, with what is wrong with them.
 
         Raises:
-            UserError: (without `keep_faulty`) one is faulty.
+            InputError: (without `keep_faulty`) one is faulty.
         """
         entries: list[Entry] = []
         faulty: dict[int, FaultyLine] = {}
@@ -139,11 +139,11 @@ class LineChecker:
                 faulty[index] = FaultyLine(line, number, fault.with_traceback(None))
         return Chunk(entries, faulty, len(entries) + len(faulty), share_read)
 
-    def error(self, number: int, fault: LineFault) -> UserError:
+    def error(self, number: int, fault: LineFault) -> InputError:
         """Return the sentence about the fault of the line with a number."""
         # Of the whole line there is no field to name.
         what = str(fault).removeprefix("line") if fault.field == "line" else f", {fault}"
-        return UserError(f"{display_name(self.path)}, line {number}{what}")
+        return InputError(f"{display_name(self.path)}, line {number}{what}")
 
     def _check_columns(self, found: int) -> None:
         if self.columns is None:
@@ -184,7 +184,8 @@ class TableReader(LineChecker):
         """Yield the chunks.
 
         Raises:
-            UserError: the file cannot be read or is corrupt, or (without `keep_faulty`) a line is faulty.
+            InputError: the file is corrupt, or (without `keep_faulty`) a line is faulty.
+            UserError: the file cannot be read.
         """
         with open_input(self.path) as source:
             first_line = 1

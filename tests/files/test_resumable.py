@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from phrasescore.errors import UserError, WorkersLostError
+from phrasescore.errors import InputError, UserError, WorkersLostError
 from phrasescore.files import open_output, write_atomically
 from phrasescore.files import resumable as module
 from phrasescore.files.resumable import resumable_output
@@ -102,6 +102,15 @@ def test_a_run_goes_on_where_one_has_lost_its_workers(path: Path) -> None:
     with pytest.raises(WorkersLostError), resumable_output(path, IDENTITY):
         raise WorkersLostError("gone")
     assert_complete(path)
+
+
+def test_only_a_fault_of_the_input_leaves_nothing(path: Path) -> None:
+    with pytest.raises(UserError, match="no scheduler"), resumable_output(path, IDENTITY):
+        raise UserError("no scheduler answers")
+    assert note(path) == f"{path}: goes on after piece 4 of a run that was stopped"
+    with pytest.raises(InputError), resumable_output(path, IDENTITY):
+        raise InputError("line 5: is faulty")
+    assert list(path.parent.iterdir()) == []
 
 
 def test_a_run_that_nothing_disturbs(tmp_path: Path) -> None:
