@@ -74,12 +74,9 @@ class Ablation:
             )
         sections = config.decoder.items()
         ini = MosesIni((line for name, value in sections for line in (f"[{name}]\n", f"{value}\n")), "[decoder]")
-        ignored = self._toolkit.ignored_sections(ini)
         if self._toolkit.name == "embedded":
             # Now, and not when the first row is decoded.
             read_settings(ini)
-        if ignored:
-            raise UserError(f"[decoder]: {ignored[0]} is passed over by the {self._toolkit.name} toolkit; leave it out")
         self._steps = Steps(folder / "steps", say)
 
     def run(self) -> Json:

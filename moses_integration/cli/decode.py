@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, toolkit, outputs=(args.output, nbest.path if nbest else None))
+    ini = read_ini(args.ini, reporter, outputs=(args.output, nbest.path if nbest else None))
     ini, toolkit = placing(args, ini, toolkit, reporter)
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"

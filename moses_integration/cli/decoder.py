@@ -21,15 +21,16 @@ from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.search import MOST, OutOfRange
 from moses_integration.decoder.settings import (
     CUBE_PRUNING,
+    SHORT_NAMES,
     DecoderSettings,
     cube_pruning_limit,
-    ignored_sections,
     is_on,
+    parse_whole,
     pop_limit,
     read_settings,
     search_algorithm,
 )
-from moses_integration.ini import MosesIni, quote_text
+from moses_integration.ini import MosesIni
 from moses_integration.placed.in_context import networks_of
 from phrasescore import __version__
 from phrasescore.cli.console import as_line, run_command
@@ -39,21 +40,7 @@ from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_l
 from phrasescore.number import parse_number
 from phrasescore.text import silently, text_lines
 
-_SHORT = {
-    "f": "config",
-    "i": "input-file",
-    "v": "verbose",
-    "dl": "distortion-limit",
-    "s": "stack",
-    "b": "beam-threshold",
-    "t": "report-segmentation",
-    "T": "translation-details",
-    "th": "threads",
-    "cbp": "cube-pruning-pop-limit",
-    "du": "drop-unknown",
-    "wf": "weight-file",
-    "h": "help",
-}
+_SHORT = {**SHORT_NAMES, "h": "help"}
 _LONG_ONLY = {"n-best-list", "weight-overwrite", "search-algorithm", "max-phrase-length", "inputtype"}
 _ALONE = {
     "include-segmentation-in-n-best",
@@ -132,8 +119,6 @@ def _run(arguments: Sequence[str]) -> int:
     say = _say if _whole(switches, "verbose", 1) else silently
     if ini.note:
         say(ini.note)
-    for section in ignored_sections(ini):
-        say(f"{ini.name}: [{quote_text(section)}] is passed over by this decoder; remove it, or use Moses")
     text = _one(switches, "input-file", STANDARD_STREAM)
     lines = list(text_lines(text, say))
     require_words(lines, display_name(text))
@@ -285,8 +270,9 @@ def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:
         )
     except OutOfRange as fault:
         raise UsageError(f"-{fault.name}: {fault}") from fault
-    drop = _is_on(switches, "drop-unknown") if "drop-unknown" in switches else settings.drop_unknown
-    return DecoderSettings(search, drop)
+    # A switch without a value leaves that of moses.ini as it is, as in Moses.
+    is_said = switches.get("drop-unknown") or not ini.values("drop-unknown")
+    return DecoderSettings(search, _is_on(switches, "drop-unknown") if is_said else settings.drop_unknown)
 
 
 def _overwritten(ini: MosesIni, switches: dict[str, list[str]]) -> dict[str, list[float]]:
@@ -338,7 +324,7 @@ def _number(switches: dict[str, list[str]], name: str, default: float) -> float:
 def _whole(switches: dict[str, list[str]], name: str, default: int) -> int:
     value = _one(switches, name, str(default))
     try:
-        return int(value)
+        return parse_whole(value)
     except ValueError as error:
         raise UsageError(f"-{name}: `{value}` is no whole number; give one") from error
 

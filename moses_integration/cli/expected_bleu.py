@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.building.system import has_start_weights
     from moses_integration.decoder.declaration import declare_model
+    from moses_integration.decoder.settings import read_settings
     from phrasescore.expected_bleu.model import save_function
 
     try:
@@ -86,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     require_divisible(ini)
+    # Now, and not when the halves have been built.
+    read_settings(ini)
     corpus = given or training_corpus(ini)
     if has_start_weights(ini):
         reporter.say(f"{ini.name}: has the weights that every system starts with; tune it first, for better lists")

@@ -105,22 +105,17 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
     return toolkit
 
 
-def read_ini(
-    path: Path, reporter: Reporter, toolkit: Toolkit | None = None, outputs: Sequence[str | Path | None] = ()
-) -> MosesIni:
-    """Read a moses.ini, and say where its paths are taken from, and which of its sections the toolkit passes over.
+def read_ini(path: Path, reporter: Reporter, outputs: Sequence[str | Path | None] = ()) -> MosesIni:
+    """Read a moses.ini, and say where its paths are taken from.
 
     Raises:
         UsageError: an output would take the place of a file that it names.
         UserError: it cannot be read, or an output cannot be written.
     """
-    from moses_integration.ini import MosesIni, quote_text
+    from moses_integration.ini import MosesIni
 
     ini = MosesIni.read(path)
     require_writable(*outputs, inputs=ini.model_files())
     if ini.note:
         reporter.say(ini.note)
-    for section in toolkit.ignored_sections(ini) if toolkit else ():
-        passed_over = f"[{quote_text(section)}] is passed over by the embedded decoder"
-        reporter.say(f"{ini.name}: {passed_over}; remove it, or use Moses")
     return ini

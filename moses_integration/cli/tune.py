@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, toolkit, outputs=(args.output, args.report))
+    ini = read_ini(args.ini, reporter, outputs=(args.output, args.report))
     new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
     ini, toolkit = placing(args, ini, toolkit, reporter, new_weight, tunes=True)
     ini.require_effective_weights()

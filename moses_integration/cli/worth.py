@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, toolkit, outputs=[args.report])
+    ini = read_ini(args.ini, reporter, outputs=[args.report])
     if args.in_context and networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column in context already; give the ini from before that, or no --in-context"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from moses_integration.decoder.search import OutOfRange, SearchSettings
-from moses_integration.ini import MosesIni, parse_truth, split_blanks
+from moses_integration.ini import MosesIni, parse_truth, quote_text, split_blanks
 from phrasescore.errors import UserError
+from phrasescore.number import parse_number
 
 CUBE_PRUNING = 1
 """Moses' number of that search algorithm; 0 is its normal search."""
@@ -27,8 +29,70 @@ _USED = {
     "output-factors",
     "mapping",
 }
-# They concern memory, messages or threads, not what is translated how.
-_HARMLESS = {"threads", "verbose", "cache", "no-cache", "n-best-list"}
+SHORT_NAMES = {
+    "f": "config",
+    "i": "input-file",
+    "v": "verbose",
+    "dl": "distortion-limit",
+    "s": "stack",
+    "b": "beam-threshold",
+    "t": "report-segmentation",
+    "T": "translation-details",
+    "th": "threads",
+    "cbp": "cube-pruning-pop-limit",
+    "du": "drop-unknown",
+    "wf": "weight-file",
+}
+"""Moses' short names of switches.
+
+mert-moses.pl makes sections of decoder flags under the names that they have; Moses lets short ones pass and reads none.
+"""
+# They concern memory, messages, threads, a server or features that are refused, not what is translated how.
+_HARMLESS = {
+    "threads",
+    "verbose",
+    "no-cache",
+    "clean-lm-cache",
+    "minphr-memory",
+    "minlexr-memory",
+    "description",
+    "text-type",
+    "mbr-size",
+    "mbr-scale",
+    "server-port",
+    "server-log",
+    *SHORT_NAMES,
+}
+# Moses' defaults (moses/parameters/); any other value of these sections would change what is translated or written.
+_OFF = {
+    "consensus-decoding",
+    "cube-pruning-deterministic-search",
+    "cube-pruning-lazy-scoring",
+    "early-distortion-cost",
+    "include-segmentation-in-n-best",
+    "lminimum-bayes-risk",
+    "mark-unknown",
+    "minimum-bayes-risk",
+    "monotone-at-punctuation",
+    "print-alignment-info",
+    "print-alignment-info-in-n-best",
+    "print-id",
+    "report-all-factors",
+    "report-all-factors-in-n-best",
+}
+_DEFAULTS = {
+    "cube-pruning-diversity": "0",
+    "decoding-graph-backoff": "0",
+    "factor-delimiter": "|",
+    "inputtype": "0",
+    "labeled-n-best-list": "true",
+    "max-trans-opt-per-coverage": "5000",
+    "n-best-factor": "20",
+    "stack-diversity": "0",
+    "start-translation-id": "0",
+    "xml-input": "pass-through",
+    **dict.fromkeys(_OFF, "false"),
+}
 # Both forms in which Moses takes that the first table alone is asked (StaticData.cpp, LoadDecodeGraphs).
 _ONE_TABLE = (["0", "T", "0"], ["T", "0"])
 _SIMPLE = {
@@ -40,7 +104,6 @@ _SIMPLE = {
 # They give a derivation other scores than [feature] and [weight] say (moses/Parameter.cpp, moses/StaticData.cpp).
 _CHANGES_SCORES = {
     "alternate-weight-setting",
-    "early-distortion-cost",
     "feature-add",
     "feature-name-overwrite",
     "feature-overwrite",
@@ -63,15 +126,10 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
     """Return the settings of a moses.ini; what it does not say is Moses' default, or ours for the search.
 
     Raises:
-        UserError: a number is none or out of range, the system has factors or several decoding paths, or a section
-            changes scores in a way that the embedded decoder does not know.
+        UserError: a number is none or out of range, the system has factors or several decoding paths, a switch has
+            several values, or a section may change what is translated or written and is not known here.
     """
-    for name in ini.sections():
-        if name in _CHANGES_SCORES:
-            raise UserError(
-                f"{ini.name}: [{name}] changes the scores, and the embedded decoder does not know it; say it in "
-                "[feature] and [weight], or use Moses"
-            )
+    _refuse_others(ini)
     for name, (allowed, others) in _SIMPLE.items():
         values = ini.values(name)
         if values and (len(values) > 1 or split_blanks(values[0]) not in allowed):
@@ -92,20 +150,51 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
     except OutOfRange as fault:
         raise UserError(f"{ini.place(fault.name)}: [{fault.name}] {fault}") from fault
     try:
-        return DecoderSettings(search, "drop-unknown" in ini.sections() and is_on(ini.values("drop-unknown")))
+        # Unlike a switch, a section without a value says nothing.
+        return DecoderSettings(search, is_on(ini.values("drop-unknown") or ["false"]))
     except ValueError as fault:
         raise UserError(f"{ini.place('drop-unknown')}: [drop-unknown] {fault}; mend the line") from fault
+
+
+def _refuse_others(ini: MosesIni) -> None:
+    """Let those sections pass that are read here, change nothing, say what Moses does anyway, or say nothing."""
+    if ini.values(""):
+        raise UserError(f"{ini.place('')}: stands before the first section, which Moses refuses; remove the line")
+    for name in ini.sections():
+        values, place, shown = ini.values(name), ini.place(name), quote_text(name)
+        if not values or name in _USED | _HARMLESS or values == [_DEFAULTS.get(name)]:
+            continue
+        if name in _CHANGES_SCORES:
+            raise UserError(
+                f"{place}: [{shown}] changes the scores, and the embedded decoder does not know it; say it in "
+                "[feature] and [weight], or use Moses"
+            )
+        raise UserError(
+            f"{place}: the embedded decoder does not know [{shown}], which may change what is translated or written; "
+            "remove it, mend its name, or use Moses"
+        )
 
 
 def is_on(values: Sequence[str]) -> bool:
     """Return whether the values of a switch or of a section switch it on; without any it is (moses/Parameter.cpp).
 
-    As of all repeated values the first one counts (moses/Parameter.h).
+    Raises:
+        ValueError: it is neither true nor false, or there are several values, of which Moses would heed none.
+    """
+    if len(values) > 1:
+        raise ValueError("has more than one value")
+    return not values or parse_truth(values[0])
+
+
+def parse_whole(text: str) -> int:
+    """Parse a whole number, also with zeros behind a point. Moses would read 1e2 as 1 (Scan, moses/Util.h).
 
     Raises:
-        ValueError: it is neither true nor false.
+        ValueError: it is none.
     """
-    return not values or parse_truth(values[0])
+    if not re.fullmatch(r"[+-]?[0-9]+(\.0+)?", text):
+        raise ValueError("is no whole number")
+    return int(parse_number(text))
 
 
 def search_algorithm(ini: MosesIni) -> int | None:
@@ -136,12 +225,8 @@ def pop_limit(algorithm: int | None, limit: int, name: str) -> int:
 
 
 def _whole(ini: MosesIni, section: str, default: int) -> int:
-    number = float(ini.number(section, default))
-    if not number.is_integer():
-        raise UserError(f"{ini.place(section)}: [{section}] is no whole number; mend the line")
-    return int(number)
-
-
-def ignored_sections(ini: MosesIni) -> list[str]:
-    """Return the sections that may change what Moses finds and that the embedded decoder passes over, not refuses."""
-    return [name for name in ini.sections() if name not in _USED | _HARMLESS | _CHANGES_SCORES]
+    values = ini.values(section)
+    try:
+        return parse_whole(values[0]) if values else default
+    except ValueError as fault:
+        raise UserError(f"{ini.place(section)}: [{section}] is no whole number; mend the line") from fault

@@ -77,8 +77,11 @@ class IniLines:
         return f"{self.name}: line {rows[-1 if start else 0] + 1}" if rows else self.name
 
     def rows(self, section: str) -> list[tuple[int, str]]:
-        """Return where the values of a section are, and the values (moses/Parameter.cpp)."""
-        current, rows = None, []
+        """Return where the values of a section are, and the values (moses/Parameter.cpp).
+
+        Those before the first section are of one without a name.
+        """
+        current, rows = "", []
         for row, line in enumerate(self.lines):
             text = without_comment(line)
             if text.startswith("["):

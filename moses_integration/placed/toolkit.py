@@ -49,10 +49,6 @@ class PlacingToolkit:
         """See `Toolkit`."""
         return self._toolkit.build_tables(corpus, folder, longest_phrase, show)
 
-    def ignored_sections(self, ini: MosesIni) -> list[str]:
-        """See `Toolkit`."""
-        return self._toolkit.ignored_sections(ini)
-
     def tune(
         self,
         ini: MosesIni,

@@ -15,7 +15,7 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
-from moses_integration.decoder.settings import ignored_sections, read_settings
+from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate
 from moses_integration.tuning.bleu import read_references
@@ -75,10 +75,6 @@ class EmbeddedToolkit:
             self._scheduler,
             show,
         )
-
-    def ignored_sections(self, ini: MosesIni) -> list[str]:
-        """Return the sections that the embedded decoder passes over."""
-        return ignored_sections(ini)
 
     def tune(
         self,

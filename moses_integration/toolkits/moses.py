@@ -87,10 +87,6 @@ class MosesToolkit:
             (model / name).replace(folder / name)
         shutil.rmtree(root)
 
-    def ignored_sections(self, ini: MosesIni) -> list[str]:
-        """Return no section: Moses knows them all, or says itself what it does not know."""
-        return []
-
     def tune(
         self,
         ini: MosesIni,
@@ -211,7 +207,7 @@ class MosesToolkit:
             table = filtered / f"{Path(feature.arguments['path']).name.removesuffix('.gz')}.gz"
             filter_table(path, wanted, table, is_for_reordering=feature.kind == "LexicalReordering")
             result.set_argument(label, "path", str(table.resolve()))
-            # Moses translates otherwise, or breaks off, where nothing is said.
+            # Without factors Moses ends with an error or a crash.
             for key in ("input-factor", "output-factor"):
                 if key not in feature.arguments:
                     result.set_argument(label, key, "0")

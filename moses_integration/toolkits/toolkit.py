@@ -68,10 +68,6 @@ class Toolkit(Protocol):
         """
         ...
 
-    def ignored_sections(self, ini: MosesIni) -> list[str]:
-        """Return the sections of a moses.ini that this toolkit passes over, though they may matter."""
-        ...
-
     def tune(
         self,
         ini: MosesIni,

@@ -82,9 +82,6 @@ def test_moses_has_no_neural_language_model(tmp_path: Path, monkeypatch: pytest.
     class Moses:
         name = "moses"
 
-        def ignored_sections(self, ini: MosesIni) -> list[str]:
-            return []
-
     monkeypatch.setattr("experiments.ablation.run.choose_toolkit", lambda name, processes: Moses())
     rows = [Row.parse(name) for name in (BASELINE, "+CSLM+RESCORING", "+CSLM+S2S")]
     Ablation(Config(rows=tuple(rows[:2])), tmp_path, {}, silent)
@@ -104,10 +101,10 @@ def test_the_usual_seed_is_left_to_the_command(tmp_path: Path) -> None:
     assert Ablation(Config(build=build), tmp_path, {}, silent)._build_options["seed"] == 2
 
 
-def test_a_section_that_changes_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_section_that_the_decoder_does_not_know_is_refused(tmp_path: Path) -> None:
     Ablation(Config(decoder={"search-algorithm": 1}), tmp_path, {}, silent)
-    with pytest.raises(UserError, match=r"\[decoder\]: search-algoritm is passed over by the embedded toolkit"):
-        Ablation(Config(decoder={"search-algoritm": 1}), tmp_path, {}, silent)
+    with pytest.raises(UserError, match=r"\[decoder\]: line 4: the embedded decoder does not know \[search-algoritm\]"):
+        Ablation(Config(decoder={"stack": 5, "search-algoritm": 1}), tmp_path, {}, silent)
 
 
 @pytest.mark.parametrize(

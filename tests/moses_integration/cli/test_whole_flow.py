@@ -111,18 +111,6 @@ def test_odd_input_gives_a_line_for_each_line(plain_system: Path) -> None:
     assert succeed("decode", plain_system / "moses.ini", "-q", stdin=b"").stdout == b""
 
 
-def test_sections_that_are_passed_over_are_told_of(system: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
-    source, reference = small_dev
-    ini = tmp_path / "moses.ini"
-    MosesIni.read(system / "moses.ini").write(ini)
-    ini.write_text(ini.read_text() + "\n[xml-input]\nexclusive\n")
-    texts = ("--prepared", "--source", source)
-    told = f"{ini}: [xml-input] is passed over by the embedded decoder; remove it, or use Moses\n".encode()
-    assert told in succeed("decode", ini, *texts).stderr
-    assert told in succeed("tune", ini, *texts, "--reference", reference, *QUICK, "-o", tmp_path / "tuned.ini").stderr
-    assert succeed("decode", ini, *texts, "-q").stderr == b""
-
-
 def test_compressed_text(system: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     """Input is told by content, output by its suffix."""
     source, out = small_dev[0], tmp_path / "out.gz"

@@ -90,6 +90,9 @@ def test_of_repeated_switches_the_first_counts() -> None:
         (["-f", INI, "-n-best-list", "x", "500000000000"], "-n-best-list: needs a file and a size up to 1,000,000,000"),
         (["-f", INI, "-n-best-list", "-t"], "-n-best-list: has no value; `phrasescore-decoder -h` says what it takes"),
         (["-f", INI, "-stack", "-t"], "-stack: has no value"),
+        (["-f", INI, "-s", "1e2"], "-stack: `1e2` is no whole number"),
+        (["-f", INI, "-s", "1_0"], "-stack: `1_0` is no whole number"),
+        (["-f", INI, "-du", "true", "true"], "-drop-unknown: has more than one value; give true or false"),
         (["-f", INI, "-s", "many"], "-stack: `many` is no whole number"),
         (["-f", INI, "-s", "-5"], "-stack: -5 is negative; give a size"),
         (["-f", INI, "-cbp", "-5"], "-cube-pruning-pop-limit: -5 is negative"),
@@ -345,9 +348,23 @@ def test_cube_pruning_of_nothing() -> None:
         settings_of(ini, parse_switches(["-cbp", "0"]))
 
 
-@pytest.mark.parametrize(("switches", "expected"), [([], b"zz A "), (["-du"], b"A "), (["-du", "false"], b"zz A ")])
-def test_unknown_words(switches: list[str], expected: bytes, tmp_path: Path, capfdbinary: Capture) -> None:
-    SmallSystem([Line((b"a",), (b"A",), (0.5,))], WEIGHTS, distortion_limit=0).write(tmp_path)
+@pytest.mark.parametrize(
+    ("section", "switches", "expected"),
+    [
+        ("", [], b"zz A "),
+        ("", ["-du"], b"A "),
+        ("", ["-du", "false"], b"zz A "),
+        ("true", ["-du", "false"], b"zz A "),
+        ("false", ["-du", "1"], b"A "),
+        ("false", ["-du"], b"zz A "),
+    ],
+)
+def test_unknown_words(
+    section: str, switches: list[str], expected: bytes, tmp_path: Path, capfdbinary: Capture
+) -> None:
+    """A section without a value says nothing, and a switch without one leaves the section's (moses/Parameter.cpp)."""
+    system = SmallSystem([Line((b"a",), (b"A",), (0.5,))], WEIGHTS, distortion_limit=0)
+    replace(system, settings={"drop-unknown": section}).write(tmp_path)
     (tmp_path / "text").write_bytes(b"\tzz  a \r\n")
     code, out, err = run(capfdbinary, "-f", tmp_path / "moses.ini", "-i", tmp_path / "text", *switches)
     assert (code, out, err) == (0, expected + b"\n", "")
@@ -433,17 +450,17 @@ def test_where_paths_are_taken_from_is_told(
     assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0") == (0, out, "")
 
 
-def test_ignored_sections_are_told_of_in_words_that_are_no_crash(
-    text: Path, tmp_path: Path, capfdbinary: Capture
-) -> None:
+def test_a_section_that_may_change_the_output_is_refused(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     ini = tmp_path / "moses.ini"
     content = (MINI / "moses.ini").read_text().replace("path=", f"path={MINI}/")
-    ini.write_text(content + "[xml-input]\nexclusive\n[threads]\n2\n")
+    ini.write_text(content + "[threads]\n2\n[mark-unknown]\nfalse\n[xml-input]\n")
     code, out, err = run(capfdbinary, "-f", ini, "-i", text)
-    assert (code, out) == (0, decoded(capfdbinary, "-i", text))
-    assert err == f"phrasescore-decoder: {ini}: [xml-input] is passed over by this decoder; remove it, or use Moses\n"
-    assert not [word for word in CRASH_WORDS if word in err.lower().encode()]
-    assert run(capfdbinary, "-f", ini, "-i", text, "-v", "0")[2] == ""
+    assert (code, out, err) == (0, decoded(capfdbinary, "-i", text), "")
+    ini.write_text(content + "[xml-input]\nexclusive\n")
+    message = (
+        "line 38: the embedded decoder does not know [xml-input], which may change what is translated or written; "
+    )
+    require_one_sentence(capfdbinary, 1, f"{ini}: {message}", "-f", ini, "-i", text, "-v", "0")
 
 
 def test_as_a_program(text: Path) -> None:

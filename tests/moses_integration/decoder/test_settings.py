@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moses_integration.decoder.search import SearchSettings
-from moses_integration.decoder.settings import DecoderSettings, ignored_sections, is_on, read_settings
+from moses_integration.decoder.settings import DecoderSettings, is_on, read_settings
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError
 from tests.conftest import MINI
@@ -61,19 +61,24 @@ def test_search_algorithms(sections: dict[str, str], limit: int) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([], True),
         (["1"], True),
         (["True"], True),
         (["yes"], True),
         (["0"], False),
         (["false"], False),
-        (["0", "1"], False),
         (["N"], False),
     ],
 )
 def test_switches(values: list[str], expected: bool) -> None:
     assert is_on(values) is expected
     assert read_settings(ini_of(drop_unknown="\n".join(values))).drop_unknown is expected
+
+
+def test_a_switch_needs_no_value_but_a_section_does() -> None:
+    """Moses defines a parameter of moses.ini with its first value (moses/Parameter.cpp, ReadConfigFile)."""
+    assert is_on([])
+    assert not read_settings(ini_of(drop_unknown="")).drop_unknown
+    assert read_settings(ini_of(early_distortion_cost="", distortion_limt="")) == read_settings(ini_of())
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_switches(values: list[str], expected: bool) -> None:
         ({"mapping": "0 T 1"}, r"line 2: \[mapping\] asks for factors"),
         # Moses knows the form and takes no table for one.
         ({"mapping": "0 TM0"}, r"line 2: \[mapping\] asks for factors"),
-        ({"stack": "many"}, r"\[stack\] is no number"),
+        ({"stack": "many"}, r"\[stack\] is no whole number"),
         ({"stack": "1.5"}, r"moses.ini: line 2: \[stack\] is no whole number"),
         ({"stack": "-1"}, r"moses.ini: line 2: \[stack\] -1 is negative"),
         ({"distortion_limit": "nan"}, r"\[distortion-limit\] is no"),
@@ -97,12 +102,23 @@ def test_switches(values: list[str], expected: bool) -> None:
         ({"beam_threshold": "-0.1"}, r"\[beam-threshold\] -0.1 is not"),
         ({"search_algorithm": "4"}, "line 2: search algorithm 4 is neither"),
         ({"search_algorithm": "1", "cube_pruning_pop_limit": "0"}, "line 2: cube pruning with a pop limit of 0 tra"),
-        ({"early_distortion_cost": ""}, r"\[early-distortion-cost\] changes the scores, .*, or use Moses"),
+        ({"early_distortion_cost": "true"}, r"line 2: the embedded decoder does not know \[early-distortion-cost\], "),
+        (
+            {"distortion_limt": "6"},
+            r"line 2: .* know \[distortion-limt\], which may change .*, mend its name, or use M",
+        ),
+        ({"mark_unknown": "false\nfalse"}, r"does not know \[mark-unknown\]"),
+        ({"n_best_list": "list\n5"}, r"line 2: .* does not know \[n-best-list\]"),
+        ({"report_segmentation": "false"}, r"does not know \[report-segmentation\]"),
+        ({"cache": "1"}, r"does not know \[cache\]"),
+        ({"x" * 100: "1"}, r"does not know \[`?x{37}\.\.\."),
+        ({"drop_unknown": "0\n1"}, r"line 2: \[drop-unknown\] has more than one value; mend the line"),
+        ({"stack": "1e2"}, r"line 2: \[stack\] is no whole number"),
         ({"stack": "1000000001"}, r"line 2: \[stack\] is beyond 1,000,000,000; give less"),
-        ({"cube_pruning_pop_limit": "1e300"}, r"line 2: \[cube-pruning-pop-limit\] is beyond"),
-        ({"distortion_limit": "-1e300"}, r"line 2: \[distortion-limit\] is beyond"),
+        ({"cube_pruning_pop_limit": "9" * 300}, r"line 2: \[cube-pruning-pop-limit\] is beyond"),
+        ({"distortion_limit": "-" + "9" * 300}, r"line 2: \[distortion-limit\] is beyond"),
         ({"max_phrase_length": "9" * 200}, r"line 2: \[max-phrase-length\] is beyond"),
-        ({"stack": "9" * 400}, r"line 2: \[stack\] is no number"),
+        ({"stack": "9" * 400}, r"line 2: \[stack\] is no whole number"),
         ({"drop_unknown": "x" * 10_000}, r"line 2: \[drop-unknown\] `x{37}\.\.\.` is neither true"),
         ({"weight_add": "LM0= 1"}, r"\[weight-add\] changes the scores"),
     ],
@@ -119,8 +135,18 @@ def test_of_several_numbers_the_first_counts() -> None:
         read_settings(ini_of(stack="-1\n100"))
 
 
-def test_sections_that_are_told_of() -> None:
-    ini = ini_of(
-        feature="x", weight="y", stack="1", threads="4", n_best_factor="30", xml_input="exclusive", weight_add="A= 1"
-    )
-    assert ignored_sections(ini) == ["n-best-factor", "xml-input"]
+def test_sections_that_change_nothing() -> None:
+    """Those without effect, those with Moses' defaults, and what mert-moses.pl makes of short flags."""
+    harmless = {"threads": "4", "verbose": "0", "minphr_memory": "true", "th": "4", "v": "0", "s": "1", "du": "true"}
+    defaults = {"xml_input": "pass-through", "print_id": "false", "start_translation_id": "0", "inputtype": "0"}
+    assert read_settings(ini_of(feature="x", weight="y", **harmless, **defaults)) == read_settings(ini_of())
+
+
+def test_zeros_behind_a_point() -> None:
+    assert read_settings(ini_of(stack="+100.0", distortion_limit="-1")).search.stack == 100
+
+
+def test_text_before_the_first_section_is_refused() -> None:
+    ini = MosesIni(["# a comment\n", "\n", "stack 5\n", "[stack]\n", "5\n"])
+    with pytest.raises(UserError, match=r"moses.ini: line 3: stands before the first section, which Moses refuses; re"):
+        read_settings(ini)
