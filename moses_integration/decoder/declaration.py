@@ -82,6 +82,9 @@ def _declare(ini: MosesIni, line: FeatureLine) -> Feature:
             raise _fault(
                 ini, line, f"the embedded decoder does not know `{shown}` of {kind.name}; remove it, or use Moses"
             )
+    for key in kind.required:
+        if key not in line.arguments:
+            raise _fault(ini, line, f"{kind.name} has no {key}=, without which Moses crashes; add {key}=0")
     try:
         feature = kind.make(ini, line)
     except ValueError as fault:

@@ -33,6 +33,8 @@ class FeatureKind:
     """Makes the feature without loading any file; a ValueError says what is wrong with the line."""
     arguments: Arguments = field(default_factory=dict)
     """That change scores, or are known to change none; beside those of all kinds."""
+    required: tuple[str, ...] = ()
+    """Arguments without which Moses crashes."""
     is_single: bool = False
     """Whether Moses refuses to have two (moses/FF/WordPenaltyProducer.cpp, UnknownWordPenaltyProducer.cpp)."""
     is_of_moses: bool = True
@@ -49,7 +51,8 @@ def _language_model(ini: MosesIni, line: FeatureLine) -> Feature:
 
 
 def _lexical_reordering(ini: MosesIni, line: FeatureLine) -> Feature:
-    return LexicalReordering(line.label, line.arguments.get("type", ""), ini.path_of(line))
+    kind, has_target = line.arguments.get("type", ""), "output-factor" in line.arguments
+    return LexicalReordering(line.label, kind, ini.path_of(line), has_target)
 
 
 def _neural_language_model(ini: MosesIni, line: FeatureLine) -> Feature:
@@ -78,9 +81,21 @@ KINDS = {
             "PhraseDictionaryMemory",
             lambda _, line: TableScores(line.label, line.width),
             _with_factors("path", "table-limit", "cache-size"),
+            required=("input-factor", "output-factor"),
         ),
-        FeatureKind("LexicalReordering", _lexical_reordering, _with_factors("path", "type")),
-        FeatureKind("KENLM", _language_model, _with_factors("path", "order", "lazyken", "load")),
+        FeatureKind(
+            "LexicalReordering", _lexical_reordering, _with_factors("path", "type"), required=("input-factor",)
+        ),
+        # How KenLM loads a model changes no score, but Moses refuses what it does not know (moses/LM/Ken.cpp).
+        FeatureKind(
+            "KENLM",
+            _language_model,
+            {
+                **_with_factors("path", "order"),
+                "lazyken": ("0", "1", "false", "true"),
+                "load": ("lazy", "populate_or_lazy", "populate_or_read", "populate", "read", "parallel_read"),
+            },
+        ),
         FeatureKind(
             "CSLM",
             _neural_language_model,

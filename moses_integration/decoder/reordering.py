@@ -109,25 +109,33 @@ class LexicalReordering(JumpFeature):
     the table scores nothing. Koehn et al. 2005; moses/FF/LexicalReordering/.
     """
 
-    def __init__(self, label: str, kind: str, path: Path) -> None:
-        """Make the feature of a `type=`.
+    def __init__(self, label: str, kind: str, path: Path, has_target: bool) -> None:
+        """Make the feature of a `type=`; `has_target` says whether the table's lines have target phrases.
+
+        That is so where the line has factors for them, whatever its type says (LR/LexicalReorderingTable.cpp).
 
         Raises:
-            ValueError: the type is one that this decoder does not have.
+            ValueError: the type is one that this decoder does not have, or speaks of target phrases without factors.
         """
         super().__init__(label)
         self.path = path
         parts = set(kind.split("-"))
         classes = parts & _CLASSES.keys()
-        known = {"wbe", "phrase", "f", "fe", "backward", "unidirectional", "forward", "bidirectional", "allff"}
-        unknown = parts - known - classes
-        if unknown or len(classes) != 1:
+        conditions = parts & {"f", "fe"}
+        directions = parts & {"backward", "unidirectional", "forward", "bidirectional"}
+        unknown = parts - classes - conditions - directions - {"wbe", "phrase", "allff"}
+        # Of several Moses takes the last, and without a condition what stands in its memory; backward is its default.
+        if unknown or len(classes) != 1 or len(conditions) != 1 or len(directions) > 1:
             raise ValueError(
                 f"the reordering type `{kind}` is not supported; use one of {', '.join(_CLASSES)}, word-based (wbe), "
-                "backward, forward or bidirectional, without hier and collapseff"
+                "one of backward, forward and bidirectional, and f or fe, without hier and collapseff"
+            )
+        if "fe" in conditions and not has_target:
+            raise ValueError(
+                f"the reordering type `{kind}` has target phrases, so Moses needs factors; add output-factor=0"
             )
         self._class_R = np.array(_CLASSES[classes.pop()])
-        self._has_target = "f" not in parts
+        self._has_target = has_target
         self._count = int(self._class_R.max()) + 1
         self._backward = "forward" not in parts
         self._forward = bool(parts & {"forward", "bidirectional"})

@@ -16,10 +16,12 @@ from tests.conftest import MINI
 from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem
 
 WEIGHTS = {"U": [1.0], "W": [-1.0], "P": [0.2], "T": [0.5], "D": [0.3]}
+FACTORS = "input-factor=0 output-factor=0"
 
 
 def ini_of(*features: str, weights: str = "") -> MosesIni:
-    lines = ["[feature]", "UnknownWordPenalty", "PhraseDictionaryMemory path=table", *features, "[weight]", weights]
+    table = f"PhraseDictionaryMemory path=table {FACTORS}"
+    lines = ["[feature]", "UnknownWordPenalty", table, *features, "[weight]", weights]
     return MosesIni([line + "\n" for line in lines])
 
 
@@ -72,22 +74,38 @@ def test_a_feature_that_is_not_to_be_tuned() -> None:
         ("phrase-mslr-forward-f", 4),
         ("wbe-monotonicity-backward-fe", 2),
         ("leftright-unidirectional-fe", 2),
-        ("msd", 3),
+        ("msd-fe", 3),
     ],
 )
 def test_widths_of_reordering_types(kind: str, width: int) -> None:
-    model = declare_model(ini_of(f"LexicalReordering type={kind} path=reordering"))
+    model = declare_model(ini_of(f"LexicalReordering type={kind} path=reordering {FACTORS}"))
     assert len(model.weights()["LexicalReordering0"]) == width
 
 
 @pytest.mark.parametrize(
     ("feature", "message"),
     [
-        ("LexicalReordering type=hier-msd-bidirectional-fe path=x", "line 4: .* `hier-msd-bidirectional-fe` is not"),
-        ("LexicalReordering type=wbe-msd-bidirectional-fe-collapseff path=x", "is not supported"),
-        ("LexicalReordering path=x", "the reordering type `` is not supported"),
+        (
+            f"LexicalReordering type=hier-msd-bidirectional-fe path=x {FACTORS}",
+            "line 4: .* `hier-msd-bidirectional-fe` is not",
+        ),
+        (f"LexicalReordering type=wbe-msd-bidirectional-fe-collapseff path=x {FACTORS}", "is not supported"),
+        (f"LexicalReordering path=x {FACTORS}", "the reordering type `` is not supported"),
         ("LexicalReordering type=msd path=x default-scores=1,1,1", "line 4: .* does not know `default-scores=1,1,1`"),
-        ("LexicalReordering type=msd", "line 4: LexicalReordering0 has no path="),
+        (f"LexicalReordering type=msd-fe {FACTORS}", "line 4: LexicalReordering0 has no path="),
+        (f"LexicalReordering type=wbe-msd-bidirectional path=x {FACTORS}", "`wbe-msd-bidirectional` is not supported"),
+        (f"LexicalReordering type=msd-f-fe path=x {FACTORS}", "`msd-f-fe` is not supported"),
+        (f"LexicalReordering type=wbe-mslr-forward-backward-fe path=x {FACTORS}", "one of backward, forward and bidi"),
+        (
+            "LexicalReordering type=msd-fe path=x",
+            "line 4: LexicalReordering has no input-factor=, .*; add input-factor=0",
+        ),
+        (
+            "LexicalReordering type=msd-fe path=x input-factor=0",
+            "line 4: .* so Moses needs factors; add output-factor=0",
+        ),
+        ("KENLM path=x load=lzy", "line 4: the embedded decoder does not know `load=lzy`"),
+        ("KENLM path=x lazyken=yes", "line 4: the embedded decoder does not know `lazyken=yes`"),
         ("KENLM path=x factor=1", "line 4: the embedded decoder does not know `factor=1`"),
         ("KENLM path=x oov-feature=1", "line 4: the embedded decoder does not know `oov-feature=1`"),
         ("KENLM path=x num-features=2", "line 4: num-features is 2 where KENLM has 1; mend the line"),
@@ -106,6 +124,16 @@ def test_features_that_are_refused(feature: str, message: str) -> None:
         declare_model(ini_of(feature))
 
 
+@pytest.mark.parametrize("missing", FACTORS.split())
+def test_a_table_needs_factors(missing: str) -> None:
+    key = missing.partition("=")[0]
+    table = f"PhraseDictionaryMemory path=x {FACTORS}\n".replace(missing, "")
+    with pytest.raises(
+        UserError, match=f"line 3: PhraseDictionaryMemory has no {key}=, without which Moses crashes; add"
+    ):
+        declare_model(MosesIni(["[feature]\n", "UnknownWordPenalty\n", table]))
+
+
 @pytest.mark.parametrize("kind", ["PhraseDictionaryCompact", "ProbingPT"])
 def test_a_binary_table_is_refused(kind: str) -> None:
     with pytest.raises(UserError, match=f"line 3: the embedded decoder reads text tables, not {kind}"):
@@ -114,7 +142,7 @@ def test_a_binary_table_is_refused(kind: str) -> None:
 
 def test_unknown_words_need_a_penalty() -> None:
     with pytest.raises(UserError, match="has no UnknownWordPenalty"):
-        declare_model(MosesIni(["[feature]\n", "PhraseDictionaryMemory path=x\n"]))
+        declare_model(MosesIni(["[feature]\n", f"PhraseDictionaryMemory path=x {FACTORS}\n"]))
 
 
 @pytest.mark.parametrize(
