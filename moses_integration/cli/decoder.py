@@ -65,7 +65,7 @@ The embedded decoder under Moses' switches (- or --, short and long names as in 
   -show-weights                        print features and weights, and end
   -weight-overwrite 'A= 1 2 B= 3'      other weights than moses.ini's; x keeps one
   -wf, -weight-file FILE               weights of sparse features; accepted if it has none
-  -t, -report-segmentation             source range behind each phrase
+  -t, -report-segmentation             source range behind each phrase; not with -n-best-list
   -T, -translation-details FILE        how each translation came about, phrase by phrase
   -s, -stack N                         hypotheses in a stack (200)
   -b, -beam-threshold X                worst factor to the best of a stack (1e-5)
@@ -128,8 +128,9 @@ def _run(arguments: Sequence[str]) -> int:
         raise UsageError(f"-threads: {processes} is not at least 1; give a number of processes, or all")
     outputs = [_one(switches, name, "/dev/null") for name in ("n-best-list", "translation-details")]
     require_writable(*outputs, inputs=(_one(switches, "config"), text, *ini.model_files()))
+    printing = _printing(switches)
     with DecoderPool(ini, settings, sentences, processes) as pool:
-        _write(pool.run(_printing(switches), model.weights()), switches)
+        _write(pool.run(printing, model.weights()), switches)
     return 0
 
 
@@ -137,20 +138,24 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
     """Return the values of each switch by its long name; of one given twice, the first ones (moses/Parameter.cpp).
 
     Raises:
-        UsageError: a switch is unknown, or a value stands where a switch should.
+        UsageError: a switch is unknown or has both its names, or a value stands where a switch should.
     """
     known = {*_SHORT.values(), *_LONG_ONLY, *_ALONE}
     switches: dict[str, list[str]] = {}
+    spelt: dict[str, str] = {}
     values: list[str] | None = None
     for argument in arguments:
         # A value may be a negative number.
         if argument.startswith("-") and len(argument) > 1 and not argument[1].isdecimal():
-            name = argument.lstrip("-")
-            name = _SHORT.get(name, name)
+            given = argument.lstrip("-")
+            name = _SHORT.get(given, given)
             if name not in known:
                 near = nearest(name, known)
                 advice = f"did you mean `-{near}`?" if near else "`phrasescore-decoder -h` lists them"
                 raise UsageError(f"{argument}: is no switch of this decoder; {advice}")
+            # Moses would mix the values of both.
+            if spelt.setdefault(name, given) != given:
+                raise UsageError(f"-{spelt[name]} and -{given}: are two names of one switch; give one of them")
             values = []
             switches.setdefault(name, values)
         elif values is None:
@@ -219,13 +224,20 @@ class _Printing:
 
 def _printing(switches: dict[str, list[str]]) -> _Printing:
     listing = switches.get("n-best-list", [])
+    if switches.get("report-segmentation"):
+        raise UsageError("-report-segmentation: Moses reports whatever its value says; give it none, or leave it out")
+    if listing and "report-segmentation" in switches:
+        raise UsageError(
+            "-report-segmentation: would stand in n-best lists of Moses, too; use -include-segmentation-in-n-best, or "
+            "leave -n-best-list out"
+        )
     # As many digits as the largest has.
     if listing and (len(listing) < 2 or not re.fullmatch("[0-9]{1,10}", listing[1]) or int(listing[1]) > MOST):
         raise UsageError(
             f"-n-best-list: needs a file and a size up to {MOST:,}; give -n-best-list FILE SIZE [distinct]"
         )
     return _Printing(
-        trace=_is_on(switches, "report-segmentation"),
+        trace="report-segmentation" in switches,
         nbest=int(listing[1]) if listing else 0,
         distinct="distinct" in listing[2:],
         segmentation=_is_on(switches, "include-segmentation-in-n-best"),

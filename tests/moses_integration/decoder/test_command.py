@@ -75,7 +75,7 @@ def test_switches_and_values() -> None:
 
 def test_of_repeated_switches_the_first_counts() -> None:
     """As in Moses, which looks for each switch from the front; a part of the values is never put to another."""
-    assert parse_switches(["-s", "5", "-dl", "3", "-stack", "9", "10"]) == {"stack": ["5"], "distortion-limit": ["3"]}
+    assert parse_switches(["-s", "5", "-dl", "3", "--s", "9", "10"]) == {"stack": ["5"], "distortion-limit": ["3"]}
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,12 @@ def test_of_repeated_switches_the_first_counts() -> None:
         (["-f", INI, "-n-best-list", "x", "500000000000"], "-n-best-list: needs a file and a size up to 1,000,000,000"),
         (["-f", INI, "-n-best-list", "-t"], "-n-best-list: has no value; `phrasescore-decoder -h` says what it takes"),
         (["-f", INI, "-stack", "-t"], "-stack: has no value"),
+        (["-f", INI, "-stack", "200", "-s", "1"], "-stack and -s: are two names of one switch; give one of them"),
+        (["-f", INI, "-t", "false"], "-report-segmentation: Moses reports whatever its value says; give it none"),
+        (
+            ["-f", INI, "-t", "-n-best-list", "x", "5"],
+            "-report-segmentation: would stand in n-best lists of Moses, too",
+        ),
         (["-f", INI, "-s", "1e2"], "-stack: `1e2` is no whole number"),
         (["-f", INI, "-s", "1_0"], "-stack: `1_0` is no whole number"),
         (["-f", INI, "-du", "true", "true"], "-drop-unknown: has more than one value; give true or false"),
@@ -391,7 +397,17 @@ def test_scores_with_dropped_words_are_those_of_a_real_moses(
 def test_several_processes_write_what_one_writes(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     outputs = []
     for threads in ("1", "2"):
-        out = decoded(capfdbinary, "-i", text, "-th", threads, "-n-best-list", tmp_path / "list", "5", "-t")
+        out = decoded(
+            capfdbinary,
+            "-i",
+            text,
+            "-th",
+            threads,
+            "-n-best-list",
+            tmp_path / "list",
+            "5",
+            "-include-segmentation-in-n-best",
+        )
         outputs.append((out, (tmp_path / "list").read_bytes()))
     assert outputs[0] == outputs[1]
 
