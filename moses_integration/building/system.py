@@ -392,9 +392,9 @@ def _refuse_odd_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: Clea
     """
     for number, pair in enumerate(lines_abreast(*whole), 1):
         try:
+            refuse_reserved(pair[1], raw[1], number)
             for line, path in zip(pair, raw, strict=True):
                 refuse_misread(line, path, number, is_target=path == raw[1])
-            refuse_reserved(pair[1], raw[1], number)
         except UserError:
             if rules is None or rules.broken_by(*pair) is None:
                 raise

@@ -208,7 +208,7 @@ class MosesToolkit:
             filter_table(path, wanted, table, is_for_reordering=feature.kind == "LexicalReordering")
             result.set_argument(label, "path", str(table.resolve()))
             # Without factors Moses ends with an error or a crash.
-            for key in ("input-factor", "output-factor"):
+            for key in _factors_of(feature):
                 if key not in feature.arguments:
                     result.set_argument(label, key, "0")
         if self._binary is not None:
@@ -257,6 +257,12 @@ def _is_to_be_filtered(ini: MosesIni, feature: FeatureLine) -> bool:
         return False
     plain = [ini.values(section) in ([], ["0"]) for section in ("inputtype", "input-factors")]
     return all(plain) and feature.arguments.get("input-factor", "0") == "0"
+
+
+def _factors_of(table: FeatureLine) -> tuple[str, ...]:
+    """Return which factors Moses must be told of; a reordering table without target phrases has none for them."""
+    has_target = table.kind != "LexicalReordering" or "f" not in table.arguments["type"].split("-")
+    return ("input-factor", "output-factor") if has_target else ("input-factor",)
 
 
 def _find_table(ini: MosesIni, table: FeatureLine) -> Path:

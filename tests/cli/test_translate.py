@@ -42,10 +42,15 @@ class Run:
         return output.read_text().splitlines()
 
     def error(self, *arguments: str | Path, code: int = 1) -> str:
-        """Run any command that fails; return its one sentence."""
+        """Run any command that fails; return its one sentence, which may stand below a line of usage."""
         self._capfd.readouterr()
-        assert main(list(map(str, arguments))) == code
+        try:
+            assert main(list(map(str, arguments))) == code
+        except SystemExit as end:
+            assert end.code == code
         lines = self._capfd.readouterr().err.splitlines()
+        if code == 2 and lines[0].startswith("usage: "):
+            del lines[0]
         assert len(lines) == 1
         return lines[0]
 

@@ -237,7 +237,7 @@ def test_lmplz_ends_with_a_build_that_is_stopped(text: Path, empty_path: Path, t
     code = (
         "import sys\nfrom pathlib import Path\nfrom phrasescore.cli.console import interrupt_on_signals\n"
         "from moses_integration.building.language_model import build_language_model\n"
-        "with interrupt_on_signals(): build_language_model(*map(Path, sys.argv[1:]))"
+        "with interrupt_on_signals(): build_language_model(*map(Path, sys.argv[1:]), 5)"
     )
     started = tmp_path / "started"
     process = subprocess.Popen([sys.executable, "-c", code, str(text), str(tmp_path / "lm.arpa")])
