@@ -44,10 +44,12 @@ class Run:
     def error(self, *arguments: str | Path, code: int = 1) -> str:
         """Run any command that fails; return its one sentence, which may stand below a line of usage."""
         self._capfd.readouterr()
+        found: int | str | None
         try:
-            assert main(list(map(str, arguments))) == code
+            found = main(list(map(str, arguments)))
         except SystemExit as end:
-            assert end.code == code
+            found = end.code
+        assert found == code
         lines = self._capfd.readouterr().err.splitlines()
         if code == 2 and lines[0].startswith("usage: "):
             del lines[0]
