@@ -23,7 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "ems-hook",
         help="score the phrase table inside Moses' experiment manager",
-        description='Use it in the section [TRAINING]: score-settings = "--PhraseCount" and '
+        description="Put the network's score into the phrase table, as a step of Moses' experiment manager. "
+        'Use it in the section [TRAINING]: score-settings = "--PhraseCount" and '
         'custom-phrase-table-pruning = "phrasescore-smt ems-hook -m FOLDER". EMS adds the two names.',
     )
     parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")

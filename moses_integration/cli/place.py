@@ -20,8 +20,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "place",
         help="write the table of a text",
-        description="Give the places of a text names of their own, and write tables that have a line for each place "
-        "where it can be used, so that its scores may depend on the sentence.",
+        description="Write phrase and reordering tables for one text, in which a phrase may score differently in each "
+        "sentence, and that text with a name for each of its words.",
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     add_source_option(parser)

@@ -12,8 +12,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "unplace",
         help="take the names of places off translations",
-        description="Take the names that `place` gave off words that a decoder has copied, in translations, n-best "
-        "lists or any other output.",
+        description="Remove the names of `place` from words that a decoder has copied, in translations, n-best lists "
+        "or any other output.",
     )
     parser.add_argument(
         "text",

@@ -63,11 +63,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "[model], [data], [sentences], [training], the keys are the option names with underscores), then the command "
         "line.",
         most_used=(
-            *("table", "output", "preset", "validation", "source", "target"),
-            *("max_minutes", "hidden", "dropout", "seed", "device"),
+            *("table", "output", "preset", "validation", "source", "target", "alignment"),
+            *("max_updates", "max_minutes", "hidden", "dropout", "seed", "device"),
         ),
         examples=(
             "phrasescore train phrase-table.gz -o rnn --max-minutes 60",
+            "phrasescore train --source train.en --target train.fr --alignment train.align -o ctx",
             "phrasescore train --source train.en --target train.fr -o translator",
         ),
     )
