@@ -281,7 +281,13 @@ def test_pieces_of_another_place_are_not_taken(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("error", "left"),
-    [(UserError("line 5: is faulty"), 0), (MemoryError(), 1), (OSError(), 1), (RuntimeError("CUDA error"), 1)],
+    [
+        (InputError("line 5: is faulty"), 0),
+        (UserError("other"), 1),
+        (MemoryError(), 1),
+        (OSError(), 1),
+        (RuntimeError("CUDA error"), 1),
+    ],
 )
 def test_an_error_leaves_pieces_unless_it_is_about_them(path: Path, error: Exception, left: int) -> None:
     path.write_text("old")

@@ -326,7 +326,9 @@ def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path
     assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
     assert main(["add-lm", str(tuned), "--model", str(model), "-o", str(more)]) == 0
     before, after = MosesIni.read(tuned).remarks(OPTIONS_BY), MosesIni.read(more).remarks(OPTIONS_BY)
-    assert after == [*before, "CSLM0= 0.2"]
+    (weight,) = MosesIni.read(more).weights()["CSLM0"]
+    assert 0 < weight < 0.2
+    assert after == [*before, f"CSLM0= {weight:.6g}"]
 
 
 def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_path: Path) -> None:
