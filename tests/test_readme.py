@@ -132,7 +132,7 @@ def section(name: str) -> str:
     return COMMANDS.split(f"\n## {name}\n")[1].split("\n## ")[0]
 
 
-@pytest.mark.parametrize("command", ["train", "translate", "annotate", "score", "check", "inspect", "lm"])
+@pytest.mark.parametrize("command", ["train", "translate", "annotate", "join", "score", "check", "inspect", "lm"])
 def test_options_in_the_text_exist(command: str) -> None:
     assert set(OPTION.findall(section(command))) - options_of(make_parser(), [command]) == set()
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from phrasescore.cli import annotate, check, inspect, lm, score, train, translate
+from phrasescore.cli import annotate, check, inspect, join, lm, score, train, translate
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
 from phrasescore.cli.parser import CommandParser
 
-_COMMANDS = (train, annotate, score, translate, check, inspect, lm)
+_COMMANDS = (train, annotate, join, score, translate, check, inspect, lm)
 
 
 def make_parser() -> CommandParser:

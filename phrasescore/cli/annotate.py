@@ -116,8 +116,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--shard",
         type=_shard,
         metavar="I/N",
-        help="take only the I-th of N parts of the table, for an array of jobs: the outputs of all, one after another, "
-        "are the output of the whole",
+        help="take only the I-th of N parts of the table, for an array of jobs, and say in FILE.part.json what it is; "
+        "`phrasescore join` makes the whole of all parts",
     )
     parser.add_argument(
         "--restart", action="store_true", help="start over where a run was stopped or killed, instead of going on"

@@ -32,6 +32,7 @@ from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.background import read_ahead
 from phrasescore.scoring.columns import Column, columns_of
 from phrasescore.scoring.kinds import TableScorer
+from phrasescore.scoring.parts import describe_part, forget_part
 from phrasescore.scoring.scores import Scores
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
@@ -214,7 +215,7 @@ def annotate(
         replace_last: the last score of every line, which makes room for the new ones.
         only_sources: keep only lines with these source phrases, words with one blank between them.
         limit: stop after so many lines.
-        shard: take only a part of the table.
+        shard: take only a part of the table; beside an output that is a file it is said what it is (see `Part`).
         on_error: stop at a faulty line, or keep it, with 1 in each new column.
         processes: to share the work among; all cores of this machine if it is None, or one if that has a GPU.
         scheduler: address of a Dask scheduler, whose workers share the work instead.
@@ -281,14 +282,21 @@ def _open_pieces(
         with open_output(output, is_compressed=True) as stream:
             yield lambda piece, facts: stream.write(piece), []
     else:
-        with resumable_output(output, _identity(table, task, reading), restart=restart) as pieces:
+        identity, shard = _identity(table, task, reading), reading.shard
+        own = {**identity, "shard": shard and [shard.number, shard.of]}
+        with resumable_output(output, own, restart=restart) as pieces:
+            if shard is not None:
+                forget_part(output)
             if pieces.note:
                 say(pieces.note)
             yield pieces.append, list(pieces.pieces)
+        if shard is not None:
+            lines = sum(facts["lines_written"] for facts in pieces.pieces if facts != _NO_LINES)
+            describe_part(output, shard, identity, lines)
 
 
 def _identity(table: str | Path, task: Annotation, reading: _Reading) -> dict[str, Any]:
-    """Return all that decides what the output is; a user is told the names of what has changed."""
+    """Return all that decides what the output is but for the shard; a user is told the names of what has changed."""
     scorer, sources = task.scorer.get(), task.only_sources
     return {
         "table": sha256_of_input(table),
@@ -300,7 +308,6 @@ def _identity(table: str | Path, task: Annotation, reading: _Reading) -> dict[st
         "score to replace": None if task.replaced is None else task.replaced.hex(),
         "texts of --only-sources-in": sources and hashlib.sha256(b"\n".join(sorted(sources.get()))).hexdigest(),
         "limit": reading.limit,
-        "shard": reading.shard and [reading.shard.number, reading.shard.of],
         "handling of faulty lines": task.keep_faulty,
         "blocks": reading.block_lines,
         "compression": task.compression,

@@ -137,6 +137,28 @@ def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
 
 
+def test_parts_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_path: Path) -> None:
+    parts, output = [tmp_path / f"part.{number}.gz" for number in (1, 2)], tmp_path / "out.gz"
+
+    def annotate(number: int, column: str, model: str = MODEL) -> int:
+        options = ("--columns", column, "--shard", f"{number}/2", "-o", parts[number - 1], "-q")
+        return run("annotate", small_table, "-m", model, *options).returncode
+
+    assert [annotate(number, "unknown-both") for number in (1, 2)] == [0, 0]
+    done = run("join", *parts, "-o", output)
+    assert done.returncode == 0
+    assert done.stderr == b"joined 2 parts: 600 lines\n"
+    assert gzip.decompress(output.read_bytes()).count(b"\n") == 600
+    output.unlink()
+    assert [annotate(1, "unknown-source"), annotate(2, "unknown-source", "nowhere")] == [0, 1]
+    refused = error_of(run("join", *parts, "-o", output))
+    assert refused.startswith(
+        f"phrasescore join: {parts[1]}: is a part of another table, or was made by other networks"
+    )
+    assert "is an input, which would be lost" in error_of(run("join", *parts, "-o", parts[0]), code=2)
+    assert not output.exists()
+
+
 def test_a_part_of_a_small_table_that_has_no_line(small_table: Path, tmp_path: Path) -> None:
     done = run("annotate", small_table, "-m", MODEL, "--limit", "1", "--shard", "1/2", "-o", tmp_path / "out")
     assert done.returncode == 0
@@ -148,6 +170,8 @@ def test_a_dry_run_writes_nothing(small_table: Path, tmp_path: Path) -> None:
     # So small a table is done by one process, however many there may be.
     done = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run", "--processes", "32")
     assert done.returncode == 0
+    part = run("annotate", small_table, "-m", MODEL, "-o", tmp_path / "out.gz", "--dry-run", "--shard", "1/2")
+    assert part.returncode == 0
     assert re.fullmatch(rb"600 lines; about 2 seconds and \d\.\d GB of memory, processes: 1\n", done.stdout)
     assert [path.name for path in tmp_path.iterdir()] == ["small.gz"]
     refused = run("annotate", "-", "-m", MODEL, "--dry-run", stdin=b"")
@@ -637,7 +661,7 @@ def test_scores_that_are_no_numbers_are_one_sentence(tmp_path: Path, command: st
     assert error_of(run(command, text, "-m", MODEL, "-m", model)) == f"phrasescore {command}: {message}"
 
 
-@pytest.mark.parametrize("command", ["", "train", "annotate", "score", "check"])
+@pytest.mark.parametrize("command", ["", "train", "annotate", "join", "score", "check"])
 def test_help_needs_no_torch(command: str) -> None:
     code = (
         "import sys; sys.modules['torch'] = None; from phrasescore.cli import main\n"

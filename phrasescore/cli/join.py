@@ -1,0 +1,45 @@
+"""`phrasescore join`: the table of which an array of jobs has annotated the parts."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from phrasescore.cli.console import Reporter
+from phrasescore.cli.options import add_quiet_option, path_or_standard_stream
+from phrasescore.scoring.parts import join_parts
+from phrasescore.text import counted
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "join",
+        help="join the parts of a table that `annotate --shard` wrote",
+        description="Join the parts of a table that an array of jobs has annotated with --shard. Parts that are "
+        "missing or damaged, or were made of another table, network or options than the others, are refused.",
+    )
+    parser.add_argument(
+        "parts",
+        nargs="+",
+        type=Path,
+        metavar="PART",
+        help="outputs of all jobs, in any order, with PART.part.json beside each",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path_or_standard_stream,
+        required=True,
+        metavar="FILE",
+        help="table to write, compressed as the parts are, which its suffix must say; - for standard output",
+    )
+    add_quiet_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Join; return the exit code."""
+    lines = join_parts(args.parts, args.output)
+    Reporter(quiet=args.quiet).say(f"joined {counted(len(args.parts), 'part')}: {counted(lines, 'line')}")
+    return 0

@@ -1,0 +1,180 @@
+"""The parts of a table are joined if they are those of one table, and are what they are said to be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phrasescore.errors import UserError
+from phrasescore.files import read_bytes
+from phrasescore.scoring.annotate import annotate
+from phrasescore.scoring.columns import COLUMNS
+from phrasescore.scoring.parts import join_parts
+from phrasescore.table.blocks import Shard
+from tests.scoring.test_sharing import NAMES, SCORER, TABLE, interrupt
+
+
+def annotated(table: Path, output: Path, shard: Shard | None = None, **options: Any) -> Path:
+    """Count unknown words, for which no network computes, in blocks of a few lines; return where."""
+    options = {"columns": [COLUMNS["unknown-target"]], "block_lines": 100, **options}
+    annotate(table, SCORER, output, shard=shard, processes=1, **options)
+    return output
+
+
+def parts_of(table: Path, folder: Path, name: str = "out.gz", of: int = 3, **options: Any) -> list[Path]:
+    numbers = range(1, of + 1)
+    return [annotated(table, folder / f"{number}.{name}", Shard(number, of), **options) for number in numbers]
+
+
+def description_of(part: Path) -> Path:
+    return part.with_name(f"{part.name}.part.json")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table of 600 lines and its three parts."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "table").write_bytes(b"".join(read_bytes(TABLE).splitlines(keepends=True)[:600]))
+    parts_of(folder / "table", folder)
+    return folder
+
+
+@pytest.fixture
+def parts(made: Path, tmp_path: Path) -> list[Path]:
+    """The same, for a test of its own."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return sorted(tmp_path.glob("*.out.gz"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_joined_in_any_order_are_the_bytes_of_the_whole(made: Path, tmp_path: Path, name: str) -> None:
+    """As `cat` has them, and one without lines."""
+    output, whole = tmp_path / name, annotated(made / "table", tmp_path / f"whole.{name}").read_bytes()
+    parts = parts_of(made / "table", tmp_path, name)
+    for order in (parts, parts[::-1]):
+        assert join_parts(order, output) == 600
+        assert output.read_bytes() == whole
+    few = parts_of(made / "table", tmp_path, f"few.{name}", of=2, limit=10)
+    assert [json.loads(description_of(part).read_bytes())["lines"] for part in few] == [0, 10]
+    assert join_parts(few, output) == 10
+    assert output.read_bytes() == b"".join(part.read_bytes() for part in few)
+
+
+def test_what_is_said_of_a_part(parts: list[Path], tmp_path: Path) -> None:
+    """Of a whole table, of one that is scored without writing, or written to a device, nothing is."""
+    said = [json.loads(description_of(part).read_bytes()) for part in parts]
+    assert [(one["part"], one["of"]) for one in said] == [(1, 3), (2, 3), (3, 3)]
+    assert sum(one["lines"] for one in said) == 600
+    assert len({one["made_of"] for one in said}) == 1
+    before = {path.name for path in tmp_path.iterdir()}
+    annotated(tmp_path / "table", tmp_path / "whole.gz")
+    annotate(tmp_path / "table", SCORER, None, shard=Shard(1, 2), columns=[COLUMNS["unknown-target"]], processes=1)
+    annotated(tmp_path / "table", Path("/dev/null"), Shard(1, 2))
+    assert {path.name for path in tmp_path.iterdir()} == {"whole.gz", *before}
+
+
+def of_another_table(part: Path) -> None:
+    table = part.with_name("other")
+    table.write_bytes(b"a ||| b ||| 1\n" * 600)
+    annotated(table, part, Shard(2, 3))
+
+
+def with_another_option(part: Path) -> None:
+    annotated(part.with_name("table"), part, Shard(2, 3), columns=[COLUMNS["unknown-source"]])
+
+
+def of_another_number(part: Path) -> None:
+    annotated(part.with_name("table"), part, Shard(2, 4))
+
+
+def given_twice(part: Path) -> None:
+    annotated(part.with_name("table"), part, Shard(3, 3))
+
+
+def of_another_run(part: Path) -> None:
+    """As a job leaves it that is killed between the two files."""
+    shutil.copy(part.with_name("1.out.gz"), part)
+
+
+def plain(part: Path) -> None:
+    part.write_bytes(b"a ||| b ||| 1\n")
+
+
+def said_otherwise(**values: Any) -> Callable[[Path], None]:
+    def change(part: Path) -> None:
+        description = description_of(part)
+        description.write_text(json.dumps({**json.loads(description.read_bytes()), **values}))
+
+    return change
+
+
+DAMAGE: list[tuple[Callable[[Path], object], str]] = [
+    (Path.unlink, r"2.out.gz: cannot be read \(No such file"),
+    (
+        lambda part: description_of(part).unlink(),
+        r"2.out.gz: has no 2.out.gz.part.json beside it, .*; run its job again",
+    ),
+    (of_another_run, r"2.out.gz: is not the file that 2.out.gz.part.json tells of; run its job again"),
+    *(
+        (change, r"2.out.gz: is a part of another table, or was made by other networks, .* than \S*1.out.gz; run")
+        for change in (of_another_table, with_another_option, of_another_number)
+    ),
+    (given_twice, r"3.out.gz: is part 3 of 3, as \S*2.out.gz is; give each part once"),
+    (plain, r"2.out.gz: is not compressed as \S*joined.gz is to be; give an output of the same suffix"),
+    *(
+        (said_otherwise(**values), r"2.out.gz.part.json: does not describe a part; run its job again")
+        for values in ({"part": 0}, {"part": 4}, {"part": "2"}, {"part": True}, {"sha256": None}, {"more": 1})
+    ),
+    (lambda part: description_of(part).write_bytes(b"{"), r"2.out.gz.part.json: is not JSON .*; run its job again"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGE)
+def test_parts_that_are_refused(
+    parts: list[Path], tmp_path: Path, damage: Callable[[Path], object], message: str
+) -> None:
+    """An old table stays."""
+    output = tmp_path / "joined.gz"
+    output.write_bytes(b"old")
+    damage(parts[1])
+    before = {path.name for path in tmp_path.iterdir()}
+    with pytest.raises(UserError, match=message):
+        join_parts(parts, output)
+    assert output.read_bytes() == b"old"
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_parts_that_are_missing_are_named(parts: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"2.out.gz: is one of 3 parts, of which there is no 1, 3; give all of them"):
+        join_parts(parts[1:2], tmp_path / "joined.gz")
+    said_otherwise(of=2**60)(parts[0])
+    with pytest.raises(UserError, match=r"no 2, 3, [\d, ]+, 21 and [\d,]+ more; give all"):
+        join_parts(parts[:1], tmp_path / "joined.gz")
+
+
+def test_parts_without_a_line_are_no_table(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(b"")
+    with pytest.raises(UserError, match=r"1.out.gz: has no line, nor has another part; check that the jobs had"):
+        join_parts(parts_of(table, tmp_path, of=1), tmp_path / "joined.gz")
+
+
+@pytest.mark.parametrize("name", ["1.out.gz", "3.out.gz.part.json"])
+def test_no_part_is_written_over(parts: list[Path], tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=rf"{name}: is an input, which would be lost; give another output"):
+        join_parts(parts, tmp_path / name)
+
+
+def test_of_a_part_that_is_made_again_nothing_is_said_until_it_is_complete(parts: list[Path], tmp_path: Path) -> None:
+    """Then all of its lines are, also those of the run that was stopped."""
+    with pytest.raises(KeyboardInterrupt):
+        annotated(tmp_path / "table", parts[1], Shard(2, 3), progress=interrupt)
+    with pytest.raises(UserError, match=r"2.out.gz: has no 2.out.gz.part.json beside it"):
+        join_parts(parts, tmp_path / "joined.gz")
+    annotated(tmp_path / "table", parts[1], Shard(2, 3))
+    assert join_parts(parts, tmp_path / "joined.gz") == 600
