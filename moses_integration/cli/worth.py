@@ -21,7 +21,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
-    from moses_integration.ini import MosesIni
+    from moses_integration.ini import MosesIni, Weights
     from moses_integration.toolkits.toolkit import Toolkit
     from moses_integration.tuning.candidates import Candidates
 
@@ -78,13 +78,21 @@ def run(args: argparse.Namespace) -> int:
     found = worth(
         candidates, [weight_of[name] for name in candidates.names], [name in asked for name in candidates.names]
     )
+    shown = ", ".join(_shown(name, weights) for name in asked)
+    verdict = "more than chance; tune with it" if found.is_certain else "no more than may be chance"
     print(
-        f"expected BLEU of {found.sentences:,} lists: {found.without:.2f} without {', '.join(asked)} (of weight 0), "
-        f"{found.with_all:.2f} with: {found.gain:+.2f}, standard error {found.standard_error:.2f}"
+        f"expected BLEU of {found.sentences:,} lists: {found.without:.2f} without {shown} (of weight 0), "
+        f"{found.with_all:.2f} with: {found.gain:+.2f}, standard error {found.standard_error:.2f}; {verdict}"
     )
     if args.report:
         write_json(args.report, {"asked": asked, "gain": found.gain, **asdict(found)})
     return 0
+
+
+def _shown(name: str, weights: Weights) -> str:
+    """Return a component as `check` counts scores, from 1."""
+    label, _, index = name.rpartition("_")
+    return f"{label}, score {int(index) + 1}" if len(weights[label]) > 1 else label
 
 
 def _asked(names: Iterable[str], weight_of: Mapping[str, float], ini: MosesIni) -> list[str]:

@@ -30,6 +30,8 @@ from phrasescore.phrases import offsets_of
 
 _FEWEST = 20
 """Lists: with fewer the standard error says nothing."""
+_CERTAIN = 2
+"""Standard errors."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class Worth:
     def gain(self) -> float:
         """What the features that were asked about add."""
         return self.with_all - self.without
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the gain is more than noise: more than two standard errors."""
+        return self.gain > _CERTAIN * self.standard_error
 
 
 def worth(candidates: Candidates, weights_F: Sequence[float], is_asked_F: Sequence[bool]) -> Worth:

@@ -39,8 +39,10 @@ def test_it_says_what_is_asked_and_found(asked_ini: Path, tmp_path: Path, capsys
     # What the word penalty says already is worth nothing.
     assert abs(found["gain"]) < 3 * found["standard_error"] + 0.05
     said = capsys.readouterr().out
-    assert said.startswith(f"expected BLEU of {found['sentences']} lists: {found['without']:.2f} without Translation")
+    without = f"{found['without']:.2f} without TranslationModel0, score 5 (of weight 0)"
+    assert said.startswith(f"expected BLEU of {found['sentences']} lists: {without}")
     assert f"{found['gain']:+.2f}, standard error" in said
+    assert said.endswith("; no more than may be chance\n")
 
 
 def test_something_must_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,4 +61,4 @@ def test_what_is_not_tuned_is_not_asked(asked_ini: Path, tmp_path: Path, capsys:
         assert main(["worth", str(tmp_path / "unasked.ini"), *DEV, *QUICK]) == code
     out, err = capsys.readouterr()
     assert "no feature that is tuned has weight 0" in err
-    assert "without TranslationModel0_4 (of weight 0)" in out
+    assert "without TranslationModel0, score 5 (of weight 0)" in out

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_integration.expected_bleu.worth import worth
+from moses_integration.expected_bleu.worth import Worth, worth
 from moses_integration.tuning.bleu import bleu_statistics, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
 from phrasescore.errors import UserError
@@ -60,6 +60,11 @@ def test_noise_is_worth_nothing_where_the_weights_were_not_fitted() -> None:
 def test_the_standard_error_is_how_far_the_gains_of_other_sentences_lie_apart() -> None:
     results = np.array([asked(candidates(100, told=0.3, seed=seed)) for seed in range(20)])
     assert results[:, 1].std() == pytest.approx(results[:, 2].mean(), rel=0.6)
+
+
+@pytest.mark.parametrize(("gain", "is_certain"), [(2.1, True), (1.9, False), (-3.0, False)])
+def test_a_gain_of_more_than_two_standard_errors_is_no_chance(gain: float, is_certain: bool) -> None:
+    assert Worth(100, 30.0, 30.0 + gain, 1.0).is_certain is is_certain
 
 
 def test_too_few_lists_tell_nothing() -> None:
