@@ -121,8 +121,17 @@ def _changed(path: Path, rests_on: Mapping[str, Any]) -> list[str]:
         before = read_json(path, "remove it")
     except UserError:
         return ["settings, which nobody can read any more"]
-    asked = json.loads(json.dumps(rests_on))
-    return [name for name in {**asked, **before} if asked.get(name) != before.get(name)]
+    return [name.removesuffix(".sha256") for name in _unequal(json.loads(json.dumps(rests_on)), before)]
+
+
+def _unequal(asked: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of values that differ, as in `settings.nbest`."""
+    for name in {**asked, **before}:
+        ours, theirs = asked.get(name), before.get(name)
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            yield from (f"{name}.{inner}" for inner in _unequal(ours, theirs))
+        elif ours != theirs:
+            yield name
 
 
 def _write(path: Path, content: bytes) -> None:

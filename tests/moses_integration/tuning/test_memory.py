@@ -92,3 +92,19 @@ def test_nothing_is_taken_of_another_tuning_or_of_damaged_files(tmp_path: Path) 
     other = TuningMemory(tmp_path, RESTS_ON)
     assert other.note == f"{tmp_path}: starts over, for a tuning before had other ini"
     assert other.recall(1, 1) is None
+
+
+def test_what_has_changed_is_named_by_its_place(tmp_path: Path) -> None:
+    before = {
+        "settings": {"nbest": 100, "iterations": 5},
+        "models": {"LM0": {"path": {"sha256": "a"}}},
+        "texts": ["1", "2"],
+    }
+    after = {
+        "settings": {"nbest": 200, "iterations": 5, "new": 1},
+        "models": {"LM0": {"path": {"sha256": "b"}}},
+        "texts": ["1"],
+    }
+    TuningMemory(tmp_path, before)
+    changed = "settings.nbest, settings.new, models.LM0.path, texts"
+    assert TuningMemory(tmp_path, after).note == f"{tmp_path}: starts over, for a tuning before had other {changed}"
