@@ -161,7 +161,6 @@ def _columns(args: argparse.Namespace) -> list[Column] | None:
 def run(args: argparse.Namespace) -> int:
     """Annotate; return the exit code."""
     from phrasescore.device import settle_memory
-    from phrasescore.model_folder import KIND
     from phrasescore.scoring.annotate import annotate
     from phrasescore.scoring.estimate import estimate
     from phrasescore.scoring.kinds import load_table_scorer
@@ -220,15 +219,27 @@ def run(args: argparse.Namespace) -> int:
     _summarise(reporter, counts)
     if sources is not None and args.limit is None and args.shard is None:
         _doubt_texts(reporter, counts, sources.get())
-    if args.output != STANDARD_STREAM and args.shard is None and args.replace_last is None and args.limit is None:
-        weight = "" if scorer.kind == KIND else " --weight W"
-        reporter.say(
-            f"next: phrasescore-smt add-column moses.ini --table {quote(str(args.output))} --columns {len(columns)}"
-            f"{weight} -o NEW.ini"
-        )
+    if (advice := _advice(args, scorer, len(columns))) is not None:
+        reporter.say(f"next: {advice}")
     if args.report:
         write_json(args.report, make_report(args, digest, scorer, columns, counts))
     return 0
+
+
+def _advice(args: argparse.Namespace, scorer: TableScorer, width: int) -> str | None:
+    """Return the command that comes next, None where that is for the user to know."""
+    from phrasescore.model_folder import KIND
+
+    if args.output == STANDARD_STREAM:
+        return None
+    if args.shard is not None:
+        return "phrasescore join PART... -o TABLE, when all of them are there"
+    if args.replace_last is not None or args.limit is not None:
+        return None
+    weight = "" if scorer.kind == KIND else " --weight W"
+    return (
+        f"phrasescore-smt add-column moses.ini --table {quote(str(args.output))} --columns {width}{weight} -o NEW.ini"
+    )
 
 
 def _require_file(args: argparse.Namespace, option: str) -> None:

@@ -132,7 +132,9 @@ def test_the_report_has_what_chose_the_lines(tmp_path: Path) -> None:
 def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     output, report = tmp_path / "out", tmp_path / "report.json"
     options: list[str | Path] = ["--columns", "unknown-both", "per-word", "--shard", "1/1", "-o", output]
-    assert run("annotate", small_table, "-m", MODEL, *options, "--report", report).returncode == 0
+    done = run("annotate", small_table, "-m", MODEL, *options, "--report", report)
+    assert done.returncode == 0
+    assert b"next: phrasescore join PART... -o TABLE, when all of them are there" in done.stderr
     assert json.loads(report.read_bytes())["columns"]["names"] == ["unknown-both", "per-word"]
     assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
 

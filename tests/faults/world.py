@@ -13,6 +13,7 @@ TABLE, ANNOTATED = "system/phrase-table.gz", "system/phrase-table.rnn.gz"
 REORDERING = "system/reordering-table.wbe-msd-bidirectional-fe.gz"
 INI, COLUMN_INI, LM_INI = "system/moses.ini", "system/moses.rnn.ini", "system/moses.cslm.ini"
 ARPA = "system/lm.fr.arpa"
+PARTS = ("part.1.gz", "part.2.gz")
 
 _SETTINGS = """\
 [model]
@@ -52,11 +53,16 @@ TUNE_ON_LIST = (
     *(*RESCORE, "--reference", "dev.fr", "--ini", COLUMN_INI, "--scorer", "S=phrases:model", "--scorer", "L=lm:lm"),
     *("--scorer", "N=numbers:numbers.txt", "--seeds", "1", "--restarts", "1", "--processes", "1"),
 )
+_FP32 = ("--precision", "fp32", "-q")
 _MAKING = (
     ("phrasescore-smt", *BUILD, "-o", "system"),
     ("phrasescore", *TRAIN, "-o", "model"),
     ("phrasescore", *LM_TRAIN, "-o", "lm"),
-    ("phrasescore", "annotate", TABLE, "-m", "model", "-o", ANNOTATED, "--precision", "fp32", "-q"),
+    ("phrasescore", "annotate", TABLE, "-m", "model", "-o", ANNOTATED, *_FP32),
+    *(
+        (*("phrasescore", "annotate", TABLE, "-m", "model", "--shard", f"{number}/2", "-o", part), *_FP32)
+        for number, part in enumerate(PARTS, 1)
+    ),
     ("phrasescore-smt", "add-column", INI, "--table", ANNOTATED, "-o", COLUMN_INI),
     (
         "phrasescore-smt",
