@@ -31,7 +31,7 @@ from moses_integration.rescoring.loading import load_scorers
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
 from moses_integration.rescoring.scorers import share_scoring
 from moses_integration.toolkits.choice import choose_toolkit
-from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate
+from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.candidates import from_nbest
 from moses_integration.tuning.tunings import Tuning, spread
@@ -195,7 +195,7 @@ class Ablation:
         # In one call, for the seeds share the first decoding; each is tuned when its step asks for it. The decoders
         # end with it, before others translate the test text.
         work = self._folder / "rows" / row.name
-        tunings = self._toolkit_of(row).tune(ini, source, references, left, section, work, self._say)
+        tunings = self._toolkit_of(row).tune(ini, TuningRequest(source, references, left, section, work, self._say))
         return [self._steps.run(*step, lambda: asdict(next(tunings))) for step in steps.values()]
 
     def _tuning_text(self) -> tuple[Path, list[Path]]:

@@ -78,6 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import first_weight
+    from moses_integration.toolkits.toolkit import TuningRequest
     from moses_integration.tuning.memory import TuningMemory
     from phrasescore.errors import naming
     from phrasescore.files import sha256_of, write_json
@@ -114,9 +115,10 @@ def run(args: argparse.Namespace) -> int:
         with naming({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
 
             def tune(seeds: Sequence[int]) -> Iterator[Tuning]:
-                return toolkit.tune(
-                    ini, dev.source, dev.references, seeds, settings, folder, reporter.say, memory, task.update
+                request = TuningRequest(
+                    dev.source, dev.references, seeds, settings, folder, reporter.say, task.update, memory
                 )
+                return toolkit.tune(ini, request)
 
             for tuning in memory.tunings(args.seeds, tune) if memory else tune(args.seeds):
                 # After each seed, for the next one may be stopped.

@@ -7,7 +7,7 @@ for a system that is complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -18,9 +18,7 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import PlacedSystem, place_tuned, require_placeable
-from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate
-from moses_integration.tuning.memory import TuningMemory
-from moses_integration.tuning.tuning_config import TuningConfig
+from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import Say, Show, text_lines, unseen
@@ -49,23 +47,11 @@ class PlacingToolkit:
         """See `Toolkit`."""
         return self._toolkit.build_tables(corpus, folder, longest_phrase, show)
 
-    def tune(
-        self,
-        ini: MosesIni,
-        source: Path,
-        references: Sequence[Path],
-        seeds: Sequence[int],
-        settings: TuningConfig,
-        folder: Path,
-        say: Say,
-        memory: TuningMemory | None = None,
-        show: Show = unseen,
-    ) -> Iterator[Tuning]:
+    def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Tune with the table of the dev text."""
-        show(None, "scoring phrase pairs where they stand")
-        placed = self._place(ini, source, folder / _PLACED)
-        found = MosesIni.read(placed.ini)
-        yield from self._toolkit.tune(found, placed.text, references, seeds, settings, folder, say, memory, show)
+        request.show(None, "scoring phrase pairs where they stand")
+        placed = self._place(ini, request.source, request.folder / _PLACED)
+        yield from self._toolkit.tune(MosesIni.read(placed.ini), replace(request, source=placed.text))
 
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:

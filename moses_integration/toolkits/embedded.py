@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,14 +17,12 @@ from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate
+from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
-from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import Tuner, check_dev_set
-from moses_integration.tuning.tuning_config import TuningConfig
 from moses_integration.tuning.tunings import Iteration, Tuning
 from phrasescore.files import open_output
-from phrasescore.text import Say, Show, text_lines, unseen
+from phrasescore.text import Show, text_lines, unseen
 
 
 @dataclass(frozen=True)
@@ -76,37 +74,26 @@ class EmbeddedToolkit:
             show,
         )
 
-    def tune(
-        self,
-        ini: MosesIni,
-        source: Path,
-        references: Sequence[Path],
-        seeds: Sequence[int],
-        settings: TuningConfig,
-        folder: Path,
-        say: Say,
-        memory: TuningMemory | None = None,
-        show: Show = unseen,
-    ) -> Iterator[Tuning]:
-        """Tune the weights with each seed when it is asked for."""
-        sentences, dev_references = list(text_lines(source)), read_references(references)
-        check_dev_set(sentences, dev_references, (source, references[0]))
+    def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
+        """Tune the weights of a system with each seed when it is asked for."""
+        source, seeds = request.source, request.seeds
+        sentences, references = list(text_lines(source)), read_references(request.references)
+        check_dev_set(sentences, references, (source, request.references[0]))
         require_words(sentences, source)
-        with Tuner(
-            ini, sentences, dev_references, settings, self._processes, self._scheduler, self._shared(folder)
-        ) as tuner:
+        shared = self._shared(request.folder)
+        with Tuner(ini, sentences, references, request.settings, self._processes, self._scheduler, shared) as tuner:
             for place, seed in enumerate(seeds):
 
                 def show_of_all(share: float | None, text: str, place: int = place, seed: int = seed) -> None:
-                    show(None if share is None else (place + share) / len(seeds), f"{text}, seed {seed}")
+                    request.show(None if share is None else (place + share) / len(seeds), f"{text}, seed {seed}")
 
                 def report(iteration: Iteration, seed: int = seed) -> None:
-                    say(
+                    request.say(
                         f"seed {seed}: dev BLEU {iteration.bleu:.2f}, {iteration.candidates} candidates, "
                         f"next weights promise {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
                     )
 
-                yield tuner.tune(seed, report, memory, show_of_all)
+                yield tuner.tune(seed, report, request.memory, show_of_all)
 
     def _shared(self, folder: Path) -> Path | None:
         """Return a folder that all workers see: a temporary one is for processes of this machine alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -22,15 +22,14 @@ from moses_integration.ini import FeatureLine, MosesIni, Weights
 from moses_integration.toolkits.binary_tables import binary_form
 from moses_integration.toolkits.installation import Installation, StepFailure, has_content, run_step
 from moses_integration.toolkits.script_names import check_folder_name, link_files
-from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate
+from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
-from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tune import check_dev_set
 from moses_integration.tuning.tuning_config import TuningConfig
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_lines, write_lines
-from phrasescore.text import Say, Show, text_lines, unseen
+from phrasescore.text import Show, text_lines, unseen
 from phrasescore.words import phrases_of
 from phrasescore.workers import available_cores
 
@@ -87,39 +86,30 @@ class MosesToolkit:
             (model / name).replace(folder / name)
         shutil.rmtree(root)
 
-    def tune(
-        self,
-        ini: MosesIni,
-        source: Path,
-        references: Sequence[Path],
-        seeds: Sequence[int],
-        settings: TuningConfig,
-        folder: Path,
-        say: Say,
-        memory: TuningMemory | None = None,
-        show: Show = unseen,
-    ) -> Iterator[Tuning]:
+    def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Run mert-moses.pl for each seed when it is asked for, on tables filtered for the dev set."""
+        source, seeds, folder = request.source, request.seeds, request.folder
         check_folder_name(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for feature in ini.features():
             ini.check_label(feature)
-        sentences, dev_references = list(text_lines(source)), read_references(references)
-        check_dev_set(sentences, dev_references, (source, references[0]))
+        sentences, references = list(text_lines(source)), read_references(request.references)
+        check_dev_set(sentences, references, (source, request.references[0]))
         # Moses loses a last line without an end, and its programs differ in what they decompress.
         dev = folder / "dev.lines"
         write_lines(dev, sentences)
         # mert-moses.pl takes all that it finds by this name, those of an earlier run, too.
         for earlier in folder.glob(f"{_REFERENCES}*"):
             earlier.unlink()
-        for number, lines in enumerate(zip(*dev_references, strict=True)):
+        for number, lines in enumerate(zip(*references, strict=True)):
             write_lines(folder / f"{_REFERENCES}{number}", lines)
-        show(None, "filtering tables")
+        request.show(None, "filtering tables")
         filtered = self._filter(ini, dev, folder)
         for place, seed in enumerate(seeds):
-            show(place / len(seeds), f"mert-moses.pl with seed {seed}")
-            tuning = self._mert(filtered, dev, folder / _REFERENCES, seed, settings, folder / f"mert.seed{seed}")
-            say(f"seed {seed}: dev BLEU {tuning.bleu:.2f}")
+            request.show(place / len(seeds), f"mert-moses.pl with seed {seed}")
+            work = folder / f"mert.seed{seed}"
+            tuning = self._mert(filtered, dev, folder / _REFERENCES, seed, request.settings, work)
+            request.say(f"seed {seed}: dev BLEU {tuning.bleu:.2f}")
             yield tuning
 
     def _mert(

@@ -13,7 +13,7 @@ from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.memory import TuningMemory
 from moses_integration.tuning.tuning_config import TuningConfig
 from moses_integration.tuning.tunings import Tuning
-from phrasescore.text import Say, Show, unseen
+from phrasescore.text import Say, Show, silently, unseen
 
 ToolkitName = Literal["auto", "moses", "embedded"]
 Binary = Literal["compact", "probing"]
@@ -28,6 +28,27 @@ class NbestRequest:
 
     path: Path
     size: int
+
+
+@dataclass(frozen=True)
+class TuningRequest:
+    """What weights are tuned on, and how."""
+
+    source: Path
+    """Prepared dev sentences."""
+    references: Sequence[Path]
+    """Their translations, a file for each set of them."""
+    seeds: Sequence[int]
+    """Of the random starts."""
+    settings: TuningConfig
+    folder: Path
+    """For what may be looked at afterwards."""
+    say: Say = silently
+    """Told of each decoding, or of each seed."""
+    show: Show = unseen
+    """Shown what runs."""
+    memory: TuningMemory | None = None
+    """What an earlier run has done of the same tuning, as far as the toolkit can take it up."""
 
 
 class Translate(Protocol):
@@ -68,31 +89,8 @@ class Toolkit(Protocol):
         """
         ...
 
-    def tune(
-        self,
-        ini: MosesIni,
-        source: Path,
-        references: Sequence[Path],
-        seeds: Sequence[int],
-        settings: TuningConfig,
-        folder: Path,
-        say: Say,
-        memory: TuningMemory | None = None,
-        show: Show = unseen,
-    ) -> Iterator[Tuning]:
-        """Tune the weights with each seed when it is asked for.
-
-        Args:
-            ini: the system.
-            source: prepared dev sentences.
-            references: their translations, a file for each set of them.
-            seeds: of the random starts.
-            settings: how.
-            folder: for what may be looked at afterwards.
-            say: told of each decoding, or of each seed.
-            memory: what an earlier run has done of the same tuning, as far as the toolkit can take it up.
-            show: shown what runs.
-        """
+    def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
+        """Tune the weights of a system with each seed when it is asked for."""
         ...
 
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> AbstractContextManager[Translate]:

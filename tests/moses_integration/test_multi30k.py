@@ -24,6 +24,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.nbest import NbestEntry, read_nbest
 from moses_integration.segmentation import segments_of
 from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.toolkit import TuningRequest
 from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import SHARED
@@ -99,5 +100,5 @@ def test_tuning_from_where_moses_began(system: Path, tmp_path: Path) -> None:
     """`mert-moses.pl` came to 56.75 on the development text."""
     ini = MosesIni.read(system / "moses.ini")
     source, references = text("val", "en"), [text("val", "fr")]
-    [tuned] = EmbeddedToolkit().tune(ini, source, references, [1], TuningConfig(), tmp_path, lambda said: None)
+    [tuned] = EmbeddedToolkit().tune(ini, TuningRequest(source, references, [1], TuningConfig(), tmp_path))
     assert tuned.bleu >= 56.6

@@ -26,6 +26,8 @@ from moses_integration.nbest import NbestEntry
 from moses_integration.placed.names import without_names
 from moses_integration.rescoring.reranking import add_scores
 from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.toolkit import TuningRequest
+from moses_integration.tuning.tunings import Tuning
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 
@@ -183,9 +185,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory, multi30k_of_mini: Path) -> Ite
         lists.append(add_scores(*arguments))
         return lists[-1]
 
-    def note_text(toolkit: EmbeddedToolkit, ini: MosesIni, source: Path, references: list[Path], *others: Any) -> Any:
-        tuned_on.add(b"".join(path.read_bytes() for path in (source, *references)))
-        return tune(toolkit, ini, source, references, *others)
+    def note_text(toolkit: EmbeddedToolkit, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
+        tuned_on.add(b"".join(path.read_bytes() for path in (request.source, *request.references)))
+        return tune(toolkit, ini, request)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("experiments.ablation.run.add_scores", note_list)

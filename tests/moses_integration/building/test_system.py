@@ -24,7 +24,7 @@ from moses_integration.ini import MosesIni, add_columns
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
-from moses_integration.toolkits.toolkit import NbestRequest, Toolkit
+from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, TuningRequest
 from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.text import Show
@@ -485,7 +485,7 @@ def test_both_toolkits_build_the_same_and_use_each_others_systems(
         work = tmp_path / toolkit.name
         work.mkdir()
         settings = TuningConfig(nbest=20, iterations=2, restarts=1)
-        (tuning,) = toolkit.tune(ini, source, [reference], [1], settings, work, lambda text: None)
+        (tuning,) = toolkit.tune(ini, TuningRequest(source, [reference], [1], settings, work))
         assert tuning.bleu > 80
         ini.set_weights(tuning.weights)
         with toolkit.translator(ini, source, work) as translate:
@@ -517,9 +517,8 @@ def test_several_references_on_the_toolkit_of_moses(
     made.write_bytes(gzip.compress(b"".join((MINI / "decode/default.out").read_bytes().splitlines(True)[:12])))
     moses = MosesToolkit(Installation(moses_home), 2)
     settings = TuningConfig(nbest=10, iterations=2, restarts=1)
-    (tuning,) = moses.tune(
-        MosesIni.read(MINI / "moses.ini"), small_dev[0], [small_dev[1], made], [3], settings, tmp_path / "w", print
-    )
+    request = TuningRequest(small_dev[0], [small_dev[1], made], [3], settings, tmp_path / "w", print)
+    (tuning,) = moses.tune(MosesIni.read(MINI / "moses.ini"), request)
     assert tuning.seed == 3
     assert tuning.bleu == 100
 

@@ -17,18 +17,17 @@ from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation, StepFailure
 from moses_integration.toolkits.moses import MosesToolkit
-from moses_integration.toolkits.toolkit import Binary, NbestRequest
+from moses_integration.toolkits.toolkit import Binary, NbestRequest, TuningRequest
 from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.files import open_input, open_output, read_lines
 from tests.conftest import MINI
 from tests.moses_integration.fake_moses import fake_moses, program
 
-SMALL = TuningConfig(nbest=20, iterations=2, restarts=1)
 
-
-def silent(text: str) -> None:
-    """Say nothing."""
+def request(source: Path, references: Sequence[Path], folder: Path) -> TuningRequest:
+    """Ask for a small tuning."""
+    return TuningRequest(source, references, [1], TuningConfig(nbest=20, iterations=2, restarts=1), folder)
 
 
 # Which
@@ -153,20 +152,20 @@ def test_a_neural_language_model_is_not_for_moses(pretended: MosesToolkit, tmp_p
     with pytest.raises(UserError, match=r"line 25: CSLM0 is a neural language model, .*; use --toolkit embedded"):
         decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
     with pytest.raises(UserError, match="CSLM0 is a neural language model"):
-        list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent))
+        list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"], tmp_path / "work")))
 
 
 def test_labels_that_the_script_cannot_tune(pretended: MosesToolkit, tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text((MINI / "moses.ini").read_text().replace("LM0", "LM_0"))
     ini = MosesIni.read(tmp_path / "moses.ini")
     with pytest.raises(UserError, match=r"line 24: mert-moses\.pl cannot tune a feature called `LM_0`"):
-        list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent))
+        list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"], tmp_path / "work")))
 
 
 def test_dev_sets_that_do_not_fit(pretended: MosesToolkit, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.ini")
     with pytest.raises(UserError, match=r"has 1000 lines where .* has 100; give"):
-        list(pretended.tune(ini, MINI / "dev.en", [MINI / "train.fr"], [1], SMALL, tmp_path / "work", silent))
+        list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "train.fr"], tmp_path / "work")))
 
 
 def test_references_of_an_earlier_run_are_not_tuned_on(pretended: MosesToolkit, tmp_path: Path) -> None:
@@ -174,7 +173,7 @@ def test_references_of_an_earlier_run_are_not_tuned_on(pretended: MosesToolkit, 
     ini, work = MosesIni.read(MINI / "moses.ini"), tmp_path / "work"
     for count in (2, 1):
         with pytest.raises(UserError, match=r"mert-moses\.pl: is not there"):
-            list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"] * count, [1], SMALL, work, silent))
+            list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"] * count, work)))
         assert len(list(work.glob("dev.references*"))) == count
 
 
@@ -322,7 +321,7 @@ def test_lines_that_would_become_commands(
     with pytest.raises(UserError, match=fault):
         decode(pretended, ini, MINI / "dev.en", tmp_path / "work")
     with pytest.raises(UserError, match=fault):
-        list(pretended.tune(ini, MINI / "dev.en", [MINI / "dev.fr"], [1], SMALL, tmp_path / "work", silent))
+        list(pretended.tune(ini, request(MINI / "dev.en", [MINI / "dev.fr"], tmp_path / "work")))
 
 
 def test_a_label_is_no_part_of_a_path(pretended: MosesToolkit, tmp_path: Path) -> None:
@@ -396,7 +395,7 @@ def test_a_failing_script_says_why(moses_home: Path, tmp_path: Path, small_dev: 
     assert f"mend what {tmp_path}/work/moses.log tells of" in str(caught.value)
     assert not (tmp_path / "work/out").exists()
     with pytest.raises(StepFailure) as caught:
-        list(toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent))
+        list(toolkit.tune(ini, request(small_dev[0], [small_dev[1]], tmp_path / "tuning")))
     assert "tuning with seed 1: `" in str(caught.value)
     assert "mert-moses.log" in str(caught.value)
     assert os.path.getsize(tmp_path / "tuning/mert.seed1/mert-moses.log") > 0  # noqa: PTH202
@@ -424,6 +423,6 @@ def test_names_are_no_commands_to_moses(
     ini, toolkit = odd_system(tmp_path, name), MosesToolkit(Installation(moses_home), 1, binary)
     expected = decode(toolkit, MosesIni.read(MINI / "moses.ini"), MINI / "hard.en", tmp_path / "plain")
     assert decode(toolkit, ini, MINI / "hard.en", tmp_path / "odd") == expected
-    (tuning,) = toolkit.tune(ini, small_dev[0], [small_dev[1]], [1], SMALL, tmp_path / "tuning", silent)
+    (tuning,) = toolkit.tune(ini, request(small_dev[0], [small_dev[1]], tmp_path / "tuning"))
     assert tuning.bleu > 50
     assert not list(tmp_path.rglob("owned"))
