@@ -68,7 +68,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.building.system import has_start_weights
+    from moses_integration.building.initial_ini import has_start_weights
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.settings import read_settings
     from phrasescore.expected_bleu.model import save_function

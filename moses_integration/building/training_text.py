@@ -1,0 +1,135 @@
+"""The text that a system is built from: prepared, checked, and without the pairs that are unfit for training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from moses_integration.building.aligned_corpus import refuse_misread
+from moses_integration.building.corpus import Corpus
+from moses_integration.building.language_model import refuse_reserved
+from moses_integration.building.parallel_text import CleaningRules, clean
+from moses_integration.building.prepare import prepare_training_file
+from moses_integration.building.system_text import SystemText, TextSettings
+from moses_integration.building.text_form import FOR_TRAINING_TEXT
+from phrasescore.errors import UserError, naming
+from phrasescore.text import Say, lines_abreast
+from phrasescore.words import split_words
+
+
+def prepare_corpus(
+    source: Path,
+    target: Path,
+    corpus: Corpus,
+    folder: Path,
+    text: TextSettings,
+    rules: CleaningRules | None,
+    say: Say,
+    processes: int | None = None,
+) -> dict[str, Any]:
+    """Prepare both sides of the training text, then drop the pairs that are unfit for training.
+
+    Args:
+        source: raw or prepared text.
+        target: its translation, line by line.
+        corpus: where the prepared text goes.
+        folder: for the truecasers.
+        text: how it is prepared.
+        rules: what is unfit; None keeps all lines, for a ready alignment is of these.
+        say: told of odd text.
+        processes: to share the work among, all cores if it is None.
+
+    Returns:
+        How many pairs were kept and dropped.
+
+    Raises:
+        UserError: the texts have other numbers of lines, words that no table can have, or, where all lines are kept,
+            other words when they are prepared.
+    """
+    _require_same_length(source, target)
+    whole = []
+    for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
+        whole.append(prepared if rules is None else prepared.with_name(f"{prepared.name}.whole"))
+        preparation = text.of(side)
+        model = folder / f"truecase.{preparation.language}"
+        prepare_training_file(raw, whole[-1], preparation, model, say, processes)
+    _refuse_odd_words(whole, (source, target), rules)
+    if rules is None:
+        _require_same_words(source, corpus.source)
+        _require_same_words(target, corpus.target)
+        return {"kept": "all, for the alignment is given"}
+    return _clean(whole, (source, target), corpus, rules)
+
+
+def _require_same_length(source: Path, target: Path) -> None:
+    """Check that raw texts have as many lines; later a message would name files that the user has never seen.
+
+    Raises:
+        UserError: they have not, cannot be read, or are none.
+    """
+    for _ in lines_abreast(source, target):
+        pass
+
+
+def _refuse_odd_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: CleaningRules | None) -> None:
+    """Refuse words that no table or language model can have, before the long steps; messages name the raw texts.
+
+    Raises:
+        UserError: a pair that the rules let pass has one.
+    """
+    for number, pair in enumerate(lines_abreast(*whole), 1):
+        try:
+            refuse_reserved(pair[1], raw[1], number)
+            for line, path in zip(pair, raw, strict=True):
+                refuse_misread(line, path, number, is_target=path == raw[1])
+        except UserError:
+            if rules is None or rules.broken_by(*pair) is None:
+                raise
+
+
+def _require_same_words(raw: Path, prepared: Path) -> None:
+    """Check that preparation split no word: a ready alignment counts the words of the raw text.
+
+    Raises:
+        UserError: it did.
+    """
+    for number, lines in enumerate(lines_abreast(raw, prepared), 1):
+        before, after = (len(split_words(line)) for line in lines)
+        if before != after:
+            raise UserError(
+                f"{raw}: line {number}: has {before} words but {after} when prepared, so the alignment does not fit; "
+                "give the tokenised text that was aligned, its words separated by blanks (that of Unicode that do not "
+                "break count, too), and --tokenised"
+            )
+
+
+def prepare_validation(
+    raw: tuple[Path, Path],
+    corpus: Corpus,
+    system_text: SystemText,
+    rules: CleaningRules,
+    say: Say,
+    processes: int | None = None,
+) -> dict[str, Any]:
+    """Prepare both sides of other sentences as the training text was, then drop the pairs that would be unfit for it.
+
+    Raises:
+        UserError: see `prepare_corpus`.
+    """
+    _require_same_length(*raw)
+    whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
+    for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
+        system_text.prepare(side, path, prepared, say, FOR_TRAINING_TEXT, processes)
+    _refuse_odd_words(whole, raw, rules)
+    return _clean(whole, raw, corpus, rules)
+
+
+def _clean(whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules) -> dict[str, Any]:
+    """Write the pairs of prepared texts that are fit for training, and delete these; messages name the raw texts."""
+    with naming(dict(zip(whole, raw, strict=True))):
+        report = clean(whole[0], whole[1], corpus.source, corpus.target, rules)
+    for path in whole:
+        path.unlink()
+    return asdict(report)
