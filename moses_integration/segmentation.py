@@ -9,6 +9,9 @@ from typing import NamedTuple
 from moses_integration.decoder.phrases import Words, words_of
 from moses_integration.nbest import ListFault, NbestEntry
 
+_UNSIGNED = 1 << 64
+"""How many numbers Moses can count places with."""
+
 
 class Segment(NamedTuple):
     """A phrase of a derivation: source words `start` to `end`, inclusive, and what they became."""
@@ -33,10 +36,11 @@ def segments_of(entry: NbestEntry) -> list[Segment]:
             "-include-segmentation-in-n-best"
         ) from error
     words = words_of(entry.words)
-    # A phrase ends where the next one begins: an empty phrase has the range of one word, that where it stands.
+    # A phrase ends where the next one begins: an empty phrase has the range of one word, that where it stands. At the
+    # start of a sentence Moses ends it one before 0, which is the greatest number that it knows.
     bounds = [*pairwise([*(places[0] for places in ranges), len(words)])]
     fits = all(
-        end - start in ({1, 0} if len(places) == 1 else {places[-1] - start + 1})
+        end - start in ({1, 0} if len(places) == 1 else {(places[-1] - start + 1) % _UNSIGNED})
         for places, (start, end) in zip(ranges, bounds, strict=True)
     )
     if not fits or (ranges[0][0] if ranges else len(words)):

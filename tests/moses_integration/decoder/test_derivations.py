@@ -82,6 +82,11 @@ def test_empty_phrases_are_read_from_where_the_next_begins() -> None:
     ]
 
 
+def test_an_empty_first_phrase_is_read_as_moses_writes_it() -> None:
+    entry = parse_entry(b"3 ||| A ||| D= 0 ||| -1 ||| 1=0-18446744073709551615 0=0")
+    assert segments_of(entry) == [Segment(1, 1, ()), Segment(0, 0, (b"A",))]
+
+
 def test_an_empty_sentence_has_no_phrases() -> None:
     assert segments_of(parse_entry(b"1 |||  ||| D= 0 ||| 0 ||| ||| ")) == []
 
