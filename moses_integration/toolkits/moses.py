@@ -36,6 +36,8 @@ from phrasescore.workers import available_cores
 _TABLES = ("lex.e2f", "lex.f2e", PHRASE_TABLE, REORDERING_TABLE)
 _REFERENCES = "dev.references"
 _TEXT_TABLES = ("PhraseDictionaryMemory", "LexicalReordering")
+_PLAIN = {"inputtype": {"0"}, "input-factors": {"0"}, "search-algorithm": {"0", "1"}, "xml-input": {"pass-through"}}
+"""What sections may say where source phrases are words of the input as they stand there, one behind the other."""
 _RUN_COMMANDS = ("PhraseDictionaryFuzzyMatch", "PhraseDictionaryTransliteration")
 """Classes with which Moses runs commands of a shell that it puts together from the feature's line."""
 _CHANGE_FEATURES = ("feature-add", "feature-name-overwrite", "feature-overwrite")
@@ -245,8 +247,8 @@ def _is_to_be_filtered(ini: MosesIni, feature: FeatureLine) -> bool:
         return False
     if feature.kind == "LexicalReordering" and not {"f", "fe"} & {*feature.arguments.get("type", "").split("-")}:
         return False
-    plain = [ini.values(section) in ([], ["0"]) for section in ("inputtype", "input-factors")]
-    return all(plain) and feature.arguments.get("input-factor", "0") == "0"
+    plain = all(set(ini.values(section)) <= values for section, values in _PLAIN.items())
+    return plain and feature.arguments.get("input-factor", "0") == "0"
 
 
 def _factors_of(table: FeatureLine) -> tuple[str, ...]:

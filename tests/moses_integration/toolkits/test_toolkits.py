@@ -212,6 +212,9 @@ def test_tables_are_filtered_as_moses_reads_them(pretended: MosesToolkit, tmp_pa
         ("type=wbe-msd-bidirectional-fe", "type=wbe-msd-bidirectional-e", {4}),
         ("num-features=4", "num-features=4 filterable=false", {3}),
         ("[weight]", "[inputtype]\n1\n[weight]", {3, 4}),
+        ("[weight]", "[xml-input]\nexclusive\n[weight]", {3, 4}),
+        ("[weight]", "[search-algorithm]\n3\n[weight]", {3, 4}),
+        ("[weight]", "[search-algorithm]\n1\n[xml-input]\npass-through\n[weight]", set()),
     ],
 )
 def test_tables_that_are_not_for_the_words_of_the_input_stay_whole(
