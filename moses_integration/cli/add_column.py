@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    require_writable(args.output, inputs=(args.ini, args.table))
+    require_writable(args.output, inputs=(args.ini, args.table, args.report))
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter, outputs=[args.output])
     if networks_of(ini):

@@ -119,7 +119,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Tune or apply."""
-    inputs = (args.source, *(args.reference or ()), args.ini, args.weights, args.backoff)
+    numbers = [choice.path for choice in args.scorers]
+    inputs = (args.source, *(args.reference or ()), args.ini, args.weights, args.backoff, *numbers)
     # A list may take the place of the one that it was.
     require_writable(args.output, args.nbest_output, inputs=inputs)
     require_writable(args.output, inputs=[args.nbest])

@@ -251,6 +251,8 @@ def test_options_without_effect_are_refused(
         ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/bar"], "bar"),
         ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/x", "--nbest-output", "FOLDER/two"], "two"),
         (["add-column", "FOLDER/lost.ini", "--table", "FOLDER/cut.gz", "-o", "FOLDER/cut.gz"], "cut.gz"),
+        (["add-column", "FOLDER/lost.ini", "--table", "x", "--report", "FOLDER/two", "-o", "FOLDER/two"], "two"),
+        ([*RESCORE, "--weights", "x", "--scorer", "X=numbers:FOLDER/three", "-o", "FOLDER/three"], "three"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--backoff", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--cache", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         # What an ini names.
