@@ -26,7 +26,7 @@ from phrasescore.scoring.engine import Scorer
 from phrasescore.scoring.kinds import TableScorer, load_table_scorer
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
-from phrasescore.table.blocks import Shard
+from phrasescore.table.blocks import Shard, require_table_file
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.table.sources import sources_in_texts
 from phrasescore.text import Say, silently
@@ -191,6 +191,8 @@ def annotate(
         part = None if shard is None else Shard.parse(shard)
     except ValueError as error:
         raise UserError(f"annotate(): shard: {error}") from None
+    if part is not None:
+        require_table_file(table, "--shard")
     if isinstance(only_sources_in, str | Path):
         raise TypeError(f"only_sources_in: is one file; give a list, as [{str(only_sources_in)!r}]")
     if output is not None:

@@ -158,6 +158,11 @@ def test_values_that_annotating_cannot_use_are_refused(
     assert list(tmp_path.iterdir()) == [small_table]
 
 
+def test_a_part_of_what_can_be_read_once_only_is_refused(scorer: phrasescore.Scorer, tmp_path: Path) -> None:
+    with pytest.raises(phrasescore.UserError, match=r"^shard: reads the table twice; give a file$"):
+        phrasescore.annotate("-", scorer, tmp_path / "out", shard="1/2")
+
+
 def test_parts_of_a_table_and_some_sources_are_annotated_as_by_the_command(
     scorer: phrasescore.Scorer, small_table: Path, tmp_path: Path
 ) -> None:

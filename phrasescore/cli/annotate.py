@@ -25,7 +25,6 @@ from phrasescore.errors import UsageError
 from phrasescore.files import (
     STANDARD_STREAM,
     display_name,
-    is_device_or_pipe,
     require_one_standard_input,
     require_writable,
     sha256_of_input,
@@ -33,7 +32,7 @@ from phrasescore.files import (
 )
 from phrasescore.scoring.columns import COLUMNS, FLOOR, Column, columns_of
 from phrasescore.scoring.scores import MANY_UNKNOWN
-from phrasescore.table.blocks import Shard
+from phrasescore.table.blocks import Shard, require_table_file
 from phrasescore.table.sources import sources_in_texts
 from phrasescore.text import counted
 
@@ -168,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     if args.dry_run:
         refuse_idle(args, ("report", "scheduler"), "with --dry-run")
-        _require_file(args, "--dry-run")
+        require_table_file(args.table, "--dry-run")
     else:
         if args.output is None and sys.stdout.isatty() and args.limit is None:
             raise UsageError("-o: is missing, and a whole table would be printed here; give a file, -o - or --limit")
@@ -178,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     if args.shard:
-        _require_file(args, "--shard")
+        require_table_file(args.table, "--shard")
     columns = _columns(args)
     digest = sha256_of_input(args.table) if args.report else None
     settle_memory()
@@ -240,16 +239,6 @@ def _advice(args: argparse.Namespace, scorer: TableScorer, width: int) -> str | 
     return (
         f"phrasescore-smt add-column moses.ini --table {quote(str(args.output))} --columns {width}{weight} -o NEW.ini"
     )
-
-
-def _require_file(args: argparse.Namespace, option: str) -> None:
-    """Check that the table can be read twice.
-
-    Raises:
-        UsageError: it cannot.
-    """
-    if str(args.table) == STANDARD_STREAM or is_device_or_pipe(args.table):
-        raise UsageError(f"{option}: reads the table twice; give a file")
 
 
 def _say_estimate(found: Estimate) -> None:

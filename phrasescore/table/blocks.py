@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from phrasescore.configuration import LARGEST
-from phrasescore.files import LONGEST_LINE, open_input
+from phrasescore.errors import UsageError
+from phrasescore.files import LONGEST_LINE, STANDARD_STREAM, is_device_or_pipe, open_input
 from phrasescore.table.entry import LineFault, cut_source, parse_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, is_cut, next_lines, rest_of_line
 
@@ -71,6 +72,16 @@ class Shard:
                 break
             if index >= first:
                 yield block
+
+
+def require_table_file(path: str | Path, option: str) -> None:
+    """Check that a table can be read twice, as an option does.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if str(path) == STANDARD_STREAM or is_device_or_pipe(path):
+        raise UsageError(f"{option}: reads the table twice; give a file")
 
 
 def count_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> int:
