@@ -33,6 +33,7 @@ _STARTS = (*_MAGIC, b"BZh")
 _ZEROS_OF_NO_MEMBER = bytes(10)
 # Small, for what is left of it behind each stream is copied.
 _BYTES_TO_DECOMPRESS = 1 << 13
+_BYTES_AT_ONCE = 1 << 20
 MAGIC_LENGTH = 10
 """Bytes that tell a compressed file."""
 LONGEST_LINE = 1 << 20
@@ -223,7 +224,8 @@ def open_input(path: str | Path) -> Iterator[Input]:
 def read_bytes(path: str | Path) -> bytes:
     """Return the decompressed content of a file."""
     with open_input(path) as source:
-        return source.stream.read()
+        # To read all at once, Python asks the file itself, and takes for its end that nothing has come yet.
+        return b"".join(iter(partial(source.stream.read, _BYTES_AT_ONCE), b""))
 
 
 def bounded_lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
