@@ -111,7 +111,7 @@ def evaluate(
     paths = systems if baseline is None else (baseline, *systems)
     outputs, texts = _read_parallel(paths, references, say)
     if tokenise != "none" and form_of(texts[0]).is_tokenised:
-        say(f"{references[0]}: looks tokenised; if all files are, give --tokenise none")
+        say(f"{display_name(references[0])}: looks tokenised; if all files are, give --tokenise none")
     counted = [_statistics(lines, texts, tokenise, lowercase) for lines in outputs] if baseline is not None else []
     evaluated = []
     for number, (path, lines) in enumerate(zip(paths, outputs, strict=True)):
@@ -122,7 +122,7 @@ def evaluate(
         if measured["BLEU"].score < BY_CHANCE:
             say(
                 f"{display_name(path)}: has a BLEU no higher than chance makes it; check that its lines and those of "
-                f"{references[0]} belong together"
+                f"{display_name(references[0])} belong together"
             )
     signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
     if baseline is not None:
@@ -258,7 +258,7 @@ def _read_parallel(
                 "give files of the same sentences"
             )
     if not texts[-1]:
-        raise UserError(f"{paths[-1]}: is empty; give the reference translations")
+        raise UserError(f"{display_name(paths[-1])}: is empty; give the reference translations")
     expected = form_of(texts[-1])
     for text, path in zip(texts, paths, strict=True):
         if difference := expected.unlike(form_of(text)):

@@ -177,6 +177,8 @@ def test_translations_from_standard_input_are_compared_too(tmp_path: Path) -> No
     assert found["p_value"] == compare(system, base, trials=20).p_value
     named = succeed("evaluate", system, *arguments).stdout
     assert named == piped.replace(b'"standard input"', json.dumps(str(system)).encode())
+    noted = succeed("evaluate", system, "--reference", "-", stdin=REFERENCE.read_bytes()).stderr
+    assert noted == b"standard input: looks tokenised; if all files are, give --tokenise none\n"
 
 
 def test_files_of_different_length(tmp_path: Path) -> None:
