@@ -188,9 +188,19 @@ def _metrics(tokenise: str, lowercase: bool) -> dict[str, Any]:
     return {
         # By force: what it warns of has been told in our words.
         "BLEU": bleu(lowercase=lowercase, tokenize=tokenise, force=True),
-        "chrF": CHRF(lowercase=lowercase),
-        "TER": TER(),
+        "chrF": _in_python_numbers(CHRF(lowercase=lowercase)),
+        "TER": _in_python_numbers(TER()),
     }
+
+
+def _in_python_numbers(metric: Any) -> Any:
+    """Let a metric count in Python's numbers, also in the samples of the bootstrap, which have NumPy's.
+
+    sacreBLEU cannot take the mean of both, and that of a sample without any match or reference is Python's.
+    """
+    score = metric._compute_score_from_stats
+    metric._compute_score_from_stats = lambda statistics: score([float(number) for number in statistics])
+    return metric
 
 
 def _sacrebleu() -> type[BLEU]:

@@ -48,6 +48,16 @@ def test_several_systems_in_one_table(tmp_path: Path, capsys: pytest.CaptureFixt
     assert 0 < found["systems"][1]["metrics"]["TER"]["half_interval"] < 10
 
 
+def test_some_samples_of_few_sentences_match_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Or have no reference: the scores of such samples are numbers of another kind."""
+    (tmp_path / "short").write_text("a cat\n\n")
+    (tmp_path / "whole").write_text("a cat\na dog\n")
+    _, row, *_ = printed(capsys, tmp_path / "short", "--reference", tmp_path / "whole")
+    assert row.endswith("50.00 ± 50.00")
+    _, row, *_ = printed(capsys, tmp_path / "whole", "--reference", tmp_path / "short")
+    assert row.endswith("100.00 ± 50.00")
+
+
 def test_tokenised_text_is_told_of_in_our_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(MINI / "dev.fr"), "--reference", str(MINI / "dev.fr")]) == 0
     assert capsys.readouterr().err == f"{MINI / 'dev.fr'}: looks tokenised; if all files are, give --tokenise none\n"
