@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz"}
+# Frames of Zstandard that hold no content, RFC 8878, 3.1.2: what `pzstd` writes begins with one.
+_MAGIC |= {bytes([first]) + b"*M\x18": "zst" for first in range(0x50, 0x60)}
 # A text may well begin with BZh: in bzip2 a level follows, and then the start of a block or the end of the stream.
 _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _STARTS = (*_MAGIC, b"BZh")

@@ -101,6 +101,13 @@ def test_what_follows_whole_members_is_one_or_refused(tmp_path: Path, compressio
             list(read_lines(path))
 
 
+@pytest.mark.parametrize("kind", [0x50, 0x5F])
+def test_zstandard_may_begin_and_go_on_with_frames_without_content(tmp_path: Path, kind: int) -> None:
+    empty = bytes([kind]) + b"*M\x18" + b"\4\0\0\0" + b"size"
+    (tmp_path / "text").write_bytes((empty + compress([b"text\n"], "zst")) * 2 + empty)
+    assert read_bytes(tmp_path / "text") == b"text\n" * 2
+
+
 @pytest.mark.parametrize("zeros", [4, 8, 1 << 13, (1 << 14) + 4])
 def test_xz_may_be_padded_with_zeros(tmp_path: Path, zeros: int) -> None:
     path, member = tmp_path / "text", compress([b"text\n"], "xz")
