@@ -63,6 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
+    from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
     from moses_integration.decoder.ngram_cache import DEFAULT_MEGABYTES, NgramCache
 
@@ -82,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
     add_feature(ini, "CSLM", args.label, arguments, [first_weight(models) if args.weight is None else args.weight])
     if ini.remarks(OPTIONS_BY):
         keep_option_weights(ini)
+    # The embedded decoder alone asks such a model, so it is to know all else.
+    declare_model(ini)
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
     ini.require_placeable(args.output)
     if args.cache:
