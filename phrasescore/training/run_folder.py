@@ -134,6 +134,8 @@ def run_folder(folder: Path, restart: bool, kind: str, ranks: Ranks = ALONE) -> 
     is_new = [path.name for path in folder.iterdir()] == [TRAINING_STATE] and not (state / CHECKPOINT).exists()
     run.take_up()
     try:
+        # A run that was to replace the network, and is gone now, had a state, too.
+        _require_state(folder, restart)
         ranks.wait()
         yield run
     except BaseException:
@@ -154,6 +156,15 @@ def _check_folder(folder: Path, restart: bool, kind: str) -> None:
         raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
     if network_file(folder, CONFIG).exists() and network_kind(folder) != kind:
         raise UserError(f"{folder}: holds a network of the kind {network_kind(folder)}; give another folder")
+    _require_state(folder, restart)
+
+
+def _require_state(folder: Path, restart: bool) -> None:
+    """Check that the training of a network that is there can go on, unless it is to be replaced.
+
+    Raises:
+        UserError: there is no state of it.
+    """
     if not restart and network_file(folder, WEIGHTS).exists() and not any(folder.rglob(CHECKPOINT)):
         raise UserError(
             f"{folder}: holds a network but not the state of its training; give another folder, or --restart "

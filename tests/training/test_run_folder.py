@@ -197,6 +197,26 @@ def test_a_run_that_starts_over_leaves_the_old_network_until_it_has_one(
         assert names(folder) == names(old)
 
 
+def test_a_network_without_state_is_not_replaced_because_a_run_before_was_to_start_over(
+    tmp_path: Path, old_and_fresh: tuple[Path, Path, Path], other_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was killed before it had learnt anything is gone, and so is the permission that it had."""
+    table, old, _ = old_and_fresh
+    folder = tmp_path / "run"
+    shutil.copytree(old, folder)
+    shutil.rmtree(folder / "training-state")
+    with monkeypatch.context() as patched:
+        die_in(patched, loop.Trainer, "_update", 0)
+        with pytest.raises(KilledError):
+            prepare(table, folder, other_settings, CPU, start=Start(restart=True))[0].train()
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"run: holds a network but not the state of its training; give another"):
+            prepare(table, folder, other_settings, CPU)
+    assert (folder / WEIGHTS).read_bytes() == (old / WEIGHTS).read_bytes()
+    prepare(table, folder, other_settings, CPU, start=Start(restart=True))[0].train()
+    assert load_model(folder).network.config.hidden == 9
+
+
 def test_a_run_that_starts_over_and_stops_resumes_before_it_has_weights(
     small_table: Path, tmp_path: Path, tiny_settings: Settings
 ) -> None:
