@@ -38,7 +38,8 @@ _POLL_MILLISECONDS = 100
 class _OutputFile(io.FileIO):
     """A file that names itself when its disk is full: who writes several at once cannot tell which one it was.
 
-    It can be abandoned, even while a thread waits for the reader of a pipe: what is written then comes to nothing.
+    It can be abandoned, even while a thread waits for the reader of a pipe: what is written then comes to nothing. A
+    reader is waited for, too, where whoever shares the descriptor has told it not to wait.
     """
 
     def __init__(self, descriptor: int, label: str) -> None:
@@ -55,13 +56,12 @@ class _OutputFile(io.FileIO):
         Raises:
             UserError: the disk is full.
         """
+        # A pipe with any room takes so many bytes at once.
+        some = memoryview(data)[: select.PIPE_BUF] if self._is_pipe else data
         with full_disk_told(self._label):
             while not self.is_abandoned:
-                if not self._is_pipe:
-                    return super().write(data)
-                # A pipe with any room takes so many bytes at once.
-                if self._room.poll(_POLL_MILLISECONDS):
-                    return super().write(memoryview(data)[: select.PIPE_BUF])
+                if self._room.poll(_POLL_MILLISECONDS) and (written := super().write(some)) is not None:
+                    return written
         return memoryview(data).nbytes
 
 

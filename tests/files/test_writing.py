@@ -4,7 +4,9 @@ import gzip
 import json
 import lzma
 import os
+import socket
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -82,6 +84,28 @@ def test_a_pipe_without_a_name_is_written_to() -> None:
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         assert pipe.read() == b"text"
+
+
+def test_standard_output_that_does_not_wait_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever shares it may have told it not to; that nobody has read yet is no fault."""
+    writing, reading = socket.socketpair()
+    writing.setblocking(False)
+    monkeypatch.setattr("sys.stdout", writing)
+    received = []
+
+    def read() -> None:
+        time.sleep(0.1)
+        while part := reading.recv(1 << 16):
+            received.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with open_output("-") as stream:
+        stream.write(b"text" * (1 << 20))
+    writing.close()
+    reader.join()
+    reading.close()
+    assert b"".join(received) == b"text" * (1 << 20)
 
 
 @pytest.mark.parametrize(("suffix", "decompress"), [("gz", gzip.decompress), ("xz", lzma.decompress)])
