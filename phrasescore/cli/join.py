@@ -7,7 +7,7 @@ from pathlib import Path
 
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream
-from phrasescore.scoring.parts import join_parts
+from phrasescore.scoring.parts import join_parts, without_descriptions
 from phrasescore.text import counted
 
 
@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         type=Path,
         metavar="PART",
-        help="outputs of all jobs, in any order, with PART.part.json beside each",
+        help="outputs of all jobs, in any order, with PART.part.json beside each, which may be named, too",
     )
     parser.add_argument(
         "-o",
@@ -40,6 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Join; return the exit code."""
-    lines = join_parts(args.parts, args.output)
-    Reporter(quiet=args.quiet).say(f"joined {counted(len(args.parts), 'part')}: {counted(lines, 'line')}")
+    parts = without_descriptions(args.parts)
+    lines = join_parts(parts, args.output)
+    Reporter(quiet=args.quiet).say(f"joined {counted(len(parts), 'part')}: {counted(lines, 'line')}")
     return 0

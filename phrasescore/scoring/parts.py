@@ -92,6 +92,12 @@ def describe_part(path: str | Path, shard: Shard, identity: Mapping[str, Any], l
     write_json(_description(path), asdict(Part(shard.number, shard.of, made_of, sha256_of(Path(path)), lines)))
 
 
+def without_descriptions(paths: Sequence[Path]) -> list[Path]:
+    """Return the parts among some paths, which may be all that a pattern as `part.*` finds."""
+    descriptions = {_description(path) for path in paths}
+    return [path for path in paths if path not in descriptions]
+
+
 def join_parts(paths: Sequence[Path], output: str | Path) -> int:
     """Write the table of which these are the parts, in whatever order; return its number of lines.
 
