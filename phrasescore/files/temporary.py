@@ -14,6 +14,7 @@ import re
 import secrets
 import stat
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -108,17 +109,18 @@ def lock_file(path: Path, refusal: str) -> BinaryIO:
     """Lock a file, made if it is not there, until it is closed; nothing in it is touched.
 
     Raises:
-        UserError: `refusal`, if another run holds it; or it cannot be opened or is a link.
+        UserError: `refusal`, if another run holds it; or it cannot be opened, is a link, or its disk knows no locks.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        file = os.fdopen(os.open(path, flags, 0o666), "rb+", buffering=0)
+        with ExitStack() as stack:
+            file = stack.enter_context(os.fdopen(os.open(path, flags, 0o666), "rb+", buffering=0))
+            if try_to_lock(file):
+                stack.pop_all()
+                return file
     except OSError as error:
         raise UserError(f"{path}: cannot be locked ({error.strerror}); check its folder, or remove it") from error
-    if not try_to_lock(file):
-        file.close()
-        raise UserError(refusal)
-    return file
+    raise UserError(refusal)
 
 
 def try_to_lock(file: IO[bytes] | int) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -147,3 +148,14 @@ def test_a_link_to_itself_is_no_output(tmp_path: Path) -> None:
         write_atomically(tmp_path / "a", b"text")
     with pytest.raises(UserError, match=r"folder/out: cannot be written \(Too many levels of symbolic links\)"):
         write_atomically(tmp_path / "folder" / "out", b"text")
+
+
+def test_a_disk_that_knows_no_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(file: object, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(UserError, match=r"lock: cannot be locked \(Function not implemented\); check its folder"):
+        lock_file(tmp_path / "lock", "busy")
+    with pytest.raises(UserError, match=r"out: cannot be written \(Function not implemented\); check the folder"):
+        write_atomically(tmp_path / "out", b"text")
