@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
             for tuning in memory.tunings(args.seeds, tune) if memory else tune(args.seeds):
                 # After each seed, for the next one may be stopped.
                 tunings.append(tuning)
-                best = max(tunings, key=lambda tuning: tuning.bleu)
+                best = max(tunings, key=lambda tuning: (tuning.bleu, -args.seeds.index(tuning.seed)))
                 tuned = ini.copy()
                 tuned.set_weights(best.weights)
                 tuned.write(args.output)

@@ -163,6 +163,7 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.scoring.annotate import annotate
     from phrasescore.scoring.estimate import estimate
     from phrasescore.scoring.kinds import load_table_scorer
+    from phrasescore.scoring.parts import description_of
 
     reporter = Reporter(quiet=args.quiet)
     if args.dry_run:
@@ -172,7 +173,8 @@ def run(args: argparse.Namespace) -> int:
         if args.output is None and sys.stdout.isatty() and args.limit is None:
             raise UsageError("-o: is missing, and a whole table would be printed here; give a file, -o - or --limit")
         args.output = args.output or STANDARD_STREAM
-        require_writable(args.output, args.report, inputs=(args.table, *(args.only_sources_in or ())))
+        part = [description_of(args.output)] if args.shard and args.output != STANDARD_STREAM else []
+        require_writable(args.output, args.report, *part, inputs=(args.table, *(args.only_sources_in or ())))
     require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")

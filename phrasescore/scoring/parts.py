@@ -56,7 +56,7 @@ class Part:
         Raises:
             UserError: nothing is, or not this.
         """
-        description = _description(path)
+        description = description_of(path)
         if not description.exists():
             raise UserError(f"{path}: has no {description.name} beside it, as a part that is complete has; {_AGAIN}")
         values = read_json(description, _AGAIN)
@@ -66,14 +66,14 @@ class Part:
         return cls(**values)
 
 
-def _description(path: str | Path) -> Path:
+def description_of(path: str | Path) -> Path:
     """Return where it is said what the part at a path is."""
     return Path(f"{path}.part.json")
 
 
 def forget_part(path: str | Path) -> None:
     """Say no more what an older part is, for a newer one is to take its place."""
-    _description(path).unlink(missing_ok=True)
+    description_of(path).unlink(missing_ok=True)
 
 
 def describe_part(path: str | Path, shard: Shard, identity: Mapping[str, Any], lines: int) -> None:
@@ -89,12 +89,12 @@ def describe_part(path: str | Path, shard: Shard, identity: Mapping[str, Any], l
         UserError: it cannot be read, or the folder cannot be written.
     """
     made_of = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    write_json(_description(path), asdict(Part(shard.number, shard.of, made_of, sha256_of(Path(path)), lines)))
+    write_json(description_of(path), asdict(Part(shard.number, shard.of, made_of, sha256_of(Path(path)), lines)))
 
 
 def without_descriptions(paths: Sequence[Path]) -> list[Path]:
     """Return the parts among some paths, which may be all that a pattern as `part.*` finds."""
-    descriptions = {_description(path) for path in paths}
+    descriptions = {description_of(path) for path in paths}
     return [path for path in paths if path not in descriptions]
 
 
@@ -110,7 +110,7 @@ def join_parts(paths: Sequence[Path], output: str | Path) -> int:
             output cannot be written, is compressed otherwise than they are, or is one of them; then there is no output,
             and an old one is as it was.
     """
-    require_writable(output, inputs=[*paths, *map(_description, paths)])
+    require_writable(output, inputs=[*paths, *map(description_of, paths)])
     for path in paths:
         _require_compression(path, output)
     parts = sorted(((Part.read(path), path) for path in paths), key=lambda one: one[0].part)
@@ -173,4 +173,4 @@ def _copy(part: Part, path: Path, stream: BinaryIO) -> None:
             digest.update(data)
             stream.write(data)
     if digest.hexdigest() != part.sha256:
-        raise UserError(f"{path}: is not the file that {_description(path).name} tells of; {_AGAIN}")
+        raise UserError(f"{path}: is not the file that {description_of(path).name} tells of; {_AGAIN}")

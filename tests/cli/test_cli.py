@@ -137,6 +137,9 @@ def test_columns_by_name_and_a_shard(small_table: Path, tmp_path: Path) -> None:
     assert b"next: phrasescore join PART... -o TABLE, when all of them are there" in done.stderr
     assert json.loads(report.read_bytes())["columns"]["names"] == ["unknown-both", "per-word"]
     assert output.read_bytes().splitlines()[0].split(b" ||| ")[2].count(b" ") == 5
+    description = tmp_path / "out.part.json"
+    refused = error_of(run("annotate", small_table, "-m", MODEL, *options, "--report", description), code=2)
+    assert f"{description}: is given for two outputs" in refused
 
 
 def test_parts_are_joined_unless_one_is_of_an_older_run(small_table: Path, tmp_path: Path) -> None:

@@ -367,6 +367,21 @@ def test_what_earlier_seeds_found_outlasts_a_later_one(
     assert report["dev_bleu"]["mean"] == 25
 
 
+def test_of_equal_seeds_the_first_one_given_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, small_dev: tuple[Path, Path], no_moses: None
+) -> None:
+    """Whichever was done first, as when another run has left the second one."""
+
+    def tune(*given: object) -> Iterator[Tuning]:
+        yield Tuning(5, {"LM0": [0.75]}, 30.0)
+        yield Tuning(4, {"LM0": [0.25]}, 30.0)
+
+    monkeypatch.setattr(EmbeddedToolkit, "tune", tune)
+    texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1])]
+    assert main(["tune", INI, "--prepared", *texts, "-o", f"{folder}/tuned.ini", "--seeds", "4", "5"]) == 0
+    assert MosesIni.read(folder / "tuned.ini").weights()["LM0"] == [0.25]
+
+
 def test_a_closed_pipe_is_silent() -> None:
     process = subprocess.Popen(
         command("decode", INI, "--prepared", "--source", str(MINI / "hard.en"), "--processes", "1", "-q"),
