@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.files import LONGEST_LINE, compress, open_input, read_bytes, read_lines, sha256_of
+from phrasescore.files import (
+    LONGEST_LINE,
+    compress,
+    open_input,
+    read_bytes,
+    read_lines,
+    read_regular,
+    sha256_of,
+    sha256_of_input,
+)
 
 
 @pytest.mark.parametrize("text", [b"BZhang sleeps .\n", b"BZh9 is a level .\n", b"BZ"])
@@ -69,11 +78,12 @@ def test_standard_input_that_does_not_wait_is_waited_for(
     os.close(reading)
 
 
-def test_a_typed_line_is_read_before_the_next_one() -> None:
+@pytest.mark.parametrize("line", [b"B\n", b"BZh\n"])
+def test_a_typed_line_is_read_before_the_next_one(line: bytes) -> None:
     reading, writing = os.pipe()
-    os.write(writing, b"B\n")
+    os.write(writing, line)
     with open_input(f"/dev/fd/{reading}") as source:
-        assert source.stream.readline() == b"B\n"
+        assert source.stream.readline() == line
         os.close(writing)
     os.close(reading)
 
@@ -135,3 +145,23 @@ def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     assert next(lines) == b"a"
     with pytest.raises(UserError, match=rf"^{path}: line 2: is longer than 1,048,576 bytes; check that it is the file"):
         next(lines)
+    path.write_bytes(b" " * (LONGEST_LINE - 1) + b"\n")
+    assert list(read_lines(path)) == [b" " * (LONGEST_LINE - 1)]
+
+
+def test_of_an_empty_file_no_share_is_read(tmp_path: Path) -> None:
+    (tmp_path / "text").touch()
+    with open_input(tmp_path / "text") as source:
+        assert source.share_read() is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs a file that does not say its size")
+def test_a_file_that_has_more_than_it_says_is_too_large() -> None:
+    with pytest.raises(UserError, match="/proc/self/status: is larger than 10 bytes"):
+        read_regular(Path("/proc/self/status"), 10)
+
+
+def test_of_what_can_be_read_once_there_is_no_hash(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert sha256_of_input(tmp_path / "pipe") is None
+    assert sha256_of_input("-") is None

@@ -108,6 +108,12 @@ def test_standard_output_that_does_not_wait_is_waited_for(monkeypatch: pytest.Mo
     assert b"".join(received) == b"text" * (1 << 20)
 
 
+def test_a_device_takes_several_outputs(tmp_path: Path) -> None:
+    require_writable("/dev/null", "/dev/null", None)
+    with pytest.raises(UsageError, match="out: is given for two outputs"):
+        require_writable(tmp_path / "out", tmp_path / "out")
+
+
 @pytest.mark.parametrize(("suffix", "decompress"), [("gz", gzip.decompress), ("xz", lzma.decompress)])
 def test_a_named_pipe_is_compressed_by_its_name(
     tmp_path: Path, suffix: str, decompress: Callable[[bytes], bytes]
@@ -144,10 +150,10 @@ def test_no_flipped_bit_gives_other_content(tmp_path: Path, compression: str) ->
 
 
 def test_json_has_no_infinity() -> None:
-    value = {"a": [1.5, float("inf")], "b": {"c": float("nan"), "d": (True, "inf")}}
+    value = {"a": [1.5, float("inf")], "b": {"c": float("nan"), "d": (True, "inf", -float("inf"))}}
     assert json.loads(to_json(value), parse_constant=pytest.fail) == {
         "a": [1.5, None],
-        "b": {"c": None, "d": [True, "inf"]},
+        "b": {"c": None, "d": [True, "inf", None]},
     }
 
 
