@@ -54,15 +54,13 @@ class BackoffModel:
         import kenlm
 
         self._new_state = kenlm.State
-        known = (word for word in map(as_word, shortlist) if word in self._model)
         # A word of the shortlist that the back-off model does not know has no share in what it gives.
-        self._shortlist = [_END, *(word for word in known if word != UNKNOWN)]
+        self._shortlist = [_END, *(word for word in map(as_word, shortlist) if word in self._model)]
         self._outside: dict[kenlm.State, float] = {}
 
     def knows(self, word: bytes) -> bool:
         """Whether the word is one of the model's own."""
-        text = as_word(word)
-        return text != UNKNOWN and text in self._model
+        return as_word(word) in self._model
 
     def log_share(self, word: str, before: str | None) -> float:
         """Return ln of the share of a word among all words outside the shortlist: p_b(w | v) / m(v).

@@ -54,6 +54,14 @@ def test_bytes_that_are_no_text_are_no_word(tmp_path: Path) -> None:
     assert not model.knows(b"chi\xe9n")
 
 
+def test_a_word_that_spells_a_symbol_is_unknown() -> None:
+    model = BackoffModel(ARPA, [])
+    assert model.knows(b"chien")
+    assert not any(model.knows(word) for word in (b"<s>", b"</s>", b"<unk>"))
+    [start, end, unknown] = (model.word_log_probs([[word]])[0].tolist() for word in (b"<s>", b"</s>", b"<unk>"))
+    assert start == end == unknown
+
+
 @pytest.mark.parametrize("number", [b"-inf", b"-1e39"])
 def test_a_probability_of_0_is_refused_where_it_is_met(tmp_path: Path, number: bytes) -> None:
     """KenLM takes it for a number."""
@@ -84,3 +92,16 @@ def test_an_unknown_word_that_is_all_but_impossible_has_a_share(tmp_path: Path) 
     words = b"\\data\\\nngram 1=4\nngram 2=1\n\n\\1-grams:\n-400\t<unk>\n-1\t<s>\t0\n0\t</s>\t0\n0\ta\t0\n"
     (tmp_path / "lm.arpa").write_bytes(words + b"\n\\2-grams:\n-1\ta a\n\n\\end\\\n")
     assert math.isfinite(BackoffModel(tmp_path / "lm.arpa", [b"a"]).log_share("other", None))
+
+
+def test_shares_where_the_shortlist_takes_more_than_all_there_is(tmp_path: Path) -> None:
+    """As the rounded numbers of a file may have it; what is left for the others is then what unknown words have."""
+    words = (
+        b"\\data\\\nngram 1=6\nngram 2=1\n\n\\1-grams:\n-3\t<unk>\n-1\t<s>\t0\n-1\t</s>\t0\n"
+        b"-0.0457\ta\t0\n-4\trare\t0\n-2\tb\t0\n"
+    )
+    (tmp_path / "lm.arpa").write_bytes(words + b"\n\\2-grams:\n-1\ta a\n\n\\end\\\n")
+    model = BackoffModel(tmp_path / "lm.arpa", [b"a"])
+    assert model.log_share("rare", "b") == pytest.approx(math.log(0.1))
+    assert model.log_share("b", "b") == 0
+    assert model.log_share("other", "b") == pytest.approx(0)

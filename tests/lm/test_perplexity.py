@@ -25,6 +25,8 @@ def test_perplexities_are_those_of_the_models_alone_and_together(make_scorer: Ma
     model = kenlm.Model(str(ARPA))
     assert found.sentences == len(lines)
     assert found.words == sum(len(line.split()) + 1 for line in lines)
+    shortlist = set(scorer.model.vocabulary.known_words)
+    assert found.outside_shortlist == sum(word.encode() not in shortlist for line in lines for word in line.split())
     assert found.unknown_to_backoff == sum(word not in model for line in lines for word in line.split())
     assert found.backoff == pytest.approx(10 ** (-sum(map(model.score, lines)) / found.words), rel=1e-4)
     alone = scorer.sentence_log_probs([line.encode().split() for line in lines])

@@ -93,6 +93,7 @@ def test_scores_do_not_depend_on_their_company(
 ) -> None:
     monkeypatch.setattr(scorer_module, "_ROWS", {"cpu": rows})
     scorer = make_scorer(unnormalised=unnormalised)
+    assert scorer.is_distribution != unnormalised
     together = scorer.sentence_log_probs(SENTENCES)
     alone = [scorer.sentence_log_probs([sentence])[0] for sentence in SENTENCES]
     assert together == pytest.approx(alone, abs=1e-4)

@@ -6,10 +6,12 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from phrasescore.device import Device
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.lm.model_folder import load_language_model
 from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.lm.text_config import TextConfig
@@ -82,6 +84,26 @@ def test_the_loss_is_the_perplexity_that_the_scorer_finds(tmp_path: Path, cpu: D
     scores = scorer.sentence_log_probs(sentences)
     assert -sum(scores) / sum(len(sentence) + 1 for sentence in sentences) == pytest.approx(best, abs=1e-5)
     assert math.exp(best) < 25
+
+
+def test_mean_and_deviation_of_ln_z_are_those_of_the_n_grams(tmp_path: Path, cpu: Device) -> None:
+    task = prepare(TEXT, tmp_path / "run", SETTINGS, cpu, OTHER)[0].task
+    assert task.validation is not None
+    found = task.measure(task.validation)
+    contexts, words = task.validation.take(np.arange(len(task.validation)))
+    with torch.no_grad():
+        _, log_norms = task.network.eval()(torch.from_numpy(contexts), torch.from_numpy(words))
+    assert found.mean_log_norm == pytest.approx(float(log_norms.mean()), abs=1e-5)
+    assert found.log_norm_deviation == pytest.approx(float(log_norms.std()), rel=1e-3)
+
+
+def test_ln_z_is_measured_on_sentences_that_are_held_out_or_others(tmp_path: Path, cpu: Device) -> None:
+    settings = replace(SETTINGS, model=replace(SETTINGS.model, self_normalise=0.5))
+    prepare(TEXT, tmp_path / "held-out", settings, cpu)
+    settings = replace(settings, text=replace(settings.text, held_out=0.0))
+    prepare(TEXT, tmp_path / "others", settings, cpu, OTHER)
+    with pytest.raises(UsageError, match="is measured on held-out text; give --validation, or hold out more"):
+        prepare(TEXT, tmp_path / "none", settings, cpu)
 
 
 def test_self_normalised_networks_need_no_normalisation(tmp_path: Path, cpu: Device) -> None:
