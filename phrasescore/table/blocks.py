@@ -15,7 +15,7 @@ from phrasescore.configuration import LARGEST
 from phrasescore.errors import UsageError
 from phrasescore.files import LONGEST_LINE, STANDARD_STREAM, is_device_or_pipe, open_input
 from phrasescore.table.entry import LineFault, cut_source, parse_line
-from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, is_cut, next_lines, rest_of_line
+from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, next_lines, rest_of_line
 
 _MORE_LINES = 4096
 _MORE_BYTES = 1 << 20
@@ -116,10 +116,10 @@ def _at_most(lines: int, limit: int | None, first_line: int) -> int:
 
 def _finish_source(lines: list[bytes], stream: BinaryIO, most: int) -> bytes:
     """Add the next lines while they have the source of the last; return the first line read that has not."""
-    source = None if is_cut(lines[-1]) else cut_source(lines[-1])
+    source = cut_source(lines[-1])
     size = 0
     while source is not None and most and size < _MORE_BYTES and (line := stream.readline(LONGEST_LINE)):
-        if is_cut(line) or cut_source(line) != source:
+        if cut_source(line) != source:
             return line
         lines.append(line)
         most, size = most - 1, size + len(line)

@@ -64,6 +64,7 @@ def test_what_is_legal_is_no_problem(tmp_path: Path) -> None:
         b"a ||| b ||| 2.718 0 ||| 0-0 ||| 1 1 1 ||| f 0.5 ||| {{Counts 1 2}}",
         b"a |||  ||| 1e-50 .5 |||  ||| 1 1 1",
         b"b ||| b ||| 5. 1",
+        b"c ||| b ||| 1 1 ||| 0-0 ||| 1 1 1 |||  ||| {{TargetConstituentBoundariesLeft NP 1}}",
     )
     assert check_lines(tmp_path / "table", *lines) == []
     columns = check_table(tmp_path / "table").columns
