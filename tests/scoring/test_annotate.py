@@ -16,7 +16,7 @@ from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.scoring.annotate import annotate
+from phrasescore.scoring.annotate import Counts, annotate
 from phrasescore.scoring.columns import COLUMNS
 from phrasescore.scoring.engine import EncodedPairs, Scorer
 from phrasescore.scoring.scores import Scores, UnknownSide
@@ -266,6 +266,20 @@ def test_lines_and_order_are_kept(
     after = [without_column(line.rstrip(b"\n"), 2) for line in output.read_bytes().splitlines(keepends=True)]
     assert [line for line, _ in after] == [line.rstrip(b"\n") for line in before]
     assert all(0 < number <= 1 for _, number in after)
+
+
+def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path: Path) -> None:
+    path, output, sources = tmp_path / "table", tmp_path / "out", Shared(frozenset({b"the"}))
+    path.write_bytes(b"the ||| le ||| 0.5\ndog ||| chien ||| 0.5\nthe ||| la ||| 0.5\n")
+
+    def stop(counts: Counts, share: float | None) -> None:
+        if counts.lines_read == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        annotate(path, SCORER, output, only_sources=sources, block_lines=1, processes=1, progress=stop)
+    counts = annotate(path, SCORER, output, only_sources=sources, block_lines=1, processes=1)
+    assert (counts.lines_of_run_before, counts.lines_read, counts.lines_written) == (2, 3, 2)
 
 
 def only_these_files(folder: Path, *names: str) -> bool:
