@@ -166,6 +166,7 @@ def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     assert counts.faulty_lines_kept == 3
     assert counts.first_fault is not None
     assert "line 2" in counts.first_fault
+    assert annotate(path, SCORER, None, on_error="keep", block_lines=1, processes=1).first_fault == counts.first_fault
 
 
 def test_faulty_lines_are_filtered_by_their_source_too(tmp_path: Path) -> None:
