@@ -6,6 +6,7 @@ import os
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -141,9 +142,9 @@ def test_the_only_score_can_be_replaced(tmp_path: Path) -> None:
 
 
 def test_doubled_blanks_make_no_words(tmp_path: Path) -> None:
-    (tmp_path / "table").write_bytes(b"the  zebra ||| le  ||| 0.5\n")
+    (tmp_path / "table").write_bytes(b"the  zebra ||| le  ||| 0.5\nthe zebra |||  la ||| 0.5\n")
     counts = annotate(tmp_path / "table", SCORER, None)
-    assert (counts.source_words, counts.source_words_unknown, counts.target_words) == (2, 1, 1)
+    assert (counts.source_words, counts.source_words_unknown, counts.target_words) == (4, 2, 2)
 
 
 def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
@@ -281,6 +282,32 @@ def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path:
         annotate(path, SCORER, output, only_sources=sources, block_lines=1, processes=1, progress=stop)
     counts = annotate(path, SCORER, output, only_sources=sources, block_lines=1, processes=1)
     assert (counts.lines_of_run_before, counts.lines_read, counts.lines_written) == (2, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("what", "options"),
+    [
+        ("precision", {"scorer": Scorer.load(DATA / "stored-model", device="cpu", precision="bf16")}),
+        ("columns", {"columns": [COLUMNS["per-word"]]}),
+        ("score to replace", {"replace_last": "1"}),
+        ("texts of --only-sources-in", {"only_sources": Shared(frozenset({b"the"}))}),
+        ("limit", {"limit": 2}),
+        ("handling of faulty lines", {"on_error": "keep"}),
+        ("blocks", {"block_lines": 2}),
+    ],
+)
+def test_a_run_that_had_another_output_is_not_gone_on_with(tmp_path: Path, what: str, options: dict[str, Any]) -> None:
+    path, output, said = tmp_path / "table", tmp_path / "out", list[str]()
+    path.write_bytes(b"the ||| le ||| 1\ndog ||| chien ||| 1\n")
+    before: dict[str, Any] = {"scorer": SCORER, "block_lines": 1, "processes": 1}
+
+    def stop(counts: Counts, share: float | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        annotate(path, output=output, **before, progress=stop)
+    annotate(path, output=output, **{**before, **options}, say=said.append)
+    assert said == [f"{output}: starts over, for a run that was stopped had other {what}"]
 
 
 def only_these_files(folder: Path, *names: str) -> bool:
