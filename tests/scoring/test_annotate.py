@@ -80,10 +80,11 @@ def test_clipped_scores_are_counted(tmp_path: Path) -> None:
 def test_unknown_words_are_counted_on_the_sides_of_the_table(tmp_path: Path, side: UnknownSide, unknown: int) -> None:
     """Whichever side the network reads: this one predicts the table's source."""
     table, output = tmp_path / "table", tmp_path / "out.gz"
-    table.write_bytes(b"le zebre ||| the dog ||| 1\n")
+    table.write_bytes(b"le zebre ||| the ||| 1\n")
     scorer = Scorer(replace(SCORER.model, direction="source-given-target"), SCORER.device)
     counts = annotate(table, scorer, output, columns=[COLUMNS["score"], COLUMNS[f"unknown-{side}"]])
     assert (counts.source_words_unknown, counts.target_words_unknown) == (1, 0)
+    assert (counts.source_words, counts.target_words) == (2, 1)
     [line] = lines_of(output)
     assert math.log(float(line.split()[-1])) == pytest.approx(unknown, abs=1e-6)
 

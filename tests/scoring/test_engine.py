@@ -129,6 +129,13 @@ def test_several_networks_give_the_mean_of_their_scores() -> None:
     assert np.allclose(together, np.mean(alone, axis=0), atol=1e-5)
 
 
+def test_each_of_several_networks_must_read_sentences() -> None:
+    alone, placed = make_model(), make_model(config=replace(TINY, in_context=True))
+    Scorer(placed, SCORER.device, [placed]).require_in_context()
+    with pytest.raises(UserError, match="tiny: was trained on phrases alone"):
+        Scorer(placed, SCORER.device, [alone]).require_in_context()
+
+
 def test_batches_of_long_pairs_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their symbols times the hidden units, whatever the number of pairs, decide what memory they take."""
     network = make_model().network
