@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phrasescore.scoring import estimate as estimate_module
+from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.estimate import estimate
+from phrasescore.table.blocks import Shard
+from tests.conftest import DATA
+
+SCORER = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
+
+
+def test_no_more_processes_are_counted_than_there_are_blocks(
+    small_table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of a few blocks is done by this process alone; others begin with a copy of what it has."""
+    monkeypatch.setattr(estimate_module, "CHUNK_LINES", 100)
+    part = estimate(small_table, SCORER, shard=Shard(1, 3), processes=32)
+    assert (part.lines, part.is_exact, part.processes) == (200, False, 1)
+    some = estimate(small_table, SCORER, limit=450, processes=4)
+    assert (some.lines, some.is_exact, some.processes) == (450, True, 4)
+    whole = estimate(small_table, SCORER, processes=32)
+    assert (whole.lines, whole.is_exact, whole.processes) == (600, True, 6)
+    assert whole.memory >= 7 * part.memory
+
+
+def test_lines_that_were_not_counted_are_no_more_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimate_module, "_SECONDS_OF_READING", 0)
+    monkeypatch.setattr(estimate_module, "_BLOCK_LINES", 100)
+    table = tmp_path / "table"
+    table.write_bytes(b"the ||| le ||| 0.5 ||| %b\na ||| un ||| 0.5 ||| \n" % (b"0-0 " * 500) * 2000)
+    found = estimate(table, SCORER, limit=300, processes=1)
+    assert (found.lines, found.is_exact) == (300, False)
+    assert 300 < estimate(table, SCORER, processes=1).lines < 4000
