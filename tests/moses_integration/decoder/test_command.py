@@ -363,6 +363,8 @@ def test_cube_pruning_of_nothing() -> None:
         ("true", ["-du", "false"], b"zz A "),
         ("false", ["-du", "1"], b"A "),
         ("false", ["-du"], b"zz A "),
+        ("", ["-t"], b"zz |0-0| A |1-1| "),
+        ("", ["-du", "-t"], b"A |1-1| "),
     ],
 )
 def test_unknown_words(

@@ -114,7 +114,7 @@ def test_keys_depend_on_the_order_of_words_and_on_the_seed() -> None:
 
 def test_a_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
     old = b"scores of n-grams, written by phrasescore".ljust(63) + b"\n" + bytes(64)
-    for text in (b"text\n", b"text" * 64, ngram_cache._HEADER, old):
+    for text in (b"text\n", b"text" * 64, ngram_cache._HEADER, ngram_cache._HEADER + bytes(32), old):
         (tmp_path / "text").write_bytes(text)
         with pytest.raises(UserError, match="is no cache of n-grams"):
             NgramCache(tmp_path / "text")
