@@ -113,6 +113,8 @@ def test_reordering_rows(tmp_path: Path) -> None:
     assert table.lookup((b"b",), (b"B",)) is None
     # With other blanks inside, Moses never finds them.
     assert table.lookup((b"a",), (b"B", b"B")) is table.lookup((b"a",), (b"E",)) is None
+    (tmp_path / "table").write_bytes(b"a ||| D ||| 1 1\n")
+    assert ReorderingTable(tmp_path / "table", 2, True, {b"a"}).lookup((b"a",), (b"D",)) == (0, 0)
 
 
 def test_reordering_rows_by_source_alone(tmp_path: Path) -> None:
