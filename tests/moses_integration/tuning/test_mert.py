@@ -132,6 +132,19 @@ def test_the_line_search_finds_what_a_fine_grid_finds(seed: int) -> None:
         assert value == pytest.approx(value_at(candidates, heights, slopes, step, objective), rel=1e-12)
 
 
+@pytest.mark.parametrize("candidate", [[4, 2, 3], [2, 4, 3], [3, 4, 2]])
+def test_of_identical_lines_the_first_candidate_s_is_kept(candidate: list[int]) -> None:
+    """In whatever order sorting has left them."""
+    lines = Lines(np.zeros(3, np.int64), np.array(candidate), np.ones(3), np.full(3, 5.0))
+    assert upper_envelopes(lines).candidate_L.tolist() == [2]
+
+
+def test_the_size_of_the_weights_that_a_search_starts_from_does_not_matter() -> None:
+    candidates, starts_NF = random_candidates(3, sentences=3, longest=7, features=3), np.array([[1.0, 0.5, 0.25]])
+    found, other = (optimise(candidates, starts_NF * size, restarts=0) for size in (1.0, 1024.0))
+    assert found.weights_F.tolist() == other.weights_F.tolist()
+
+
 small = st.integers(-3, 3).map(float)
 
 
