@@ -9,10 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from moses_integration.decoder.graph import Derivation, Step
+from moses_integration.decoder.model import LogLinearModel
+from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
+from moses_integration.decoder.phrases import TargetPhrase, WordPenalty
 from moses_integration.ini import MosesIni
 from moses_integration.tuning import tune
 from moses_integration.tuning.candidates import Candidates
@@ -37,6 +42,14 @@ def tuner(
     ini: MosesIni | None = None,
 ) -> Tuner:
     return Tuner(ini or MosesIni.read(MINI / "moses.ini"), sentences, references, settings, processes)
+
+
+def test_lists_have_few_digits_of_a_neural_language_model_and_all_of_others() -> None:
+    features = [NeuralLanguageModelFeature("CSLM0", Path("rnn"), Path("lm.arpa")), WordPenalty("WordPenalty0")]
+    found = Derivation((Step(0, 0, TargetPhrase((b"un",))),), -3.0, np.array([-1.23456789, -1.23456789]))
+    graph = Mock(n_best=Mock(return_value=[found]))
+    listed = tune._Listing(10, [(b"un",)])(0, (b"a",), LogLinearModel(features), graph)
+    assert listed.features_KF.tolist() == [[-1.2346, -1.23456789]]
 
 
 def flat(weights: dict[str, list[float]]) -> list[float]:
