@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
+from phrasescore.nn import attention
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
@@ -122,6 +123,13 @@ def test_a_state_may_be_copied() -> None:
     for row, (source, word) in enumerate([(0, 3), (1, 4), (1, 4)]):
         found, _ = family_reference.next_log_probs(weights, network.config, SOURCES[source], [word], END)
         assert np.abs(log_prob_BV[row].numpy() - found[1]).max() < 1e-5
+
+
+def test_rows_that_attention_takes_in_parts_look_where_they_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = random_network(config_of("Bahdanau"))
+    whole = scores(network, shared())
+    monkeypatch.setattr(attention, "_CHUNK", 1)
+    assert np.abs(scores(network, shared()) - whole).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["Bahdanau", "Bahdanau reversed", "Luong with input feeding", "notes' dot"])
