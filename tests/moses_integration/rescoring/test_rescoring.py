@@ -404,6 +404,14 @@ def test_a_feature_that_knows_bleu_is_found() -> None:
         list_bleu(without, start)
 
 
+def test_the_oracle_tells_apart_what_has_no_4_gram_right() -> None:
+    texts = [(0, b"a b c d e"), (1, b"x y z v"), (1, b"f g h v")]
+    entries = [NbestEntry(sentence, words, b"A= 1", b"1") for sentence, words in texts]
+    references = [(b"a b c d e",), (b"f g h i",)]
+    chosen = [b"a b c d e", b"f g h v"]
+    assert oracle_bleu(from_nbest(entries, references)) == pytest.approx(100 * corpus_bleu(chosen, references))
+
+
 def test_the_best_come_first_and_equals_keep_their_order() -> None:
     draw = random.Random(1)
     entries = [
