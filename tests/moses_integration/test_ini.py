@@ -400,7 +400,8 @@ def test_a_table_of_one_of_several_decoding_paths_gets_no_column(mapping: str) -
 
 def test_lines_that_stay_right_with_a_column_stay() -> None:
     text = (
-        "[mapping]\n0 T 0\n0 G 0\n[decoding-graph-backoff]\n0\n[feature-overwrite]\nTM table-limit=50\nLM0 path=x\n"
+        "[mapping]\n0 T 0\n0 G 0\nG 1\n[decoding-graph-backoff]\n0\n"
+        "[feature-overwrite]\nTM table-limit=50\nLM0 path=x\n"
         "[feature]\nPhraseDictionaryMemory name=TM num-features=4 path=t\nOther path=TM name=TMs\n"
         "[weight]\nTM_x= 0.5\nTM= 1 1 1 1\n[alternate-weight-setting]\nid=x\nLM0= 1\n[weight-overwrite]\nTMs= 1\n"
     )

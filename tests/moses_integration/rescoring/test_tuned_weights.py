@@ -47,3 +47,13 @@ def test_numbers_of_32_bit_are_weights(tmp_path: Path, weight: float) -> None:
 def test_nothing_else_is(tmp_path: Path, weight: Any) -> None:
     with pytest.raises(UserError, match=r"weights: (is not|has a (whole )?number) .*; tune (first|again)$"):
         TunedWeights.read(write(tmp_path / "weights", weight))
+
+
+def test_language_models_have_a_back_off_model_and_others_have_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "weights", 1)
+    told = json.loads(path.read_text())
+    lm = {"label": "LM0", "kind": "lm", "path": "rnn", "sha256": "12ab"}
+    for scorers, backoff in (([], {"path": "lm.arpa", "sha256": "34cd"}), ([lm], None)):
+        path.write_text(json.dumps({**told, "scorers": scorers, "backoff": backoff}))
+        with pytest.raises(UserError, match="weights: is not a file of weights that `rescore --reference` wrote"):
+            TunedWeights.read(path)
