@@ -159,7 +159,7 @@ def _counts_for_discounts(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64
 
 
 def _estimate_discounts(counts_G: NDArray[np.int64]) -> Discounts | None:
-    """Return D(0) to D(3), or None where they are not defined or D(k) is not within [0, k]."""
+    """Return D(0) to D(3), or None where they are not defined or one is below 0."""
     t = np.bincount(np.minimum(counts_G, 5), minlength=5)[:5]
     if not t[1:4].all():
         return None
@@ -167,7 +167,7 @@ def _estimate_discounts(counts_G: NDArray[np.int64]) -> Discounts | None:
     y = t_k[1] / np.float32(t[1] + 2 * t[2])
     discounts = np.zeros(4, np.float32)
     discounts[1:] = k[1:4] - k[2:] * y * t_k[2:] / t_k[1:4]
-    return discounts if ((discounts >= 0) & (discounts <= k[:4])).all() else None
+    return discounts if (discounts >= 0).all() else None
 
 
 def _interpolate(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]], discounts: list[Discounts]) -> list[Section]:
