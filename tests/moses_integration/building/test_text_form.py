@@ -67,6 +67,7 @@ def test_training_text_is_said_what_option_to_give_for(tmp_path: Path) -> None:
         (PLAIN, [line.lower() for line in PLAIN], "one has capitals and the other has none"),
         (PLAIN, [f"{line} &apos;" for line in PLAIN], "one has Moses' escapes, as &apos;, and the other has none"),
         (PLAIN, PLAIN[:3], None),
+        (["a small text"] * 20, ["a small text"] * 19, None),
         (PLAIN, [], None),
     ],
 )

@@ -45,6 +45,7 @@ def test_a_file_brings_the_same_truecaser_back(tmp_path: Path) -> None:
     lines = (tmp_path / "model").read_text().splitlines()
     assert "Paris (2/2)" in lines
     assert "IT (2/3) it (1)" in lines
+    assert all(line[0].isalpha() for line in lines), "what has no case says nothing"
     text = "The it IT . PARIS &quot; Cat It"
     assert Truecaser.load(tmp_path / "model").apply(text) == truecaser.apply(text)
 
