@@ -1,0 +1,39 @@
+"""What an ini says of the networks in context that it was tuned with."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import pytest
+
+from moses_integration.ini import MosesIni
+from moses_integration.placed.in_context import keep_option_weights, name_networks, option_weights, require_tuned_for
+from phrasescore.errors import UserError
+
+
+def parse(text: str) -> MosesIni:
+    return MosesIni(text.splitlines(keepends=True), "moses.ini")
+
+
+def columns_of(*digests: str) -> Mock:
+    return Mock(networks=list(digests), scorer=Mock(origin="rnn"))
+
+
+def test_the_order_of_the_networks_does_not_matter() -> None:
+    """For their mean counts."""
+    ini = parse("[feature]\nDistortion\n[weight]\nDistortion0= 0.5\n")
+    name_networks(ini, ["b", "a"], ["22", "11"])
+    require_tuned_for(ini, columns_of("11", "22"))
+    for others in (columns_of("11"), columns_of("11", "11"), columns_of("11", "33")):
+        with pytest.raises(UserError, match=r"rnn: is not what moses\.ini was tuned with"):
+            require_tuned_for(ini, others)
+
+
+def test_options_stay_chosen_by_the_weights_that_tuning_began_with() -> None:
+    """But for those of a feature that has got other components."""
+    ini = parse("[feature]\nDistortion\nLM name=LM0 num-features=2\n[weight]\nDistortion0= 0.5\nLM0= 1 2\n")
+    keep_option_weights(ini)
+    ini.set_weights({"Distortion0": [0.1], "LM0": [3, 4, 5]})
+    ini.set_argument("LM0", "num-features", "3")
+    keep_option_weights(ini)
+    assert option_weights(ini) == {"Distortion0": [0.5], "LM0": [3, 4, 5]}
