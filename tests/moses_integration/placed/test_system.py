@@ -28,7 +28,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import read_lines, write_lines
 from tests.conftest import MINI
 from tests.moses_integration.decoder.searching import UNLIMITED, Graph
-from tests.moses_integration.decoder.small_system import Line, SmallSystem, random_system
+from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem, random_system
 
 ODD = """\
 the zzz quantum letter .
@@ -183,6 +183,21 @@ def test_a_phrase_of_words_without_translations_has_a_place(tmp_path: Path) -> N
     assert table_of(placed) == [b"a %b ||| A B ||| 0.125\n" % name for name in (first, second)]
 
 
+def test_a_pair_is_in_the_reordering_table_once_and_so_is_the_copy_of_a_word(tmp_path: Path) -> None:
+    """Though the pair has two lines in the phrase table, and the word begins a phrase."""
+    reordering = Reordering(
+        "wbe-msd-backward-fe",
+        {((b"a", b"b"), (b"A", b"B")): (0.5, 0.25, 0.25), ((b"a",), (b"a",)): (0.25, 0.5, 0.25)},
+    )
+    system = small_system(AB, replace(AB, scores=(0.5,)))
+    system = replace(system, weights={**system.weights, "R0": [1.0, 1.0, 1.0]}, reorderings=[reordering])
+    placed = place_lines(tmp_path, system, b"a b")
+    assert table_of(placed, 1) == [
+        b"a %b ||| A B ||| 0.5 0.25 0.25\n" % name_of(b"b", 0, 1),
+        b"a ||| a ||| 0.25 0.5 0.25\n",
+    ]
+
+
 def test_lines_are_sorted_as_converters_want_them(odd_text: Path, tmp_path: Path) -> None:
     (tmp_path / "placed").mkdir()
     placed = place_text(MosesIni.read(MINI / "moses.ini"), odd_text, tmp_path / "placed")
@@ -321,6 +336,16 @@ def test_binary_tables_are_refused(tmp_path: Path) -> None:
     write_lines(tmp_path / "in", [b"a"])
     with pytest.raises(UserError, match="reads text tables, not PhraseDictionaryCompact"):
         place_text(ini, tmp_path / "in", tmp_path)
+
+
+def test_an_ini_of_other_tables_does_not_stay_beside_new_ones(tmp_path: Path) -> None:
+    placed = place_lines(tmp_path, small_system(A), b"a")
+    table = tmp_path / "placed" / "phrase-table.gz"
+    table.unlink()
+    table.mkdir()
+    with pytest.raises(UserError, match=r"phrase-table\.gz: is a folder"):
+        place_text(MosesIni.read(tmp_path / "system" / "moses.ini"), tmp_path / "text.in", tmp_path / "placed")
+    assert not placed.ini.exists()
 
 
 def test_a_text_without_places(tmp_path: Path) -> None:
