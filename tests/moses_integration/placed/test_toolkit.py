@@ -10,10 +10,13 @@ import pytest
 
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.ini import MosesIni, widen
+from moses_integration.nbest import read_nbest
+from moses_integration.placed import toolkit as toolkit_module
 from moses_integration.placed.in_context import keep_option_weights, option_weights
 from moses_integration.placed.places import Place
 from moses_integration.placed.toolkit import PlacingToolkit
 from moses_integration.toolkits.embedded import EmbeddedToolkit
+from moses_integration.toolkits.toolkit import NbestRequest
 from phrasescore.files import write_lines
 from phrasescore.text import silently
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
@@ -52,6 +55,7 @@ def test_options_are_those_of_tuning_whatever_the_weights_are(
     ini: MosesIni, toolkit: PlacingToolkit, tmp_path: Path
 ) -> None:
     """Those that trust the column may be against what else is known of a pair, and choose the worst options."""
+    ini.set_weights({"T": [0.5, -1.0]})
     keep_option_weights(ini)
     ini.set_weights({"T": [-0.5, 1.0]})
     (tmp_path / "work").mkdir()
@@ -62,5 +66,21 @@ def test_options_are_those_of_tuning_whatever_the_weights_are(
     keep_option_weights(ini)
     weights = option_weights(ini)
     assert weights is not None
-    assert weights["T"] == [0.5, 0.0]
+    assert weights["T"] == [0.5, -1.0]
     assert option_weights(MosesIni([])) is None
+
+
+def test_a_long_text_is_translated_in_parts_as_one(
+    ini: MosesIni, toolkit: PlacingToolkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolkit_module, "_PART", 2)
+    write_lines(tmp_path / "text", [b"a", b"x", b"a"])
+    (tmp_path / "work").mkdir()
+    shown: list[tuple[int, int]] = []
+    with toolkit.translator(ini, tmp_path / "text", tmp_path / "work") as translate:
+        request = NbestRequest(tmp_path / "list", 2)
+        translate(ini.weights(), tmp_path / "out", request, lambda done, of: shown.append((done, of)))
+    assert (tmp_path / "out").read_bytes() == b"X00\nx\nX00\n"
+    assert [entry.sentence for entry in read_nbest(tmp_path / "list")] == [0, 0, 1, 2, 2]
+    assert shown == sorted(shown)
+    assert shown[-1] == (3, 3)
