@@ -126,6 +126,14 @@ def test_without_other_text_sentences_are_held_out(texts: tuple[ParallelText, Pa
     assert trainer.task.validation is None
 
 
+def test_no_pass_visits_a_sentence_that_is_held_out(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    task = prepared((texts[0], None), tmp_path / "run", settings(data=DataConfig(held_out=0.2))).task
+    assert len(task.lines) < len(task.sentences)
+    visits = [np.concatenate(list(task.batches(number))) for number in range(3)]
+    assert all(sorted(some % len(task.sentences)) == task.lines.tolist() for some in visits)
+    assert len({*np.concatenate(visits).tolist()}) == 3 * len(task.lines)
+
+
 def test_a_batch_without_pairs_teaches_nothing(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
     assert texts[0].alignment is not None
     texts[0].alignment.write_bytes(b"\n" * 149 + b"0-0\n")
