@@ -139,7 +139,7 @@ def test_the_validation_loss_decides_if_there_is_one(
     small_table: Path, tmp_path: Path, tiny_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer, _ = prepare(small_table, tmp_path / "run", tiny_settings, CPU, validation=small_table)
-    losses = iter([PairLoss(5.0, 1.0), PairLoss(3.0, 1.0), PairLoss(4.0, 1.0), PairLoss(3.5, 1.0)])
+    losses = iter([PairLoss(5.0, 1.0), PairLoss(3.0, 1.0), PairLoss(4.0, 1.0), PairLoss(3.0, 1.0)])
     held_out = PairLoss(1.0, 1.0)
     monkeypatch.setattr(
         type(trainer.task), "measure", lambda task, pairs: next(losses) if pairs is task.validation else held_out
