@@ -9,7 +9,8 @@ from pathlib import Path
 from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.errors import UserError
 
-# The filter cuts a path at a `=`, and takes the first `.gz` out of the whole path of a reordering table.
+# Not only what a shell would act on: filter-model-given-input.pl, for one, cuts a path at a `=`, and takes the first
+# `.gz` out of that of a reordering table.
 _ODD_IN_FOLDER = re.compile(r"[^\w./@%+:,-]|\.gz")
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._+-]")
 _APPENDED = re.compile(r"(\.[A-Za-z0-9._+-]{1,60})?")
