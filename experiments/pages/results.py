@@ -188,7 +188,7 @@ def rows_of(result: Json) -> Table:
     features = list(dict.fromkeys(name for row in result["rows"].values() for name in row.get("weights", {})))
     columns = dict.fromkeys(_MEASURES, ".2f")
     for other in others:
-        columns |= {f"against {other}": "+.2f", f"p against {other}": "p"}
+        columns |= {f"against {other}": "+z.2f", f"p against {other}": "p"}
     columns |= {"minutes": ".1f", **{column: form for column, (_, form) in COSTS.items()}}
     columns |= {_weight_of(feature): ".1%" for feature in features}
     rows = {name: _cells(row) for name, row in result["rows"].items()}

@@ -141,6 +141,6 @@ def compare_rows(outputs: Mapping[str, Sequence[Path]], reference: Path, report:
         mean, deviation = spread([one.score for one in scores])
         p_value = None if row == baseline else p_value_over_runs(runs, outputs[baseline], [reference])
         found[row] = {"bleu": [one.score for one in scores], "mean": mean, "deviation": deviation, "p_value": p_value}
-        against = "| | |" if p_value is None else f"| {mean - found[baseline]['mean']:+.2f} | {p_value:.4f} |"
+        against = "| | |" if p_value is None else f"| {mean - found[baseline]['mean']:+z.2f} | {p_value:.4f} |"
         print(f"| {row} | {mean:.2f} ± {deviation:.2f} {against}")
     write_json(report, {"rows": found, "signature": scores[0].signature})

@@ -77,7 +77,7 @@ def _table(systems: Sequence[Evaluated]) -> list[str]:
         difference = ""
         if one.p_value is not None:
             gain = one.metrics["BLEU"].score - systems[0].metrics["BLEU"].score
-            difference = f"{gain:+.2f} BLEU, p = {one.p_value:.4f}"
+            difference = f"{gain:+z.2f} BLEU, p = {one.p_value:.4f}"
         rows.append([one.translations, *cells, difference])
     widths = [max(len(row[column]) for row in rows) for column in range(len(names) + 1)]
     return [

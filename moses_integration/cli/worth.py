@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     verdict = "more than chance; tune with it" if found.is_certain else "no more than may be chance"
     print(
         f"expected BLEU of {found.sentences:,} lists: {found.without:.2f} without {shown} (of weight 0), "
-        f"{found.with_all:.2f} with: {found.gain:+.2f}, standard error {found.standard_error:.2f}; {verdict}"
+        f"{found.with_all:.2f} with: {found.gain:+z.2f}, standard error {found.standard_error:.2f}; {verdict}"
     )
     if args.report:
         write_json(args.report, {"asked": asked, "gain": found.gain, **asdict(found)})

@@ -52,10 +52,11 @@ def table() -> dict[str, Any]:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    """Two ablations and a table."""
+    """Three ablations and a table."""
     folder = tmp_path / "docs" / "results"
     folder.mkdir(parents=True)
-    for name, result in {"a": ablation(40, 1.5), "b": ablation(50, -0.25), "speed": table()}.items():
+    made = {"a": ablation(40, 1.5), "b": ablation(50, -0.25), "even": ablation(50, -0.001), "speed": table()}
+    for name, result in made.items():
         (folder / f"{name}.json").write_text(json.dumps(result))
     return Results(folder)
 
@@ -92,6 +93,7 @@ def test_every_file_of_results_is_shown_somewhere() -> None:
         ("a; baseline; test BLEU", "40.00 ± 0.25"),
         ("a; baseline; test BLEU; .1f", "40.0"),
         ("a; +RNN; against baseline", "+1.50"),
+        ("even; +RNN; against baseline", "+0.00"),
         ("a; +RNN; p against baseline", "0.090"),
         ("a; +RNN; weight of network", "6.7 %"),
         ("a/networks; rnn; nats per pair of the dev set", "7.50"),

@@ -41,7 +41,7 @@ def test_it_says_what_is_asked_and_found(asked_ini: Path, tmp_path: Path, capsys
     said = capsys.readouterr().out
     without = f"{found['without']:.2f} without TranslationModel0, score 5 (of weight 0)"
     assert said.startswith(f"expected BLEU of {found['sentences']} lists: {without}")
-    assert f"{found['gain']:+.2f}, standard error" in said
+    assert f"{found['gain']:+z.2f}, standard error" in said
     assert said.endswith("; no more than may be chance\n")
 
 
