@@ -21,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "place",
         help="write the table of a text",
         description="Write phrase and reordering tables for one text, in which a phrase may score differently in each "
-        "sentence, and that text with a name for each of its words.",
+        "sentence, and that text with names for its words that say where they stand.",
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     add_source_option(parser)

@@ -6,7 +6,7 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from moses_integration.cli.dev_set import prepare_dev_set
 from moses_integration.cli.options import Distinct, natural, read_ini, say_spread
 from moses_integration.cli.texts import add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
+from moses_integration.placed.names import without_names
 from moses_integration.rescoring.kinds import KINDS, LANGUAGE_MODELS, ScorerChoice
 from moses_integration.tuning.tuning_config import WeightSearch
 from phrasescore.cli.console import Reporter
@@ -158,7 +159,8 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     ini = read_ini(args.ini, reporter, outputs=(args.output, args.nbest_output)) if args.ini else None
     with work_folder(None) as folder:
         dev = prepare_dev_set(args, ini, folder, reporter.say)
-    entries = _read_list(args, dev.sentences, [feature.label for feature in ini.features()] if ini else (), reporter)
+    source = list(map(without_names, dev.sentences))
+    entries = _read_list(args, source, [feature.label for feature in ini.features()] if ini else (), reporter)
     if not entries:
         raise ListFault("is empty; check what the decoder reported")
     start = _weights_of_list(args, ini, entries[0])
@@ -168,7 +170,7 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     inputs = _inputs(args)
     with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
         scorers = load_scorers(args.scorers, device, backoff, workers)
-        entries, seconds = _scored_list(entries, scorers, dev.sentences, reporter)
+        entries, seconds = _scored_list(entries, scorers, source, reporter)
     digests = {scorer.label: scorer.digest for scorer in scorers}
     start = starting_weights(entries[0], start, list(digests))
     best, found = _find_weights(args, from_nbest(entries, dev.translations), start, reporter)
@@ -260,13 +262,16 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
 def _decoded_text(
     args: argparse.Namespace, tuned: TunedWeights, reporter: Reporter
 ) -> tuple[list[bytes], SystemText | None]:
-    """Return the sentences as they were decoded, and what makes translations plain text again; None if they stay so."""
+    """Return the sentences as they were decoded, with words in place of their names, and what makes plain text again.
+
+    The latter is None if translations stay as they are.
+    """
     from moses_integration.building.system_text import SystemText
     from phrasescore.text import text_lines
 
     if args.prepared:
         refuse_idle(args, ["ini"], "with --weights and --prepared, which leave nothing for it to say")
-        return list(text_lines(args.source, reporter.say)), None
+        return list(map(without_names, text_lines(args.source, reporter.say))), None
     path = args.ini or tuned.ini
     if path is None:
         raise UsageError(
@@ -304,11 +309,14 @@ def _device(args: argparse.Namespace, choices: Sequence[ScorerChoice]) -> Device
 def _read_list(
     args: argparse.Namespace, source: Sequence[bytes], dense: Container[str], reporter: Reporter
 ) -> list[NbestEntry]:
-    """Return the list, if it has no sparse features; `dense` are labels that are known not to be of any."""
+    """Return the list with words in place of their names, if it has no sparse features.
+
+    `dense` are labels that are known not to be of any.
+    """
     from moses_integration.nbest import read_nbest
     from moses_integration.rescoring.reranking import check_dense
 
-    entries = list(read_nbest(args.nbest))
+    entries = [replace(entry, words=without_names(entry.words)) for entry in read_nbest(args.nbest)]
     reporter.say(f"{display_name(args.nbest)}: {len(entries):,} translations of {len(source):,} sentences")
     # Before the scorers' work, which takes long.
     check_dense(entries, dense)
@@ -344,6 +352,10 @@ def _scored_list(
     from moses_integration.rescoring.reranking import add_scores
     from moses_integration.rescoring.scorers import PairScorer
 
+    engines = {id(one.scores.engine): one.scores.engine for one in scorers if isinstance(one, PairScorer)}
+    for note in (engine.note for engine in engines.values()):
+        if note is not None:
+            reporter.say(note)
     seconds: dict[str, float] = {}
     laps = [time.monotonic()]
 

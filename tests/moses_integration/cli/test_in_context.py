@@ -450,3 +450,16 @@ def test_a_folder_that_a_comment_cannot_name_is_refused_before_work(
         tune = ["tune", INI, "--source", source, "--reference", reference, "-o", str(tmp_path / "ini"), *EMBEDDED]
         assert main([*tune, "--in-context", str(folder)]) == 1
         assert f"{str(folder)!r}: is a name that a comment of {INI} cannot hold" in capsys.readouterr().err
+
+
+def test_rescoring_says_that_it_sees_phrases_alone(
+    network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, reference = map(str, small_dev)
+    nbest, weights = str(tmp_path / "nbest"), str(tmp_path / "weights.json")
+    assert main(["decode", INI, "--source", source, *ALONE, "--nbest", nbest, "5", "-o", str(tmp_path / "out")]) == 0
+    rescore = ["rescore", "--nbest", nbest, "--source", source, "--reference", reference, "--ini", INI, "--prepared"]
+    scorers = ["--scorer", f"A=phrases:{network}", "--scorer", f"B=sentences:{network}"]
+    assert main([*rescore, *scorers, "--seeds", "1", "--restarts", "1", "--processes", "1", "-o", weights]) == 0
+    said = f"{network}: was trained on phrases in their sentences, and sees them alone here"
+    assert capsys.readouterr().err.count(said) == 1

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,9 +15,10 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest, write_nbest
+from moses_integration.placed.names import name_of
 from moses_integration.rescoring.kinds import KINDS
 from moses_integration.tuning.bleu import read_references
-from phrasescore.files import read_lines, sha256_of
+from phrasescore.files import read_lines, sha256_of, write_lines
 from tests.conftest import DATA, MINI
 from tests.moses_integration.cli.running import sentence_of, write_without_language_model
 from tests.moses_integration.corpus_bleu import corpus_bleu
@@ -140,6 +142,33 @@ def test_numbers_of_another_list(rescore: Rescore, data: Path, tmp_path: Path) -
     assert not out.exists()
     assert rescore(*DEV, "--weights", weights, "--scorer", f"X=numbers:{numbers}", "-o", out, "-q") == 0
     assert len(out.read_bytes().splitlines()) == SENTENCES
+
+
+def test_names_of_places_count_as_their_words(rescore: Rescore, data: Path, tuned: Path, tmp_path: Path) -> None:
+    """Those that `place` puts into the source, and a decoder copies."""
+    source, nbest = tmp_path / "dev.en", tmp_path / "nbest"
+    named = [
+        b" ".join(name_of(word, number, place) for place, word in enumerate(line.split(b" ")))
+        for number, line in enumerate(read_lines(data / "dev.en"))
+    ]
+    write_lines(source, named)
+    entries = [replace(one, words=name_of(one.words, one.sentence, 0)) for one in read_nbest(data / "nbest")]
+    write_nbest(nbest, entries)
+    given = ("--nbest", nbest, "--source", source, "--prepared")
+    again, scorer = (
+        tmp_path / "weights.json",
+        ("--scorer", f"RNN=phrases:{NETWORK}", "--scorer", f"WP=unknown:{NETWORK}"),
+    )
+    tune = ("--reference", "DATA/dev.fr", "--ini", MINI / "moses.ini", *QUICK, *scorer)
+    assert rescore(*given, *tune, "-o", again, "-q") == 0
+    reports = [json.loads(path.read_text()) for path in (again, tuned)]
+    assert reports[0]["runs"] == reports[1]["runs"]
+    written = []
+    for number, (texts, weights) in enumerate(((given, again), (DEV, tuned))):
+        out, extended = tmp_path / f"{number}.out", tmp_path / f"{number}.nbest"
+        assert rescore(*texts, "--weights", weights, "-o", out, "--nbest-output", extended, "-q") == 0
+        written.append((out.read_bytes(), extended.read_bytes()))
+    assert written[0] == written[1]
 
 
 def test_a_list_that_has_the_features_already(
