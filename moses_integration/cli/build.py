@@ -10,10 +10,10 @@ from pathlib import Path
 from moses_integration.building.build_config import BuildConfig
 from moses_integration.building.parallel_text import CleaningRules
 from moses_integration.cli.options import add_toolkit_options, toolkit_of
+from moses_integration.cli.texts import require_no_pipe
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options, refuse_idle
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import STANDARD_STREAM
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -84,9 +84,8 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     toolkit = toolkit_of(args, reporter)
     toolkit.check_folder(args.output)
-    for path in (args.source, args.target, args.alignment, *(args.validation or ())):
-        if path is not None and (str(path) == STANDARD_STREAM or path.is_fifo()):
-            raise UserError(f"{path}: is a pipe, but what a system is built of is read several times; give a file")
+    texts = (args.source, args.target, args.alignment, *(args.validation or ()))
+    require_no_pipe(*texts, what="what a system is built of")
     languages = (_language(args.source_language, args.source), _language(args.target_language, args.target))
     if not args.tokenised:
         _require_languages(args, languages, reporter)

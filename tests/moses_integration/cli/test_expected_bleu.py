@@ -94,6 +94,8 @@ def test_scipy_is_missed_before_the_work(
         ([*TEXTS, "--sentences", "0"], 2, "phrasescore-smt expected-bleu: --sentences: "),
         ([*TEXTS, "--sentences", "6"], 2, "--sentences: 6 are too few to learn from; give 10 or more"),
         (["--source", "nowhere", *TEXTS[1:]], 1, "nowhere"),
+        ([*TEXTS, "--source", "-"], 1, "-: is a pipe or device, but the training text is read several times"),
+        ([*TEXTS, "--alignment", "/dev/null"], 1, "/dev/null: is a pipe or device, but the training text is read"),
     ],
 )
 def test_errors_are_a_sentence(

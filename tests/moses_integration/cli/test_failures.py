@@ -87,7 +87,10 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         ),
         ([*BUILD, "--source", "FOLDER/blank", "--target", "FOLDER/blank"], "fit for training (empty 2)"),
         (["build", "-o", "FOLDER/s", "--source", "FOLDER/two", "--target", "FOLDER/two"], "does not end in a language"),
-        ([*BUILD, "--source", "-", "--target", "b"], "-: is a pipe, but what a system is built of is read several"),
+        (
+            [*BUILD, "--source", "-", "--target", "b"],
+            "-: is a pipe or device, but what a system is built of is read several",
+        ),
         ([*BUILD, "--source", "a", "--target", "b", "--target-language", "fr#1"], "`fr#1` cannot be a language here"),
         (
             [*BUILD, "--source", "a", "--target", "b", "--target-language", "FR"],
@@ -99,7 +102,10 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         ),
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "align"], "`align` cannot be a language"),
         ([*BUILD, "--source", "a", "--target", "b", "--source-language", "../en"], "`../en` cannot be a language"),
-        ([*BUILD, "--source", "FOLDER/pipe", "--target", "b"], "pipe: is a pipe, but what a system is built of is"),
+        (
+            [*BUILD, "--source", "FOLDER/pipe", "--target", "b"],
+            "pipe: is a pipe or device, but what a system is built of is",
+        ),
         (["build", "-o", "FOLDER/s", "--source", "a.en", "--target", "b.en"], "are both `en`; give --source-language"),
         (
             ["build", "-o", "FOLDER/two", "--source", "a.en", "--target", "b.fr"],
