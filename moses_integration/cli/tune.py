@@ -52,7 +52,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--work",
         type=Path,
         metavar="FOLDER",
-        help="keep prepared text, Moses' logs and lists, and what is done, from where the same command goes on",
+        help="keep prepared text, Moses' logs and lists, and what is done, from where the same command goes on (with a "
+        "real Moses whole seeds)",
     )
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and what they rest on as JSON"
@@ -98,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         "schema": REPORT_SCHEMA,
         "toolkit": str(toolkit),
         **(_rests_on(args, ini) if args.report else {}),
-        "settings": {**asdict(settings), "prepared": args.prepared},
+        "settings": {**asdict(settings), "prepared": args.prepared, "binarise": args.binarise},
     }
     started = time.monotonic()
     with work_folder(args.work) as folder:

@@ -13,6 +13,7 @@ import pytest
 from moses_integration.cli import main
 from moses_integration.cli.options import say_spread
 from moses_integration.ini import MosesIni
+from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.cli.console import Reporter
 from tests.conftest import MINI
@@ -82,3 +83,17 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
             ini.write(tmp_path / name)
         assert main(["tune", f"{tmp_path}/{name}", *tune[2:], f"{tmp_path}/work"]) == 0
         assert said in capsys.readouterr().err
+
+
+def test_binary_tables_are_another_tuning(
+    small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their scores are rounded. The embedded toolkit stands in for Moses, and reads text tables all the same."""
+    monkeypatch.setattr("moses_integration.cli.tune.toolkit_of", lambda *_: choose_toolkit("embedded", 1))
+    texts = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
+    quick = ["--iterations", "2", "--nbest", "5", "--restarts", "1", "-o", f"{tmp_path}/tuned.ini"]
+    tune = ["tune", str(MINI / "moses.ini"), *texts, *quick, "--work", f"{tmp_path}/work"]
+    assert main(tune) == 0
+    capsys.readouterr()
+    assert main([*tune, "--binarise", "compact"]) == 0
+    assert "starts over, for a tuning before had other settings.binarise" in capsys.readouterr().err
