@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from moses_integration.decoder.phrases import Feature, Floats, Indices, TargetPhrase, Words
 from moses_integration.decoder.tables import ReorderingTable
+from moses_integration.ini.reordering_type import ReorderingType
 
 RELATIONS = MONOTONE, SWAP, LEFT, RIGHT = range(4)
 """Where a phrase stands: right after the one before it, right before it, elsewhere to its left, to its right."""
@@ -93,15 +94,6 @@ class Distortion(JumpFeature):
     entering = leaving
 
 
-_CLASSES = {
-    # The class of each relation: monotone, swap, left, right (LR/LRModel.h).
-    "msd": (0, 1, 2, 2),
-    "mslr": (0, 1, 2, 3),
-    "monotonicity": (0, 1, 1, 1),
-    "leftright": (0, 1, 1, 0),
-}
-
-
 class LexicalReordering(JumpFeature):
     """Log-probability of a phrase pair's orientation towards the pair before it (backward) and after it (forward).
 
@@ -119,27 +111,15 @@ class LexicalReordering(JumpFeature):
         """
         super().__init__(label)
         self.path = path
-        parts = set(kind.split("-"))
-        classes = parts & _CLASSES.keys()
-        conditions = parts & {"f", "fe"}
-        directions = parts & {"backward", "unidirectional", "forward", "bidirectional"}
-        unknown = parts - classes - conditions - directions - {"wbe", "phrase", "allff"}
-        # Of several Moses takes the last, and without a condition what stands in its memory; backward is its default.
-        if unknown or len(classes) != 1 or len(conditions) != 1 or len(directions) > 1:
-            raise ValueError(
-                f"the reordering type `{kind}` is not supported; use one of {', '.join(_CLASSES)}, word-based (wbe), "
-                "one of backward, forward and bidirectional, and f or fe, without hier and collapseff"
-            )
-        if "fe" in conditions and not has_target:
+        found = ReorderingType.parse(kind)
+        if found.has_target and not has_target:
             raise ValueError(
                 f"the reordering type `{kind}` has target phrases, so Moses needs factors; add output-factor=0"
             )
-        self._class_R = np.array(_CLASSES[classes.pop()])
+        self._class_R = np.array(found.classes)
         self._has_target = has_target
-        self._count = int(self._class_R.max()) + 1
-        self._backward = "forward" not in parts
-        self._forward = bool(parts & {"forward", "bidirectional"})
-        self.width = self._count * (self._backward + self._forward)
+        self._count, self._backward, self._forward = found.count, found.backward, found.forward
+        self.width = found.width
 
     def load(self, wanted: Set[bytes]) -> None:
         """Read the table's lines whose source phrase is in `wanted`.

@@ -9,10 +9,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from moses_integration.ini.lines import TRIMMED, IniLines, quote_text, read_lines, split_blanks, without_comment
+from moses_integration.ini.reordering_type import ReorderingType
 from phrasescore.errors import UserError
 from phrasescore.files import real_path, write_atomically
 from phrasescore.number import parse_number
@@ -60,8 +62,18 @@ class FeatureLine:
 
     @property
     def width(self) -> int:
-        """How many numbers the line says the feature has; 1 if it says nothing."""
-        return int(self.arguments.get("num-features", "1"))
+        """How many numbers the line says the feature has; 1 if it says nothing.
+
+        A reordering model says so by its `type=`, too.
+        """
+        given = self.arguments.get("num-features")
+        if given is not None:
+            return int(given)
+        if self.kind == "LexicalReordering":
+            # Of a type that is not known here nothing can be said.
+            with suppress(ValueError):
+                return ReorderingType.parse(self.arguments.get("type", "")).width
+        return 1
 
     @property
     def is_phrase_table(self) -> bool:

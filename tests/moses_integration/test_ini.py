@@ -90,6 +90,22 @@ def test_features_and_weights_of_a_real_file() -> None:
     assert ini.path_of(ini.phrase_table()) == MINI / "phrase-table.5.gz"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "width"),
+    [
+        ("type=wbe-msd-bidirectional-fe", 6),
+        ("type=wbe-mslr-backward-f", 4),
+        ("type=wbe-msd-bidirectional-fe num-features=7", 7),
+        ("type=hier-mslr-backward-f", 1),
+        ("", 1),
+    ],
+)
+def test_a_reordering_model_says_by_its_type_how_many_scores_it_has(arguments: str, width: int) -> None:
+    ini = parse(f"[feature]\nLexicalReordering path=t {arguments}\n")
+    assert ini.features()[0].width == width
+    assert ini.weights_of_features() == {"LexicalReordering0": [1.0] * width}
+
+
 def test_labels_are_the_class_and_a_number_that_only_nameless_features_share() -> None:
     """moses/FF/FeatureFunction.cpp counts the features of a class that have no name=."""
     ini = parse("[feature]\nKENLM name=LM0 path=a\nKENLM path=b\nDistortion\nKENLM path=c\nKENLM name= path=d\n")
