@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
-from moses_integration.cli.texts import require_no_pipe
+from moses_integration.cli.texts import require_lasting
 from moses_integration.ini import NEW_WEIGHT, add_columns, files_at
 from moses_integration.placed.in_context import networks_of
 from phrasescore.cli.console import Reporter
@@ -52,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     require_writable(args.output, inputs=(args.ini, args.table, args.report))
-    require_no_pipe(args.table, what="a phrase table")
+    require_lasting(args.table, why="the ini will name it")
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter, outputs=[args.output])
     if networks_of(ini):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.options import natural, read_ini
-from moses_integration.cli.texts import require_no_pipe
+from moses_integration.cli.texts import require_lasting
 from moses_integration.cli.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_processes_option, add_quiet_option, positive
@@ -131,7 +131,7 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
         return None
     if missing:
         raise UsageError(f"--{missing[0]}: is missing; give --source, --target and --alignment, or none of them")
-    require_no_pipe(args.source, args.target, args.alignment, what="the training text")
+    require_lasting(args.source, args.target, args.alignment, why="the training text is read several times")
     return Corpus(args.source, args.target, args.alignment)
 
 

@@ -352,8 +352,7 @@ def _scored_list(
     from moses_integration.rescoring.reranking import add_scores
     from moses_integration.rescoring.scorers import PairScorer
 
-    engines = {id(one.scores.engine): one.scores.engine for one in scorers if isinstance(one, PairScorer)}
-    for note in (engine.note for engine in engines.values()):
+    for note in dict.fromkeys(one.scores.engine.note for one in scorers if isinstance(one, PairScorer)):
         if note is not None:
             reporter.say(note)
     seconds: dict[str, float] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from moses_integration.placed import PLACED
 from phrasescore.cli.options import path_or_standard_stream
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, display_name, is_device_or_pipe, sha256_of, write_lines
+from phrasescore.files import STANDARD_STREAM, can_be_read_once, display_name, sha256_of, write_lines
 from phrasescore.text import Say, silently, text_lines
 
 if TYPE_CHECKING:
@@ -38,15 +38,15 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def require_no_pipe(*paths: Path | None, what: str) -> None:
-    """Check that nothing that is read several times is a pipe or standard input; a path that is None is passed over.
+def require_lasting(*paths: Path | None, why: str) -> None:
+    """Check that inputs can be read again: none is a pipe or standard input. A path that is None is passed over.
 
     Raises:
-        UserError: one is.
+        UserError: one is; the message says `why` it must not.
     """
     for path in paths:
-        if path is not None and (str(path) == STANDARD_STREAM or is_device_or_pipe(path)):
-            raise UserError(f"{path}: is a pipe or device, but {what} is read several times; give a file")
+        if path is not None and can_be_read_once(path):
+            raise UserError(f"{path}: is a pipe or device, but {why}; give a file")
 
 
 def prepare_text(

@@ -79,6 +79,11 @@ def is_device_or_pipe(path: str | Path) -> bool:
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
+def can_be_read_once(path: str | Path) -> bool:
+    """Whether an input cannot be read a second time: standard input, a pipe, a device."""
+    return str(path) == STANDARD_STREAM or is_device_or_pipe(path)
+
+
 def require_one_standard_input(*paths: str | Path | None) -> None:
     """Check that standard input is one input at most; a path that is None is passed over.
 

@@ -77,7 +77,7 @@ def test_a_table_of_another_system_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert f"{other}: has phrase pairs that {MINI}/phrase-table.gz lacks, which {MINI}/moses.ini names" in said
     assert not output.exists()
     assert main([*command, "-"]) == 1
-    assert "-: is a pipe or device, but a phrase table is read several times; give a file" in capsys.readouterr().err
+    assert "-: is a pipe or device, but the ini will name it; give a file" in capsys.readouterr().err
     # In another order, and fewer, as --only-sources-in leaves them.
     part.write_bytes(gzip.compress(b"".join([lines[900], lines[300], lines[-1]])))
     assert main([*command, str(part)]) == 0

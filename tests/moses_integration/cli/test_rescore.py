@@ -155,11 +155,9 @@ def test_names_of_places_count_as_their_words(rescore: Rescore, data: Path, tune
     entries = [replace(one, words=name_of(one.words, one.sentence, 0)) for one in read_nbest(data / "nbest")]
     write_nbest(nbest, entries)
     given = ("--nbest", nbest, "--source", source, "--prepared")
-    again, scorer = (
-        tmp_path / "weights.json",
-        ("--scorer", f"RNN=phrases:{NETWORK}", "--scorer", f"WP=unknown:{NETWORK}"),
-    )
-    tune = ("--reference", "DATA/dev.fr", "--ini", MINI / "moses.ini", *QUICK, *scorer)
+    again = tmp_path / "weights.json"
+    scorers = ("--scorer", f"RNN=phrases:{NETWORK}", "--scorer", f"WP=unknown:{NETWORK}")
+    tune = ("--reference", "DATA/dev.fr", "--ini", MINI / "moses.ini", *QUICK, *scorers)
     assert rescore(*given, *tune, "-o", again, "-q") == 0
     reports = [json.loads(path.read_text()) for path in (again, tuned)]
     assert reports[0]["runs"] == reports[1]["runs"]
