@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
         with reporter.task("reading") as task, stop.urgently():
             start = Start(args.restart, task.update, reporter.say, ranks)
             trainer, data = _prepare(args, settings, device, start)
-        _introduce(reporter, data, settings)
+        _introduce(reporter, data, settings, has_held_out=len(trainer.task.held_out) > 0)
         if followed := _followed(settings.by_size, trainer):
             reporter.say(f"as suits how much there is to learn from: {followed}")
         return run_trainer(trainer, reporter, stop, restarted=args.restart, next_command=_next_command(args))
@@ -254,7 +254,7 @@ def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
     return ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items() if name in by_size)
 
 
-def _introduce(reporter: Reporter, data: PairData, settings: Settings) -> None:
+def _introduce(reporter: Reporter, data: PairData, settings: Settings, *, has_held_out: bool) -> None:
     facts = data.summary
     is_table = "distinct_pairs" in facts
     pairs = f"{facts['distinct_pairs']:,} distinct pairs" if is_table else f"{facts['sentence_pairs']:,} sentence pairs"
@@ -264,15 +264,14 @@ def _introduce(reporter: Reporter, data: PairData, settings: Settings) -> None:
         f"{facts['source_coverage']:.2%} and {facts['target_coverage']:.2%} of the words"
     )
     if is_table:
-        reporter.say(
-            "losses are nats per pair: held-out pairs are random pairs of the same table, pieces of sentences it was "
-            "made from, and show how well the table is fitted, even if that is by heart; --validation shows pairs of "
-            "other sentences"
+        held_out = (
+            ": held-out pairs are random pairs of the same table, pieces of sentences it was made from, and show how "
+            "well the table is fitted, even if that is by heart; --validation shows pairs of other sentences"
         )
+        reporter.say("losses are nats per pair" + (held_out if has_held_out else ""))
     elif settings.model.in_context:
-        reporter.say(
-            "losses are nats per phrase pair where it occurs; held-out pairs are of sentences that are not learnt from"
-        )
+        held_out = "; held-out pairs are of sentences that are not learnt from"
+        reporter.say("losses are nats per phrase pair where it occurs" + (held_out if has_held_out else ""))
     else:
         reporter.say(
             "losses are nats per word, ends of sentences included; perplexity is that of references, free-running it "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -156,13 +157,17 @@ def _status_line(status: Status, unit: str, measured: str) -> str:
     lowest = "" if status.lowest is None else f", best {measured} loss {status.lowest:.3f}"
     speed = f"{status.examples_per_second:,.0f} {unit}s/s"
     # Behind the title "training", and the most important first: a terminal may show no more.
-    return f"loss {status.loss:.3f}{lowest}, update {status.update:,}, {speed}"
+    return f"loss {_shown(status.loss)}{lowest}, update {status.update:,}, {speed}"
+
+
+def _shown(loss: float) -> str:
+    return "unknown" if math.isnan(loss) else f"{loss:.3f}"
 
 
 def _evaluation_line(evaluation: Evaluation, unit: str) -> str:
     parts = [
         f"update {evaluation.update:,}, pass {evaluation.epoch:.2f}, {evaluation.seconds / 60:.1f} min, "
-        f"{evaluation.examples_per_second:,.0f} {unit}s/s: {_TRAINING} loss {evaluation.training_loss:.3f}"
+        f"{evaluation.examples_per_second:,.0f} {unit}s/s: {_TRAINING} loss {_shown(evaluation.training_loss)}"
     ]
     for name, loss in ((_HELD_OUT, evaluation.held_out), (_VALIDATION, evaluation.validation)):
         if loss is not None:

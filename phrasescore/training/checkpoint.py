@@ -49,8 +49,8 @@ class Progress:
 
     @property
     def training_loss(self) -> float:
-        """The mean over the terms since the last evaluation, 0 if there were none."""
-        return self.loss_sum / max(1, self.loss_terms)
+        """The mean over the terms since the last evaluation, not a number if there were none."""
+        return self.loss_sum / self.loss_terms if self.loss_terms else math.nan
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from torch import nn
 
 from phrasescore.errors import UserError
 from phrasescore.files import finite
+from phrasescore.text import counted
 from phrasescore.training.budget import Budget
 from phrasescore.training.checkpoint import Progress
 from phrasescore.training.optimisers import make_optimiser
@@ -42,7 +43,7 @@ class Evaluation:
     examples_per_second: float
     learning_rate: float
     training_loss: float
-    """Mean over the terms, pairs or words, of the training batches since the last evaluation."""
+    """Mean over the terms, pairs or words, of the training batches since the last evaluation; not a number of none."""
     held_out: Loss | None
     validation: Loss | None
     best: bool
@@ -61,7 +62,7 @@ class Status:
     """Share of the budget."""
     examples_per_second: float
     loss: float
-    """Mean over the terms of the batches since the last evaluation."""
+    """Mean over the terms of the batches since the last evaluation; not a number of none."""
     lowest: float | None
     """The lowest loss of an evaluation so far."""
 
@@ -152,6 +153,11 @@ class Trainer(Generic[TaskT]):
                 self.progress.batch = 0
         if self.progress.example_sum:
             self._evaluate_and_save()
+        if self.progress.best_loss is None:
+            raise UserError(
+                f"{self.folder.path}: none of the sentences that {counted(self.progress.update, 'update')} drew has a "
+                "phrase pair; train longer, or check the alignment"
+            )
         self.progress.finished = self.budget.reason_to_end(self.progress)
         return self.progress
 
@@ -227,11 +233,15 @@ class Trainer(Generic[TaskT]):
         measured = validation or held_out
         training_loss = progress.training_loss
         loss = measured.per_example if measured else training_loss
-        self._check_loss(loss)
-        best = progress.best_loss is None or loss < progress.best_loss
+        # Sentences without a phrase pair in context say nothing of the network, be it good or bad.
+        is_known = measured is not None or progress.loss_terms > 0
+        if is_known:
+            self._check_loss(loss)
+        best = is_known and (progress.best_loss is None or loss < progress.best_loss)
         if best:
             progress.best_loss, progress.best_update = loss, progress.update
-        progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
+        if is_known:
+            progress.evaluations_without_gain = 0 if best else progress.evaluations_without_gain + 1
         evaluation = Evaluation(
             update=progress.update,
             epoch=self.budget.passes(progress),

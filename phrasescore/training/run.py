@@ -153,20 +153,20 @@ def prepare_in_context(
             settings.
     """
 
-    def some_of(sentences: PhrasePairs, of: ParallelText) -> Occurrences:
-        found = _some_occurrences(sentences, settings)
-        if len(sentences) and not len(found):
-            raise UserError(
-                f"{of.alignment}: leaves no phrase pairs to measure; check that it has points, and of this text"
-            )
-        return found
-
     def make(network: EncoderDecoder, training: TrainingConfig, read: _Text) -> ContextTask:
         assert read.data.pairs.alignment is not None
         if not len(read.data.pairs.alignment.ids):
             raise UserError(f"{text.alignment}: has no alignment point, so no phrase pair occurs; align the text")
-        kept = some_of(read.data.pairs.take(read.held_out), text)
-        other = None if validation is None or read.others is None else some_of(read.others.pairs, validation)
+        # Of a small text those held out may have none.
+        kept = _some_occurrences(read.data.pairs.take(read.held_out), settings)
+        other = None
+        if validation is not None and read.others is not None:
+            other = _some_occurrences(read.others.pairs, settings)
+            if len(read.others.pairs) and not len(other):
+                raise UserError(
+                    f"{validation.alignment}: leaves no phrase pairs to measure; check that it has points, and of this "
+                    "text"
+                )
         return ContextTask(network, training, device, read.data.pairs, read.lines, kept, other)
 
     if not settings.data.held_out_limit:

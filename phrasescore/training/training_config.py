@@ -48,7 +48,7 @@ class TrainingConfig:
         maximum=1,
     )
     clip: float = option(
-        1.0, "largest norm of the gradient of the mean loss per example; 0 for any", minimum=0, maximum=1e12
+        1.0, "largest norm of the gradient of the mean loss (of sentences per word); 0 for any", minimum=0, maximum=1e12
     )
     epochs: int | None = option(None, "passes over the training data after which to stop", minimum=1)
     max_updates: int | None = option(None, "updates after which to stop", minimum=1)

@@ -145,6 +145,38 @@ def test_a_batch_without_pairs_teaches_nothing(texts: tuple[ParallelText, Parall
     assert all(weight.grad is None for weight in task.network.parameters())
 
 
+def test_what_batches_without_pairs_have_is_no_loss(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    """Of a text so small that nothing can be held out of it, they would leave untrained weights the best."""
+    alignment = texts[0].alignment
+    assert alignment is not None
+    lines = alignment.read_bytes().splitlines()[:30]
+    for path in (texts[0].source, texts[0].target):
+        Path(path).write_bytes(b"".join(Path(path).read_bytes().splitlines(keepends=True)[:30]))
+    alignment.write_bytes(b"".join(b"\n" if number % 3 else line + b"\n" for number, line in enumerate(lines)))
+    small = settings(batch_size=1, epochs=None, max_updates=12, evaluate_every=1)
+    trainer = train((texts[0], None), tmp_path / "run", small)
+    records = metrics(tmp_path / "run")
+    unknown = [record for record in records if record["training_loss"] is None]
+    assert 0 < len(unknown) < len(records)
+    assert not any(record["best"] for record in unknown)
+    losses = {record["update"]: record["training_loss"] for record in records if record["training_loss"] is not None}
+    assert trainer.progress.best_loss == losses[trainer.progress.best_update] == min(losses.values())
+    alignment.write_bytes(b"\n" * 29 + b"0-0\n")
+    with pytest.raises(UserError, match="none of the sentences that 1 update drew has a phrase pair; train longer, or"):
+        train(
+            (texts[0], None),
+            tmp_path / "none",
+            replace(small, training=replace(small.training, max_updates=1, warmup_updates=1)),
+        )
+
+
+def test_sentences_held_out_may_have_no_pairs(texts: tuple[ParallelText, ParallelText], tmp_path: Path) -> None:
+    alignment = texts[0].alignment
+    assert alignment is not None
+    alignment.write_bytes(b"\n" * 149 + b"0-0\n")
+    assert not len(prepared((texts[0], None), tmp_path / "run", settings()).task.held_out)
+
+
 @pytest.mark.parametrize("part", [0, 1])
 def test_an_alignment_without_points_is_refused(
     texts: tuple[ParallelText, ParallelText], tmp_path: Path, part: int
