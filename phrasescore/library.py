@@ -23,6 +23,7 @@ from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.annotate import annotate as annotate_table
 from phrasescore.scoring.columns import COLUMNS, Column
 from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.given_pairs import clean_text
 from phrasescore.scoring.kinds import TableScorer, load_table_scorer
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
@@ -260,7 +261,8 @@ def translate(sentences: Iterable[str | bytes], model: Scorer | str | Path, **op
 
     Raises:
         TypeError: a sentence is no text, or there is no such option.
-        UserError: a value is wrong, options do not go together, or the network has not what they need.
+        UserError: a value is wrong, options do not go together, the network has not what they need, or a sentence has
+            a line end or is no UTF-8.
     """
     _require_options("translate()", options, (SearchConfig,))
     if isinstance(sentences, str | bytes):
@@ -269,7 +271,7 @@ def translate(sentences: Iterable[str | bytes], model: Scorer | str | Path, **op
     for number, sentence in enumerate(sentences, 1):
         if not isinstance(sentence, str | bytes):
             raise TypeError(f"sentence {number}: is of type {type(sentence).__name__}; give str or bytes")
-        encoded.append(sentence.encode() if isinstance(sentence, str) else sentence)
+        encoded.append(clean_text(sentence, f"sentence {number}"))
     config = SearchConfig(**check_values(SearchConfig, options, "translate()"))
     config.check_effect(options)
     return Translator(model if isinstance(model, Scorer) else Scorer.load(model), config).translate(encoded)

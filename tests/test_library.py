@@ -15,6 +15,10 @@ import pytest
 
 import phrasescore
 from phrasescore.cli import main
+from phrasescore.phrases import Phrases
+from phrasescore.search.sampling import Drawn
+from phrasescore.search.translator import Translator
+from phrasescore.search.walk import Numbers
 from phrasescore.training.loop import Evaluation
 from tests.conftest import DATA
 
@@ -114,6 +118,30 @@ def test_sentences_are_translated(scorer: phrasescore.Scorer) -> None:
     assert one.value >= other.value
     assert empty.log_prob < 0
     assert phrasescore.translate([], MODEL) == []
+    with pytest.raises(phrasescore.UserError, match="sentence 2: has a line end, which no word has; strip it"):
+        phrasescore.translate(["a", "a\n"], scorer)
+    with pytest.raises(phrasescore.UserError, match="sentence 1: has half of a surrogate pair"):
+        phrasescore.translate(["\ud800"], scorer)
+
+
+def test_long_sentences_are_translated_a_few_at_a_time(
+    scorer: phrasescore.Scorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What attention looked at takes memory with the square of their length."""
+    sentences = ["the black dogs", "a", "the", "the letter of the man", "dogs"]
+    together = phrasescore.translate(sentences, scorer, beam=2)
+    sizes: list[int] = []
+
+    class Counting(Translator):
+        def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Drawn]]:
+            sizes.append(len(numbers))
+            return super()._search(numbers, sources)
+
+    monkeypatch.setattr("phrasescore.library.Translator", Counting)
+    monkeypatch.setattr("phrasescore.search.translator._MOST_WORDS", 6)
+    apart = phrasescore.translate(sentences, scorer, beam=2)
+    assert sizes == [1, 2, 2]
+    assert [some[0].words for some in apart] == [some[0].words for some in together]
 
 
 def test_a_report_is_read(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def clean_sentence(sentence: Text) -> bytes:
     """
     if not isinstance(sentence, Text):
         raise TypeError(f"sentence: is {sentence!r:.60}; give str or bytes")
-    return _clean(sentence, "sentence")
+    return clean_text(sentence, "sentence")
 
 
 def clean_places(
@@ -91,9 +91,9 @@ def _clean_phrase(phrase: Text, name: str, side: str) -> bytes:
     """Return a phrase with one blank between words.
 
     Raises:
-        UserError: see `_clean`, or it is too long.
+        UserError: see `clean_text`, or it is too long.
     """
-    words = _clean(phrase, f"{name}, {side}")
+    words = clean_text(phrase, f"{name}, {side}")
     try:
         check_length(side, words)
     except LineFault as fault:
@@ -101,8 +101,8 @@ def _clean_phrase(phrase: Text, name: str, side: str) -> bytes:
     return words
 
 
-def _clean(text: Text, name: str) -> bytes:
-    """Return a text with one blank between words.
+def clean_text(text: Text, name: str) -> bytes:
+    """Return a text with one blank between words; `name` is what messages call it.
 
     Raises:
         UserError: it has a line end, or cannot be written as UTF-8.

@@ -20,6 +20,9 @@ from phrasescore.search.walk import Looks, Numbers, Walk
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import split_words
 
+_MOST_WORDS = 8192
+"""Of a batch, as long as its longest sentence: 64 sentences of 128 words."""
+
 
 @dataclass(frozen=True)
 class Translation:
@@ -53,7 +56,7 @@ class Translator:
         Args:
             scorer: the networks on their device.
             config: how to search.
-            batch_size: sentences translated at once.
+            batch_size: sentences translated at once; fewer where they are long.
 
         Raises:
             UserError: the search wants what the networks do not have.
@@ -77,8 +80,12 @@ class Translator:
         order = np.argsort(-ids.lengths, kind="stable")
         order = order[ids.lengths[order] > 0]
         found: list[list[Translation]] = [[] for _ in sentences]
-        for start in range(0, len(order), self._batch_size):
-            numbers = order[start : start + self._batch_size]
+        start = 0
+        while start < len(order):
+            # The first is the longest. Where attention looked is kept for each word of each hypothesis.
+            most = max(1, _MOST_WORDS // int(ids.lengths[order[start]]))
+            numbers = order[start : start + min(self._batch_size, most)]
+            start += len(numbers)
             searched = self._search(numbers + first, ids.take(numbers))
             for number, some in zip(numbers.tolist(), searched, strict=True):
                 found[number] = [self._spell(one, split[number]) for one in some]
