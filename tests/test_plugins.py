@@ -55,6 +55,10 @@ def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFix
     assert description["model"]["encoder_unit"] == "minimal"
     assert [one["path"] for one in description["plugins"]] == [str(plugin)]
     assert output.exists()
+    # A unit that is fed no words has a layer without inputs, of which PyTorch would warn.
+    plain = "--encoder-unit minimal --decoder-unit minimal --bridge last --no-feed-word --max-updates 2 -q"
+    apart = ["train", str(small_table), "-o", str(tmp_path / "wordless"), "--plugin", str(plugin)]
+    assert run([*apart, *SIZES.split(), *plain.split()]) == ""
     # Without the plugin; nothing in the folder is run.
     assert main(["score", "-m", str(model)]) == 1
     message = capfd.readouterr().err.strip()

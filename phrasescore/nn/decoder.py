@@ -9,6 +9,7 @@ unit's projections, q size of the readout's context term, k readout size.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -292,7 +293,10 @@ def _make_units(config: ModelConfig, encoder: Encoder, word: int, context: int) 
     if not config.share_units:
         build = UNITS[config.decoder_unit]
         above = (build(config.hidden, config.hidden, 0, config.biases) for _ in range(config.decoder_layers - 1))
-        unit = build(word, config.hidden, context, config.biases)
+        with warnings.catch_warnings():
+            # Without words a unit may well have a layer without inputs, of which PyTorch warns.
+            warnings.filterwarnings("ignore", "Initializing zero-element tensors")
+            unit = build(word, config.hidden, context, config.biases)
         return unit, nn.ModuleList(above)  # type: ignore[arg-type]
     alike = (config.encoder_unit, config.encoder_layers) == (config.decoder_unit, config.decoder_layers)
     if not alike or config.directions != "forward" or context:
