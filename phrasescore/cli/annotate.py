@@ -78,7 +78,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     columns.add_argument(
         "--per-word",
         action="store_true",
-        help="divide ln p by the number of target words plus one, the end symbol",
+        help="divide ln p by the number of predicted words plus one, the end symbol: those of the target, or with "
+        "source-given-target of the source",
     )
     columns.add_argument(
         "--unknown-words",
@@ -175,6 +176,8 @@ def run(args: argparse.Namespace) -> int:
         args.output = args.output or STANDARD_STREAM
         part = [description_of(args.output)] if args.shard and args.output != STANDARD_STREAM else []
         require_writable(args.output, args.report, *part, inputs=(args.table, *(args.only_sources_in or ())))
+    if args.restart and not args.dry_run and args.output == STANDARD_STREAM:
+        raise UsageError("--restart: would start nothing over on standard output; give -o FILE, or leave it out")
     require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")

@@ -22,6 +22,7 @@ from phrasescore.cli.options import (
     load_scorer,
     path_or_standard_stream,
     positive,
+    refuse_idle,
 )
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, require_one_standard_input
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from phrasescore.scoring.engine import Scorer
 
 _SEED = 1
+_NEIGHBOURS, _AMONG = 10, 30_000
 _GATE_WIDTH = 48
 
 
@@ -67,15 +69,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="phrases to compare with, one a line (default: the most frequent sources of the table)",
     )
     shown = parser.add_argument_group("what is shown")
-    shown.add_argument(
-        "--neighbours", type=positive, default=10, metavar="N", help="nearest phrases (default: %(default)s)"
-    )
+    shown.add_argument("--neighbours", type=positive, metavar="N", help=f"nearest phrases (default: {_NEIGHBOURS})")
     shown.add_argument(
         "--among",
         type=positive,
-        default=30_000,
         metavar="N",
-        help="sources of the table to compare with (default: %(default)s)",
+        help=f"sources of the table to compare with (default: {_AMONG})",
     )
     shown.add_argument(
         "--targets",
@@ -110,6 +109,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("the phrase is empty; give at least one word")
     if len(args.models) > 1:
         raise UsageError("--model: looks into one network at a time; give one")
+    if args.phrases or not args.table:
+        refuse_idle(args, ["among"], "without --table, or with --phrases, which take the place of its sources")
+    if not args.phrases and not args.table:
+        refuse_idle(args, ["neighbours"], "without --table or --phrases, among which there could be some")
     if args.gates:
         check_picture("--gates", args.gates)
     require_one_standard_input(args.table, args.phrases)
@@ -125,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     others: list[bytes] = []
     if args.table:
         reporter.say(f"reading {display_name(args.table)}")
-        candidates, others = look_up(TableReader(args.table), scorer.model.direction, phrase, args.among)
+        candidates, others = look_up(TableReader(args.table), scorer.model.direction, phrase, args.among or _AMONG)
     elif not args.phrases:
         _advise_table(args.models[0], reporter)
     if args.phrases:
@@ -136,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
     page = _Page(scorer, phrase)
     page.head()
     if others:
-        page.neighbours(others, args.neighbours)
+        page.neighbours(others, args.neighbours or _NEIGHBOURS)
     if candidates:
         page.candidates(candidates, args.targets)
     else:

@@ -41,7 +41,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--per-word",
         action="store_true",
-        help="divide ln p by the number of target words plus one, the end symbol",
+        help="divide ln p by the number of predicted words plus one, the end symbol: those of the target, or with "
+        "source-given-target of the source",
     )
     add_device_options(parser)
     parser.set_defaults(run=run)

@@ -237,7 +237,7 @@ def annotate(
         table,
         scorer.shared(),
         tuple(columns),
-        None if replace_last is None else replace_last.encode(),
+        None if replace_last is None else replace_last.encode("utf-8", "surrogateescape"),
         on_error == "keep",
         only_sources,
         None if output is None else compression_for(output),

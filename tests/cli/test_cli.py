@@ -299,6 +299,11 @@ def test_options_that_make_no_sense_are_wrong_usage(
     assert not (tmp_path / "out").exists()
 
 
+def test_nothing_is_started_over_on_standard_output(small_table: Path) -> None:
+    message = error_of(run("annotate", small_table, "-m", MODEL, "-o", "-", "--restart"), 2)
+    assert "--restart: would start nothing over on standard output; give -o FILE, or leave it out" in message
+
+
 @pytest.mark.parametrize(("share", "is_none"), [("0.001", True), ("0.5", False)])
 def test_that_nothing_is_held_out_is_said(small_table: Path, tmp_path: Path, share: str, is_none: bool) -> None:
     done = run(

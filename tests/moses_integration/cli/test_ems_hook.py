@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import time
@@ -161,6 +162,8 @@ def test_another_last_column_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"{table}, line 1, field 3 (scores): ends in " in message
     assert "where 2.718 is to be replaced; give --replace-last what ends every line" in message
     assert not output.exists()
+    assert phrasescore(["annotate", table, "-m", MODEL, "-o", str(output), "--replace-last", os.fsdecode(b"\xff")]) == 1
+    assert "is to be replaced; give --replace-last" in capsys.readouterr().err
 
 
 def test_the_line_with_another_last_column_is_named(
