@@ -43,8 +43,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--table-limit",
         type=natural,
         metavar="N",
-        help="options of a phrase that are kept, the best by the weights; 0 for all (default: as many as INI lets a "
-        "decoder use)",
+        help="options of a phrase that are kept, the best by the weights, with a network by those that tuning began "
+        "with; 0 for all (default: as many as INI lets a decoder use)",
     )
     add_text_options(parser)
     add_in_context_option(
@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
         refuse_idle(args, ["processes", "scheduler"], "without a network in context")
     else:
         require_tuned_for(tuned, columns)
-        chosen_by = option_weights(tuned)
+        # Weights that Moses' own scripts have found name none; they were sought among the options of the system given.
+        chosen_by = option_weights(tuned) or option_weights(ini) or ini.weights_of_features()
         if networks_of(ini):
             weights, ini = ini.weights_of_features(), narrowed(ini, columns.width)
     if args.weights:

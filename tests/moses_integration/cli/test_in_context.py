@@ -157,6 +157,24 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
     assert checked > 100
 
 
+def test_tuned_weights_choose_no_other_options(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
+    """Neither those that `tune` found, nor those of Moses' scripts, in whose ini no comment names any."""
+    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "--in-context", str(network), "-q"]
+    command = [*place, "--processes", "1", "--device", "cpu", "--precision", "fp32", "--table-limit", "2"]
+
+    def options(folder: str, *more: str) -> list[list[bytes]]:
+        assert main([*command, "-o", str(tmp_path / folder), *more]) == 0
+        lines = gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes()).splitlines()
+        return [line.split(b" ||| ")[:2] for line in lines]
+
+    at_first, found = options("dev"), MosesIni.read(tmp_path / "dev/moses.ini")
+    table = found.weights()["TranslationModel0"]
+    found.set_weights({"TranslationModel0": [-weight for weight in table]})
+    found.write(tmp_path / "mert.ini")
+    assert options("test", "--weights", str(tmp_path / "mert.ini")) == at_first
+    assert MosesIni.read(tmp_path / "test/moses.ini").weights()["TranslationModel0"] == [-weight for weight in table]
+
+
 class KilledError(BaseException):
     """Stands for a kill, which no handler sees."""
 
