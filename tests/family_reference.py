@@ -111,8 +111,8 @@ def encode(
 
 
 def marks(weights: Weights, name: str, distance: int) -> Vector:
-    """What is learnt of a distance in words; 8 stands for all beyond."""
-    vector: Vector = weights[f"encoder.marks.{name}.weight"][min(distance, 8)]
+    """What is learnt of a distance in words; 7 stands for all beyond."""
+    vector: Vector = weights[f"encoder.marks.{name}.weight"][min(distance, 7)]
     return vector
 
 

@@ -23,8 +23,8 @@ from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes
 from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
 from phrasescore.vocabulary import END
 
-FARTHEST = 8
-"""Words, beyond which one distance is like another: one more than Moses' longest phrase."""
+FARTHEST = 7
+"""Words, beyond which one distance is like another: the longest phrases that training sees, as Moses' are."""
 
 
 @dataclass(frozen=True)

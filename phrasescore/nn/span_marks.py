@@ -16,6 +16,10 @@ from torch import Tensor, nn
 from phrasescore.nn.sources import FARTHEST, SourceBatch
 from phrasescore.transfer import on_device
 
+_ROWS = FARTHEST + 2
+"""Vectors of a kind. The last one was for longer phrases, from which it never learnt; nothing reads it, but folders
+have it."""
+
 
 class SpanMarks(nn.Module):
     """The learnt vectors."""
@@ -28,11 +32,9 @@ class SpanMarks(nn.Module):
             states: s of each layer and in it of each direction.
         """
         super().__init__()
-        self.first = nn.Embedding(FARTHEST + 1, annotation) if annotation else None
-        self.following = nn.Embedding(FARTHEST + 1, annotation) if annotation else None
-        self.length = nn.ModuleList(
-            nn.ModuleList(nn.Embedding(FARTHEST + 1, state) for state in layer) for layer in states
-        )
+        self.first = nn.Embedding(_ROWS, annotation) if annotation else None
+        self.following = nn.Embedding(_ROWS, annotation) if annotation else None
+        self.length = nn.ModuleList(nn.ModuleList(nn.Embedding(_ROWS, state) for state in layer) for layer in states)
 
     def mark_annotations(self, annotations_SLd: Tensor, sources: SourceBatch) -> Tensor:
         """Return annotations that know where they are in their phrase."""

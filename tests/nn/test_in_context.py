@@ -9,8 +9,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from phrasescore.extraction.spans import LONGEST
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
+from phrasescore.nn.span_marks import SpanMarks
 from phrasescore.phrases import Phrases, PlacedPhrases
 from phrasescore.vocabulary import END
 from tests import family_reference
@@ -66,6 +68,19 @@ def test_scores_equal_the_equations(name: str) -> None:
     assert np.abs(scores(network, sharing()) - found).max() < 1e-9
     batch, order = apart()
     assert np.abs(scores(network, batch) - found[order]).max() < 1e-9
+
+
+def test_no_mark_is_read_that_training_never_reaches() -> None:
+    """Training sees phrases of seven words at most, some of these are longer."""
+    network = network_of("Luong")
+    longest = max(end - first for _, first, end in PLACES)
+    assert longest > LONGEST == 7
+    marks = [module for module in network.modules() if isinstance(module, SpanMarks)]
+    vectors = [one for mark in marks for one in mark.modules() if isinstance(one, torch.nn.Embedding)]
+    assert vectors
+    for one in vectors:
+        one.weight.data[LONGEST + 1 :] = torch.nan
+    assert np.isfinite(scores(network, sharing())).all()
 
 
 @pytest.mark.parametrize("name", IN_CONTEXT)
