@@ -1,0 +1,61 @@
+"""What is counted as the cost of translating."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.ablation.decoding_time import time_translating
+from moses_integration.decoder.declaration import load_model
+from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.ini import MosesIni, widen
+from moses_integration.placed.places import Place
+from phrasescore.device import choose_device
+from tests.conftest import MINI
+
+
+class Clock:
+    """Tells the seconds that it was told of."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class SlowColumn:
+    """Takes two seconds a sentence."""
+
+    width = 1
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+        self._clock.seconds += 2.0 * len(sentences)
+        return np.ones((sum(len(place.phrase.lines) for place in places), 1))
+
+
+def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+
+    def slow_load(*arguments: Any) -> Any:
+        clock.seconds += 100.0
+        return load_model(*arguments)
+
+    monkeypatch.setattr("experiments.timing._cpu_seconds", clock)
+    monkeypatch.setattr("moses_integration.placed.system.load_model", slow_load)
+    monkeypatch.setattr("experiments.ablation.decoding_time.choose_device", lambda *_: choose_device("cpu", "fp32"))
+    ini = MosesIni.read(MINI / "moses.ini")
+    widen(ini, ini.phrase_table().label, SlowColumn.width, 0.2)
+    sentences = (MINI / "dev.en").read_bytes().splitlines()[:5]
+    cost = time_translating(ini, sentences, SlowColumn(clock))
+    # Of six sentences, the one word among them, which is taken off again, for five.
+    assert cost["placing"] == pytest.approx(2.0 * (5 - 1) / 5)
+    assert "loading" not in cost
+    assert cost["cold"]["seconds"] == cost["warm"]["seconds"] == cost["placing"]
