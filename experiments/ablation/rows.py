@@ -118,8 +118,8 @@ class Row:
 
 PAPER = ("+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP")
 """The rows of Cho et al. 2014, Table 1, with the one of CSLM alone that it lacks."""
-BEYOND = ("+RNN+CSLM+REVERSE", "+RNN+CSLM+PER-WORD", "+RNN+CSLM+ENSEMBLE", "+RNN+CSLM+RESCORING")
-"""Each alone on top of +RNN+CSLM; the last has CSLM by rescoring instead of in the decoder."""
+BEYOND = ("+XBLEU", "+CTX", "+CSLM+CTX", "+S2S")
+"""What is worth more than its column: one trained for expected BLEU, and networks that read the whole sentence."""
 WHOLE = tuple(Row.parse(name) for name in (BASELINE, *PAPER, *BEYOND))
 """The whole ablation."""
 

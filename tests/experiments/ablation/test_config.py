@@ -21,10 +21,9 @@ def test_configurations_are_valid(path: Path) -> None:
     assert config.rows[0].name == BASELINE
     is_demo = path.stem == "demo"
     assert len(config.seeds) >= (2 if is_demo else 3)
-    if path.stem == "multi30k-en-fr-s2s":
-        # See test_seq2seq.py.
-        return
     expected = {"+CTX"} if is_demo else {"+RNN", "+CSLM", "+RNN+CSLM", "+RNN+CSLM+WP"}
+    if not is_demo and path.stem != "multi30k-en-fr-4000":
+        expected |= {"+CTX", "+CSLM+CTX", "+S2S"}
     assert expected <= {row.name for row in config.rows}
     for option, words in ("network", _options("train")), ("language_model", _options("lm", "train")):
         assert {word for word in getattr(config, option) if word.startswith("--")} <= words
