@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_integration.building.text_form import form_of
+from moses_integration.placed.names import without_names
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
@@ -251,7 +252,7 @@ def _bleu(statistics_10: Statistics) -> float:
 def _read_parallel(
     outputs: Sequence[Path], references: Sequence[Path], say: Say = silently
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the lines of translations and of references, files that have equally many.
+    """Return the lines of translations, without names of places, and of references, files that have equally many.
 
     `say` is told of texts that are not prepared alike.
     """
@@ -259,7 +260,8 @@ def _read_parallel(
     paths = (*outputs, *references)
     readers = [read] * len(outputs) + [utf8_lines] * len(references)
     texts = [
-        [line.decode("utf-8", "replace") for line in lines(path)] for lines, path in zip(readers, paths, strict=True)
+        [without_names(line).decode("utf-8", "replace") for line in lines(path)]
+        for lines, path in zip(readers, paths, strict=True)
     ]
     for text, path in zip(texts, paths, strict=True):
         if len(text) != len(texts[-1]):

@@ -15,6 +15,7 @@ import pytest
 
 from moses_integration import evaluation
 from moses_integration.evaluation import evaluate, measure, p_value_over_runs
+from moses_integration.placed.names import name_of
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import succeed
@@ -51,6 +52,12 @@ def compare(system: Path, base: Path, tokenise: str = "13a", reference: Path = R
     assert after.p_value is not None
     bleu, baseline_bleu = (one.metrics["BLEU"].score for one in (after, before))
     return Comparison(bleu, baseline_bleu, after.p_value, signatures["p"])
+
+
+def test_names_of_places_are_no_part_of_a_translation(tmp_path: Path) -> None:
+    named = tmp_path / "named"
+    named.write_bytes(b"".join(b"%b\n" % name_of(line, 0, 0) for line in REFERENCE.read_bytes().splitlines()))
+    assert measure(named, [REFERENCE]) == measure(REFERENCE, [REFERENCE])
 
 
 def test_chrf_and_ter_are_those_of_sacrebleu(tmp_path: Path) -> None:

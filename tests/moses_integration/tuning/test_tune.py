@@ -19,7 +19,9 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.neural_lm import NeuralLanguageModelFeature
 from moses_integration.decoder.phrases import TargetPhrase, WordPenalty
 from moses_integration.ini import MosesIni
+from moses_integration.placed.names import name_of
 from moses_integration.tuning import tune
+from moses_integration.tuning.bleu import bleu_statistics
 from moses_integration.tuning.candidates import Candidates
 from moses_integration.tuning.mert import Optimum, optimise
 from moses_integration.tuning.tune import Tuner, check_dev_set
@@ -50,6 +52,14 @@ def test_lists_have_few_digits_of_a_neural_language_model_and_all_of_others() ->
     graph = Mock(n_best=Mock(return_value=[found]))
     listed = tune._Listing(10, [(b"un",)])(0, (b"a",), LogLinearModel(features), graph)
     assert listed.features_KF.tolist() == [[-1.2346, -1.23456789]]
+
+
+def test_a_copied_word_is_the_word_for_bleu_whatever_its_name() -> None:
+    found = Derivation((Step(0, 0, TargetPhrase((name_of(b"un", 0, 3),))),), -3.0, np.array([-1.0]))
+    listing = tune._Listing(10, [(b"un",)])
+    listed = listing(0, (b"a",), LogLinearModel([WordPenalty("W")]), Mock(n_best=Mock(return_value=[found])))
+    assert listed.best_9.tolist() == bleu_statistics((b"un",), [b"un"])[0].tolist()
+    assert listed.best_9.tolist() != bleu_statistics((b"un",), [b"deux"])[0].tolist()
 
 
 def flat(weights: dict[str, list[float]]) -> list[float]:
