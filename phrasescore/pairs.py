@@ -51,7 +51,9 @@ class DataConfig:
         False, "weight a pair by its joint count instead of counting each distinct pair once"
     )
     held_out: float = option(0.01, "share of the pairs kept from training to measure the loss", minimum=0, maximum=1)
-    held_out_limit: int = option(10_000, "the most pairs held out, and of --validation (then not 0)", minimum=0)
+    held_out_limit: int = option(
+        10_000, "the most pairs held out or, in context, sentences; and the most that are measured", minimum=0
+    )
 
     def held_out_of(self, pairs: int) -> int:
         """Return how many of some pairs are kept from training."""

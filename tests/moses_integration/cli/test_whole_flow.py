@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import json
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +15,15 @@ from pathlib import Path
 import pytest
 
 from moses_integration.cli import main
+from moses_integration.evaluation import measure
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
+from moses_integration.placed.in_context import IN_CONTEXT
+from phrasescore.cli import main as phrasescore
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import environment, sentence_of, succeed
 
+README = Path(__file__).parents[3] / "README.md"
 QUICK = ("--iterations", "2", "--restarts", "2", "--nbest", "20", "--processes", "1")
 
 
@@ -78,6 +85,33 @@ def test_plain_text_in_and_plain_text_out(plain_texts: Path, plain_system: Path,
     (tmp_path / "out").write_text(out)
     told = succeed("evaluate", tmp_path / "out", "--reference", plain_texts / "dev.fr", "--json")
     assert json.loads(told.stdout)["systems"][0]["metrics"]["BLEU"]["score"] > 60
+
+
+def test_the_way_of_the_readme_with_the_best_column(
+    plain_texts: Path, plain_system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder of one's own, with relative names and plain text; less is trained and tuned."""
+    folder = tmp_path / "mine"
+    shutil.copytree(plain_system.parent, folder)
+    for side in ("en", "fr"):
+        shutil.copy(plain_texts / f"dev.{side}", folder / f"test.{side}")
+    small = ["--hidden", "16", "--embedding", "8", "--output-rank", "8", "--max-updates", "20", "--device", "cpu"]
+    embedded = ["--toolkit", "embedded"]
+    less = {"train": small, "tune": [*QUICK, *embedded, "--iterations", "1"], "decode": embedded}
+    section = README.read_text().split("\n## From a parallel corpus to BLEU\n")[1]
+    build, *commands = itertools.takewhile(
+        lambda line: line.startswith("    "), section.strip().split("\n\n", 1)[1].splitlines()
+    )
+    assert shlex.split(build)[:2] == ["phrasescore-smt", "build"]
+    assert len(commands) == 4
+    monkeypatch.chdir(folder)
+    for line in commands:
+        # As a shell would read and write the files.
+        program, command, *words = shlex.split(line.replace(" < ", " --source ").replace(" > ", " -o "))
+        run_it = phrasescore if program == "phrasescore" else main
+        assert run_it([command, *words, *less.get(command, [])]) == 0
+    assert MosesIni.read(Path("system/tuned.ini")).remarks(IN_CONTEXT) == [str(folder / "ctx")]
+    assert measure(Path("test.out"), [Path("test.fr")])["BLEU"].score > 60
 
 
 def test_a_dev_set_that_teaches_nothing_is_told_of(
