@@ -97,7 +97,7 @@ def test_the_way_of_the_readme_with_the_best_column(
         shutil.copy(plain_texts / f"dev.{side}", folder / f"test.{side}")
     small = ["--hidden", "16", "--embedding", "8", "--output-rank", "8", "--max-updates", "20", "--device", "cpu"]
     embedded = ["--toolkit", "embedded"]
-    less = {"train": small, "tune": [*QUICK, *embedded, "--iterations", "1"], "decode": embedded}
+    less = {"train": small, "tune": [*QUICK, *embedded], "decode": embedded}
     section = README.read_text().split("\n## From a parallel corpus to BLEU\n")[1]
     build, *commands = itertools.takewhile(
         lambda line: line.startswith("    "), section.strip().split("\n\n", 1)[1].splitlines()
