@@ -95,6 +95,17 @@ def test_a_sentence_that_is_the_phrase_says_what_the_phrase_alone_does(name: str
     assert np.abs(scores(network, batch) - scores(network, shared())).max() < 1e-9
 
 
+def test_a_sentence_is_read_once_for_all_its_pairs() -> None:
+    """Not once a pair, nor once a place."""
+    symbols = sum(len(sentence) + 1 for sentence in SENTENCES)
+    of_pairs = sum(len(SENTENCES[sentence]) + 1 for sentence, _, _ in PLACES)
+    assert of_pairs > 2 * symbols
+    for batch in (apart()[0], sharing()):
+        for backward in (False, True):
+            # Levels of the tree are filled up a little.
+            assert len(batch.sources.reading(backward=backward).tree.words_N) < 1.2 * symbols
+
+
 def test_a_pair_has_its_score_in_any_company() -> None:
     network = network_of("Luong")
     together = scores(network, sharing())

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +121,37 @@ def test_moses_translates_part_by_part_as_we_do(
     assert found[0][0].count(b"\n") == 12
 
 
+@pytest.mark.moses
+def test_moses_tunes_as_we_do_and_by_hand(
+    moses_home: Path, network: Path, small_dev: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """`tune` lets Moses' scripts seek the weights; a user may run them, too, on what `place` writes."""
+    source, reference = map(str, small_dev)
+    quick = ["--prepared", "-q", "--processes", "1", "--device", "cpu", "--precision", "fp32"]
+    context = ["--in-context", str(network)]
+    tune = ["tune", INI, "--source", source, "--reference", reference, "-o", str(tmp_path / "tuned.ini"), *QUICK]
+    assert main([*tune, *context, *quick, "--toolkit", "moses"]) == 0
+    outputs = []
+    for toolkit in ("embedded", "moses"):
+        out = tmp_path / toolkit
+        decode = ["decode", str(tmp_path / "tuned.ini"), "--source", source, "-o", str(out), "--toolkit", toolkit]
+        assert main([*decode, *quick]) == 0
+        outputs.append(out.read_bytes())
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count(b"\n") == 12
+    # By hand, with the weights that were found, without a word of how.
+    found = MosesIni([line for line in MosesIni.read(tmp_path / "tuned.ini").lines if line[0] != "#"], "found")
+    found.write(tmp_path / "found.ini")
+    placed = tmp_path / "placed"
+    place = ["place", INI, "--source", source, "-o", str(placed), "--weights", str(tmp_path / "found.ini")]
+    assert main([*place, *context, *quick]) == 0
+    command = [moses_home / "bin/moses", "-f", placed / "moses.ini", "-v", "0"]
+    said = subprocess.run(command, input=(placed / "text").read_bytes(), capture_output=True, check=True).stdout
+    (tmp_path / "said").write_bytes(said.replace(b" \n", b"\n"))
+    assert main(["unplace", str(tmp_path / "said"), "-o", str(tmp_path / "by-hand")]) == 0
+    assert (tmp_path / "by-hand").read_bytes() == outputs[0]
+
+
 def test_faults_of_a_long_text_are_told_by_its_lines(
     tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,6 +205,26 @@ def test_tuned_weights_choose_no_other_options(network: Path, small_dev: tuple[P
     found.write(tmp_path / "mert.ini")
     assert options("test", "--weights", str(tmp_path / "mert.ini")) == at_first
     assert MosesIni.read(tmp_path / "test/moses.ini").weights()["TranslationModel0"] == [-weight for weight in table]
+
+
+def test_several_processes_and_several_networks(network: Path, tmp_path: Path) -> None:
+    """The mean score of the networks, whoever computes it."""
+    text, other = tmp_path / "text", tmp_path / "other"
+    text.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:25]))
+    train(other, "--seed", "7")
+
+    def column(folder: str, *options: str) -> list[float]:
+        place = ["place", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), "-q", *options]
+        assert main([*place, "--device", "cpu", "--precision", "fp32"]) == 0
+        lines = gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes()).splitlines()
+        return [math.log(float(line.split(b" ||| ")[2].split()[4])) for line in lines]
+
+    one = column("one", "--in-context", str(network), "--processes", "1")
+    two = column("two", "--in-context", str(other), "--processes", "1")
+    both = column("both", "--in-context", str(network), str(other), "--processes", "2")
+    assert len(both) > 500
+    assert both == pytest.approx([(a + b) / 2 for a, b in zip(one, two, strict=True)], abs=1e-3)
+    assert one != pytest.approx(two, abs=0.1)
 
 
 class KilledError(BaseException):
