@@ -62,10 +62,9 @@ def prepare(
     # What is read from a folder of the user's may be another text now.
     if found and origin is None:
         return found
-    if name == "multi30k":
-        corpus = multi30k.corpus(source, target, origin)
-    elif name == "gettext":
-        corpus = gettext.corpus(source, target, cache)
-    else:
-        corpus = bible.corpus(source, target, versions, cache)
-    return write_corpus(folder, corpus, settings)
+    corpora = {
+        "multi30k": lambda: multi30k.corpus(source, target, origin),
+        "gettext": lambda: gettext.corpus(source, target, cache),
+        "bible": lambda: bible.corpus(source, target, versions, cache),
+    }
+    return write_corpus(folder, corpora[name](), settings)
