@@ -145,7 +145,7 @@ def test_moses_tunes_as_we_do_and_by_hand(
     placed = tmp_path / "placed"
     place = ["place", INI, "--source", source, "-o", str(placed), "--weights", str(tmp_path / "found.ini")]
     assert main([*place, *context, *quick]) == 0
-    command = [moses_home / "bin/moses", "-f", placed / "moses.ini", "-v", "0"]
+    command = [str(moses_home / "bin/moses"), "-f", str(placed / "moses.ini"), "-v", "0"]
     said = subprocess.run(command, input=(placed / "text").read_bytes(), capture_output=True, check=True).stdout
     (tmp_path / "said").write_bytes(said.replace(b" \n", b"\n"))
     assert main(["unplace", str(tmp_path / "said"), "-o", str(tmp_path / "by-hand")]) == 0
