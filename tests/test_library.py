@@ -186,7 +186,7 @@ def test_values_that_annotating_cannot_use_are_refused(
     assert list(tmp_path.iterdir()) == [small_table]
 
 
-def test_a_part_of_what_can_be_read_once_only_is_refused(scorer: phrasescore.Scorer, tmp_path: Path) -> None:
+def test_a_part_of_what_can_be_read_only_once_only_is_refused(scorer: phrasescore.Scorer, tmp_path: Path) -> None:
     with pytest.raises(phrasescore.UserError, match=r"^shard: reads the table twice; give a file$"):
         phrasescore.annotate("-", scorer, tmp_path / "out", shard="1/2")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from moses_integration.placed import PLACED
 from phrasescore.cli.options import path_or_standard_stream
 from phrasescore.errors import UserError
-from phrasescore.files import STANDARD_STREAM, can_be_read_once, display_name, sha256_of, write_lines
+from phrasescore.files import STANDARD_STREAM, can_be_read_only_once, display_name, sha256_of, write_lines
 from phrasescore.text import Say, silently, text_lines
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def require_lasting(*paths: Path | None, why: str) -> None:
         UserError: one is; the message says `why` it must not.
     """
     for path in paths:
-        if path is not None and can_be_read_once(path):
+        if path is not None and can_be_read_only_once(path):
             raise UserError(f"{path}: is a pipe or device, but {why}; give a file")
 
 

@@ -15,7 +15,7 @@ from phrasescore.files.regular import open_regular, read_regular, sha256_of, sha
 from phrasescore.files.streams import (
     STANDARD_STREAM,
     STDOUT,
-    can_be_read_once,
+    can_be_read_only_once,
     complete_standard_streams,
     display_name,
     is_device_or_pipe,
@@ -44,7 +44,7 @@ __all__ = [
     "STDOUT",
     "Input",
     "bounded_lines",
-    "can_be_read_once",
+    "can_be_read_only_once",
     "complete_standard_streams",
     "compress",
     "compression_for",

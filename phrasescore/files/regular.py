@@ -9,7 +9,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from phrasescore.errors import UserError
-from phrasescore.files.streams import can_be_read_once
+from phrasescore.files.streams import can_be_read_only_once
 
 
 def unreadable(name: str, error: OSError) -> UserError:
@@ -63,6 +63,6 @@ def sha256_of_input(path: str | Path) -> str | None:
     Raises:
         UserError: it cannot be read.
     """
-    if can_be_read_once(path):
+    if can_be_read_only_once(path):
         return None
     return sha256_of(Path(path))

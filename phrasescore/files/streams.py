@@ -79,7 +79,7 @@ def is_device_or_pipe(path: str | Path) -> bool:
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
-def can_be_read_once(path: str | Path) -> bool:
+def can_be_read_only_once(path: str | Path) -> bool:
     """Whether an input cannot be read a second time: standard input, a pipe, a device."""
     return str(path) == STANDARD_STREAM or is_device_or_pipe(path)
 

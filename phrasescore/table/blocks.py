@@ -13,7 +13,7 @@ from typing import BinaryIO, Self
 
 from phrasescore.configuration import LARGEST
 from phrasescore.errors import UsageError
-from phrasescore.files import LONGEST_LINE, can_be_read_once, open_input
+from phrasescore.files import LONGEST_LINE, can_be_read_only_once, open_input
 from phrasescore.table.entry import LineFault, cut_source, parse_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, next_lines, rest_of_line
 
@@ -80,7 +80,7 @@ def require_table_file(path: str | Path, option: str) -> None:
     Raises:
         UsageError: it cannot.
     """
-    if can_be_read_once(path):
+    if can_be_read_only_once(path):
         raise UsageError(f"{option}: reads the table twice; give a file")
 
 

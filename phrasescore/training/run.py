@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from phrasescore.device import Device
 from phrasescore.errors import UsageError, UserError
 from phrasescore.extraction.occurrences import Occurrences, find_occurrences
-from phrasescore.files import can_be_read_once, display_name
+from phrasescore.files import can_be_read_only_once, display_name
 from phrasescore.model_folder import KIND, TRAINING_STATE, save_description
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.initialisation import start_at_frequencies
@@ -119,7 +119,7 @@ def prepare_sentences(
                 "--bleu-sentences: are sentences to validate with; give --validation-source and --validation-target"
             )
         paths = validation.source, validation.target
-        if any(map(can_be_read_once, paths)):
+        if any(map(can_be_read_only_once, paths)):
             raise UsageError("--bleu-sentences: reads the sentences to validate with twice; give files")
         load_corpus_bleu()
 

@@ -161,7 +161,7 @@ def test_a_file_that_has_more_than_it_says_is_too_large() -> None:
         read_regular(Path("/proc/self/status"), 10)
 
 
-def test_of_what_can_be_read_once_there_is_no_hash(tmp_path: Path) -> None:
+def test_of_what_can_be_read_only_once_there_is_no_hash(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert sha256_of_input(tmp_path / "pipe") is None
     assert sha256_of_input("-") is None
