@@ -110,7 +110,7 @@ def test_the_way_of_the_readme_with_the_best_column(
         program, command, *words = shlex.split(line.replace(" < ", " --source ").replace(" > ", " -o "))
         run_it = phrasescore if program == "phrasescore" else main
         assert run_it([command, *words, *less.get(command, [])]) == 0
-    assert MosesIni.read(Path("system/tuned.ini")).remarks(IN_CONTEXT) == [str(folder / "ctx")]
+    assert MosesIni.read(Path("system/tuned.ctx.ini")).remarks(IN_CONTEXT) == [str(folder / "ctx")]
     assert measure(Path("test.out"), [Path("test.fr")])["BLEU"].score > 60
 
 
