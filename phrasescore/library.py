@@ -197,7 +197,7 @@ def annotate(
     if isinstance(only_sources_in, str | Path):
         raise TypeError(f"only_sources_in: is one file; give a list, as [{str(only_sources_in)!r}]")
     if output is not None:
-        require_writable(output, inputs=(table, *only_sources_in))
+        require_writable(output, inputs=(table, *only_sources_in, *([model] if isinstance(model, str | Path) else ())))
     appended = None if columns is None else _named(columns)
     scorer = load_table_scorer(model) if isinstance(model, str | Path) else model
     if scorer.note is not None:

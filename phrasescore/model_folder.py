@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -157,7 +158,7 @@ def _digest_of(description: dict[str, Any]) -> str:
 def network_file(folder: Path, name: str) -> Path:
     """Return where a file of the folder's network lies: in its place, unless a kill has left it on the way there."""
     moving = folder / REPLACEMENT / name
-    return moving if moving.exists() else folder / name
+    return moving if os.access(moving, os.F_OK) else folder / name
 
 
 def load_model(folder: Path) -> TrainedModel:

@@ -175,7 +175,9 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("-o: is missing, and a whole table would be printed here; give a file, -o - or --limit")
         args.output = args.output or STANDARD_STREAM
         part = [description_of(args.output)] if args.shard and args.output != STANDARD_STREAM else []
-        require_writable(args.output, args.report, *part, inputs=(args.table, *(args.only_sources_in or ())))
+        require_writable(
+            args.output, args.report, *part, inputs=(args.table, *args.models, *(args.only_sources_in or ()))
+        )
     if args.restart and not args.dry_run and args.output == STANDARD_STREAM:
         raise UsageError("--restart: would start nothing over on standard output; give -o FILE, or leave it out")
     require_one_standard_input(args.table, *(args.only_sources_in or ()))

@@ -118,6 +118,8 @@ def run(args: argparse.Namespace) -> int:
     require_one_standard_input(args.table, args.phrases)
     reporter = Reporter(quiet=args.quiet)
     scorer = load_scorer(args, args.direction)
+    if scorer.note is not None:
+        reporter.say(scorer.note)
     gates = encoder_gates(scorer, phrase)
     if args.gates:
         if gates is None:

@@ -154,8 +154,16 @@ def _check_usage(args: argparse.Namespace) -> None:
     Raises:
         UsageError: there is not.
     """
-    inputs = ("table", "source", "target", "validation", "validation_source", "validation_target")
-    require_one_standard_input(*(getattr(args, name) for name in (*inputs, "source_corpus", "target_corpus")))
+    texts = ("source", "target", "alignment")
+    inputs = (
+        "table",
+        *texts,
+        "validation",
+        *(f"validation_{name}" for name in texts),
+        "source_corpus",
+        "target_corpus",
+    )
+    require_one_standard_input(*(getattr(args, name) for name in inputs))
     if (args.table is None) == (args.source is None):
         raise UsageError("give either a phrase table or --source and --target")
     if (args.source is None) != (args.target is None):

@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.attention:
         check_picture("--attention", args.attention)
-    require_writable(args.output, args.attention, inputs=[args.text])
+    require_writable(args.output, args.attention, inputs=[args.text, *args.models])
     scorer, reporter = load_scorer(args), Reporter(quiet=args.quiet)
     translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:

@@ -639,6 +639,7 @@ def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: 
         ("train", "TABLE", "--source-corpus", "-", "--target-corpus", "-", "-o", "rnn"),
         ("annotate", "-", "-m", MODEL, "--only-sources-in", "-"),
         ("inspect", "a", "-m", MODEL, "--table", "-", "--phrases", "-"),
+        ("train", "--source", "-", "--target", "text", "--alignment", "-", "-o", "net"),
         ("lm", "train", "-", "--validation", "-", "-o", "lm"),
         ("lm", "score", "-", "-m", "lm", "--backoff", "lm", "--interpolate", "auto", "--weight-text", "-"),
     ],

@@ -38,6 +38,7 @@ def test_a_small_table_has_more_dropout_and_more_passes_and_fewer_updates() -> N
 def test_updates_in_context_are_those_that_were_good() -> None:
     assert updates_by_size(29_000, 32, in_context=True) == pytest.approx(16_000, rel=0.01)
     assert updates_by_size(1_000, 32, in_context=True) == 938
+    assert settings_by_size(1_000, 32, in_context=True)["model"] == {"dropout": 0.4}
 
 
 @pytest.mark.parametrize("in_context", [False, True])

@@ -81,7 +81,9 @@ def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
     _check_usage(args)
     require_writable(
-        None if args.summary else STANDARD_STREAM, args.report, inputs=(args.text, args.backoff, args.weight_text)
+        None if args.summary else STANDARD_STREAM,
+        args.report,
+        inputs=(args.text, args.backoff, args.weight_text, args.model),
     )
     from phrasescore.device import choose_device, settle_memory
     from phrasescore.lm.perplexity import TextScores, learn_weight, score_text
