@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moses_integration.cli.in_context import add_in_context_option, placing
 from moses_integration.cli.options import add_binarise_option, add_toolkit_options, read_ini, toolkit_of
@@ -14,6 +14,9 @@ from moses_integration.cli.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
+
+if TYPE_CHECKING:
+    from moses_integration.toolkits.toolkit import Toolkit
 
 
 class _FileAndSize(argparse.Action):
@@ -70,9 +73,11 @@ def run(args: argparse.Namespace) -> int:
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_one_standard_input(args.ini, args.source)
-    require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
+    require_writable(
+        args.output, nbest.path if nbest else None, inputs=(args.ini, args.source, *(args.in_context or ()))
+    )
     reporter = Reporter(quiet=args.quiet)
-    toolkit = toolkit_of(args, reporter)
+    toolkit: Toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, outputs=(args.output, nbest.path if nbest else None))
     ini, toolkit = placing(args, ini, toolkit, reporter)
     with work_folder(args.work) as folder:

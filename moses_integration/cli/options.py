@@ -15,7 +15,7 @@ from phrasescore.files import require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
-    from moses_integration.toolkits.toolkit import Toolkit
+    from moses_integration.toolkits.toolkit import BuildingToolkit
     from moses_integration.tuning.tunings import Tuning
 
 
@@ -90,7 +90,7 @@ def say_spread(tunings: Sequence[Tuning], reporter: Reporter) -> tuple[float, fl
     return mean, deviation
 
 
-def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> Toolkit:
+def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> BuildingToolkit:
     """Return the toolkit asked for, and say which it is when that was left to us."""
     from moses_integration.toolkits.choice import choose_toolkit
 
@@ -113,9 +113,10 @@ def read_ini(path: Path, reporter: Reporter, outputs: Sequence[str | Path | None
         UserError: it cannot be read, or an output cannot be written.
     """
     from moses_integration.ini import MosesIni
+    from moses_integration.placed.in_context import networks_of
 
     ini = MosesIni.read(path)
-    require_writable(*outputs, inputs=ini.model_files())
+    require_writable(*outputs, inputs=(*ini.model_files(), *networks_of(ini)))
     if ini.note:
         reporter.say(ini.note)
     return ini

@@ -85,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
             prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
             origin = str(args.weights or args.ini)
             made = place_text(ini, prepared, folder, columns, weights, origin, args.table_limit, chosen_by)
+    if made.sentences and not made.places:
+        reporter.say(f"{display_name(args.source)}: has no phrase of the table; give text as the system's is")
     a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""
     reporter.say(
         f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.places:,} places; translate {made.text} "

@@ -32,6 +32,7 @@ from phrasescore.files import require_one_standard_input, require_writable
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
+    from moses_integration.toolkits.toolkit import Toolkit
     from moses_integration.tuning.tunings import Tuning
 
 REPORT_SCHEMA = 1
@@ -86,9 +87,11 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.plugins import loaded_plugins
 
     require_one_standard_input(args.ini, args.source, *args.reference)
-    require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference))
+    require_writable(
+        args.output, args.report, inputs=(args.ini, args.source, *args.reference, *(args.in_context or ()))
+    )
     reporter = Reporter(quiet=args.quiet)
-    toolkit = toolkit_of(args, reporter)
+    toolkit: Toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, outputs=(args.output, args.report))
     new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
     ini, toolkit = placing(args, ini, toolkit, reporter, new_weight, tunes=True)

@@ -59,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         raise UserError("expected BLEU needs SciPy; pip install scipy") from error
     require_one_standard_input(args.ini, args.source, *args.reference)
-    require_writable(args.report, inputs=(args.ini, args.source, *args.reference))
+    require_writable(args.report, inputs=(args.ini, args.source, *args.reference, *(args.in_context or ())))
     reporter = Reporter(quiet=args.quiet)
-    toolkit = toolkit_of(args, reporter)
+    toolkit: Toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, outputs=[args.report])
     if args.in_context and networks_of(ini):
         raise UserError(

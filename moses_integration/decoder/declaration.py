@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.decoder.model import DEFAULT_TABLE_LIMIT, LogLinearModel
 from moses_integration.decoder.phrases import Feature, UnknownWordPenalty, Words
@@ -58,15 +59,13 @@ def _check_kinds(ini: MosesIni, lines: Iterable[FeatureLine]) -> None:
     seen: set[str] = set()
     for line in lines:
         if line.kind in _BINARY_TABLES:
-            raise _fault(
-                ini,
-                line,
-                f"the embedded decoder reads text tables, not {line.kind}; name the text table in a "
-                "PhraseDictionaryMemory line, or use Moses",
+            raise BeyondDecoderError(
+                f"{_place(ini, line)}: the embedded decoder reads text tables, not {line.kind}",
+                "name the text table in a PhraseDictionaryMemory line",
             )
         if line.kind not in KINDS:
-            raise _fault(
-                ini, line, f"the embedded decoder has no feature {quote_text(line.kind)}; remove it, or use Moses"
+            raise BeyondDecoderError(
+                f"{_place(ini, line)}: the embedded decoder has no feature {quote_text(line.kind)}", "remove it"
             )
         if line.kind in seen and KINDS[line.kind].is_single:
             raise _fault(ini, line, f"is a second {line.kind}, which Moses refuses; remove one with its weights")
@@ -79,8 +78,8 @@ def _declare(ini: MosesIni, line: FeatureLine) -> Feature:
     for key, value in line.arguments.items():
         if not kind.accepts(key, value):
             shown = quote_text(f"{key}={value}")
-            raise _fault(
-                ini, line, f"the embedded decoder does not know `{shown}` of {kind.name}; remove it, or use Moses"
+            raise BeyondDecoderError(
+                f"{_place(ini, line)}: the embedded decoder does not know `{shown}` of {kind.name}", "remove it"
             )
     for key in kind.required:
         if key not in line.arguments:
@@ -115,4 +114,8 @@ def table_limit(ini: MosesIni) -> int:
 
 
 def _fault(ini: MosesIni, line: FeatureLine, problem: str) -> UserError:
-    return UserError(f"{ini.name}: line {line.row + 1}: {problem}")
+    return UserError(f"{_place(ini, line)}: {problem}")
+
+
+def _place(ini: MosesIni, line: FeatureLine) -> str:
+    return f"{ini.name}: line {line.row + 1}"

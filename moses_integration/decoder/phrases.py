@@ -6,7 +6,7 @@ Shapes: T translations of one source phrase, K components of a feature.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,6 +101,13 @@ class TableScores(PhraseFeature):
 def words_of(phrase: bytes) -> Words:
     """Return the words of a phrase or a sentence, split at blanks and tabs, as Moses' decoder does."""
     return tuple(split_words(phrase))
+
+
+def spans(sentence: Words, longest: int) -> Iterator[tuple[int, int]]:
+    """Yield first and last word of each phrase of at most `longest` words, short ones first, then from the left."""
+    for length in range(1, min(longest, len(sentence)) + 1):
+        for start in range(len(sentence) - length + 1):
+            yield start, start + length - 1
 
 
 def require_words(sentences: Iterable[bytes], name: object) -> None:

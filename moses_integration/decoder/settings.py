@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.search import OutOfRange, SearchSettings
 from moses_integration.ini import MosesIni, parse_truth, quote_text, split_blanks
 from phrasescore.errors import UserError
@@ -133,9 +134,8 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
     for name, (allowed, others) in _SIMPLE.items():
         values = ini.values(name)
         if values and (len(values) > 1 or split_blanks(values[0]) not in allowed):
-            raise UserError(
-                f"{ini.place(name)}: [{name}] asks for {others}; the embedded decoder knows words and one table only, "
-                "use Moses"
+            raise BeyondDecoderError(
+                f"{ini.place(name)}: [{name}] asks for {others}; the embedded decoder knows words and one table only"
             )
     default = SearchSettings()
     algorithm = search_algorithm(ini)
@@ -165,13 +165,13 @@ def _refuse_others(ini: MosesIni) -> None:
         if not values or name in _USED | _HARMLESS or values == [_DEFAULTS.get(name)]:
             continue
         if name in _CHANGES_SCORES:
-            raise UserError(
-                f"{place}: [{shown}] changes the scores, and the embedded decoder does not know it; say it in "
-                "[feature] and [weight], or use Moses"
+            raise BeyondDecoderError(
+                f"{place}: [{shown}] changes the scores, and the embedded decoder does not know it",
+                "say it in [feature] and [weight]",
             )
-        raise UserError(
-            f"{place}: the embedded decoder does not know [{shown}], which may change what is translated or written; "
-            "remove it, mend its name, or use Moses"
+        raise BeyondDecoderError(
+            f"{place}: the embedded decoder does not know [{shown}], which may change what is translated or written",
+            "remove it, mend its name",
         )
 
 
@@ -216,7 +216,7 @@ def pop_limit(algorithm: int | None, limit: int, name: str) -> int:
         UserError: it is another algorithm, or cube pruning without candidates.
     """
     if algorithm not in (None, 0, CUBE_PRUNING):
-        raise UserError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning); use Moses")
+        raise BeyondDecoderError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning)")
     if algorithm == CUBE_PRUNING and limit == 0:
         raise UserError(
             f"{name}: cube pruning with a pop limit of 0 translates nothing; give another limit, or search algorithm 0"

@@ -63,7 +63,9 @@ class PhraseTable:
             entry = parse_line(line)
             fields = entry.other_fields()
             if len(fields) > _SPARSE and fields[_SPARSE]:
-                raise LineFault("field 6 (sparse features)", "is not empty", "use Moses, for this decoder knows none")
+                raise LineFault(
+                    "field 6 (sparse features)", "is not empty", "remove it; Moses alone knows such features"
+                )
             logs = _floored_logs(entry.scores, self.width, f"moses.ini says num-features={self.width}")
             return TargetPhrase(words_of(entry.target), logs, parse_alignment(fields[0]) if fields else ())
         except LineFault as fault:

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from moses_integration.decoder.model import LogLinearModel, Translations
-from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words
+from moses_integration.decoder.phrases import Floats, Indices, TargetPhrase, Words, spans
 from moses_integration.decoder.reordering import RELATIONS
 from phrasescore.phrases import offsets_of
 
@@ -73,15 +73,14 @@ class Options:
 
 def collect_options(model: LogLinearModel, sentence: Words, longest: int) -> Options:
     """Look up every span of at most `longest` words."""
-    spans: list[tuple[int, int]] = []
+    translated: list[tuple[int, int]] = []
     found: list[Translations] = []
-    for length in range(1, min(longest, len(sentence)) + 1):
-        for start in range(len(sentence) - length + 1):
-            translations = model.translations(sentence[start : start + length])
-            if translations is not None:
-                spans.append((start, start + length - 1))
-                found.append(translations)
-    return assemble_options(model, len(sentence), spans, found)
+    for start, end in spans(sentence, longest):
+        translations = model.translations(sentence[start : end + 1])
+        if translations is not None:
+            translated.append((start, end))
+            found.append(translations)
+    return assemble_options(model, len(sentence), translated, found)
 
 
 def assemble_options(

@@ -189,7 +189,11 @@ class MosesIni(IniLines):
         tables = [feature for feature in self.features() if feature.is_phrase_table]
         if len(tables) != 1:
             found = ", ".join(f"{table.label} in line {table.row + 1}" for table in tables) or "none"
-            remedy = "choose by --feature (add-column), or use Moses (tune, decode)" if tables else "add its line"
+            remedy = (
+                "choose by --feature (add-column), or use Moses (tune, decode, without a column in context)"
+                if tables
+                else "add its line"
+            )
             raise UserError(f"{self.name}: one phrase table is expected in [feature], found {found}; {remedy}")
         return tables[0]
 

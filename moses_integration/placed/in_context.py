@@ -35,8 +35,10 @@ def name_networks(ini: MosesIni, folders: Iterable[str | Path], digests: Sequenc
         digests: SHA-256 of the weights of each; without them nobody can tell whether they are others one day.
 
     Raises:
-        UserError: a comment cannot hold a path, or one that is there is no line of weights.
+        UserError: a comment cannot hold a path, one that is there is no line of weights, or the ini is tuned with
+            networks already, among options that nobody knows any more.
     """
+    _require_option_weights(ini)
     keep_option_weights(ini)
     ini.set_remarks(IN_CONTEXT_SHA256, digests)
     ini.set_remarks(IN_CONTEXT, [str(Path(folder).resolve()) for folder in folders])
@@ -54,13 +56,20 @@ def require_tuned_for(ini: MosesIni, columns: ContextColumn) -> None:
     Raises:
         UserError: they were sought with others, or among options that nobody knows any more.
     """
-    if networks_of(ini) and not ini.remarks(OPTIONS_BY):
-        raise UserError(f"{ini.name}: does not say among which options it was tuned; tune again with --in-context")
+    _require_option_weights(ini)
     sought_with = ini.remarks(IN_CONTEXT_SHA256)
     if sought_with and sorted(sought_with) != sorted(columns.networks):
         raise UserError(
             f"{columns.scorer.origin}: is not what {ini.name} was tuned with, or was trained on since; give that by "
             "--in-context, or tune again"
+        )
+
+
+def _require_option_weights(ini: MosesIni) -> None:
+    """Check that an ini with networks says among which options it was tuned: its own weights would choose others."""
+    if networks_of(ini) and not ini.remarks(OPTIONS_BY):
+        raise UserError(
+            f"{ini.name}: does not say among which options it was tuned; tune the ini from before --in-context again"
         )
 
 
@@ -73,7 +82,8 @@ def option_weights(ini: MosesIni) -> Weights | None:
     kept = _kept_weights(ini)
     if kept and _widths(kept) != _widths(ini.weights_of_features()):
         raise UserError(
-            f"{ini.name}: its comments `{OPTIONS_BY}` are not the weights of its features; tune again with --in-context"
+            f"{ini.name}: its comments `{OPTIONS_BY}` are not the weights of its features; tune the ini from before "
+            "--in-context again"
         )
     return kept or None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.decoder.phrases import Floats, Words, spans
 from moses_integration.placed.names import MARK, name_of
 from phrasescore.errors import UserError
 from phrasescore.words import quote
@@ -74,14 +74,13 @@ def find_places(model: LogLinearModel, sentences: Iterable[Words], longest: int)
     """
     phrases: dict[Words, Phrase | None] = {}
     for number, sentence in enumerate(sentences):
-        for length in range(1, min(longest, len(sentence)) + 1):
-            for start in range(len(sentence) - length + 1):
-                words = sentence[start : start + length]
-                if words not in phrases:
-                    phrases[words] = _find_phrase(model, words)
-                phrase = phrases[words]
-                if phrase is not None:
-                    yield Place(number, start, start + length - 1, phrase)
+        for start, end in spans(sentence, longest):
+            words = sentence[start : end + 1]
+            if words not in phrases:
+                phrases[words] = _find_phrase(model, words)
+            phrase = phrases[words]
+            if phrase is not None:
+                yield Place(number, start, end, phrase)
 
 
 def _find_phrase(model: LogLinearModel, words: Words) -> Phrase | None:

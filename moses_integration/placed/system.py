@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.declaration import declare_model, load_model
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
@@ -19,11 +21,14 @@ from moses_integration.placed.in_context import forget_networks, option_weights
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
-from phrasescore.files import open_output, sha256_of, write_lines
+from phrasescore.errors import UserError
+from phrasescore.files import open_output, require_writable, sha256_of, write_atomically, write_lines
 from phrasescore.text import text_lines
 
 INI, TEXT = "moses.ini", "text"
 """Names of the files in the folder; those of the tables are in the ini."""
+_UNFINISHED = ".unfinished"
+"""Name of a folder in it where all is made before anything takes the place of what an earlier run has made."""
 _SCRATCH = "scores"
 """Of the columns, until all is written."""
 
@@ -77,27 +82,54 @@ def place_text(
     require_placeable(lines, text)
     sentences = [words_of(line) for line in lines]
     tables = _tables(ini, folder)
-    placed = _declare(ini, tables, columns.width if columns else 0, weights, origin)
-    settings = read_settings(ini)
+    try:
+        placed = _declare(ini, tables, columns.width if columns else 0, weights, origin)
+        settings = read_settings(ini)
+    except BeyondDecoderError as error:
+        raise UserError(error.for_any_toolkit) from error
     model = _load(ini, sentences, settings, chosen_by or weights)
     if table_limit is not None:
         model.table_limit = table_limit
     places = list(find_places(model, sentences, settings.search.longest_phrase))
-    values_OK = _values(columns, sentences, places, folder / _SCRATCH)
-    named = named_text(sentences, places)
-    copied = copies(model, sentences, places, named)
-    # An earlier one would not fit the new tables.
-    (folder / INI).unlink(missing_ok=True)
-    _write(tables[ini.phrase_table().label], phrase_lines(places, named, values_OK))
-    for feature in model.features:
-        if isinstance(feature, LexicalReordering):
-            _write(tables[feature.label], reordering_lines(feature.table, places, named, copied))
-    write_lines(folder / TEXT, (b" ".join(sentence) for sentence in named))
-    # Without places, no word got a name.
-    placed.set_remarks(PLACED, [sha256_of(folder / TEXT)] if places else [])
-    placed.write(folder / INI)
-    (folder / _SCRATCH).unlink(missing_ok=True)
+    with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, INI]) as unfinished:
+        values_OK = _values(columns, sentences, places, unfinished / _SCRATCH)
+        named = named_text(sentences, places)
+        copied = copies(model, sentences, places, named)
+        _write(unfinished / tables[ini.phrase_table().label].name, phrase_lines(places, named, values_OK))
+        for feature in model.features:
+            if isinstance(feature, LexicalReordering):
+                table = unfinished / tables[feature.label].name
+                _write(table, reordering_lines(feature.table, places, named, copied))
+        write_lines(unfinished / TEXT, (b" ".join(sentence) for sentence in named))
+        placed.set_remarks(PLACED, [sha256_of(unfinished / TEXT)])
+        # Its paths are absolute, and nothing is there yet.
+        write_atomically(unfinished / INI, placed.to_bytes())
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
+
+
+@contextmanager
+def _unfinished(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield a folder to write files into, which are moved when all of them are there, the last one last.
+
+    After a fault nothing is moved, and nothing left but what a run may go on with.
+
+    Raises:
+        UserError: one cannot be written.
+    """
+    require_writable(*(folder / name for name in names))
+    unfinished = folder / _UNFINISHED
+    unfinished.mkdir(exist_ok=True)
+    try:
+        yield unfinished
+        # That of an earlier run would not fit the new tables.
+        (folder / names[-1]).unlink(missing_ok=True)
+        for name in names:
+            (unfinished / name).replace(folder / name)
+    finally:
+        for name in (*names, _SCRATCH):
+            (unfinished / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.rmdir()
 
 
 def place_tuned(ini: MosesIni, text: Path, folder: Path, columns: PlaceColumns) -> PlacedSystem:

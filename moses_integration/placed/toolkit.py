@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from moses_integration.building.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
@@ -21,7 +20,7 @@ from moses_integration.placed.system import PlacedSystem, place_tuned, require_p
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines
-from phrasescore.text import Say, Show, text_lines, unseen
+from phrasescore.text import Say, text_lines
 
 _PART = 1000
 """Sentences that are translated together: a decoder has their table in memory, 0.7 MB a caption."""
@@ -39,16 +38,14 @@ class PlacingToolkit:
     def __str__(self) -> str:
         return str(self._toolkit)
 
-    def check_folder(self, folder: Path) -> None:
+    def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
         """See `Toolkit`."""
-        self._toolkit.check_folder(folder)
-
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> object:
-        """See `Toolkit`."""
-        return self._toolkit.build_tables(corpus, folder, longest_phrase, show)
+        self._toolkit.check(ini, folder, tunes=tunes)
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Tune with the table of the dev text."""
+        # Before anything is scored, and with the names that the user knows.
+        self.check(ini, request.folder, tunes=True)
         request.show(None, "scoring phrase pairs where they stand")
         placed = self._place(ini, request.source, request.folder / _PLACED)
         yield from self._toolkit.tune(MosesIni.read(placed.ini), replace(request, source=placed.text))
@@ -59,6 +56,7 @@ class PlacingToolkit:
 
         Names of copied words are taken off again.
         """
+        self.check(ini, folder, tunes=False)
         parts = list(_parts(source, folder))
 
         @cache

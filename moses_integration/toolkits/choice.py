@@ -5,13 +5,13 @@ from __future__ import annotations
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import find_installation
 from moses_integration.toolkits.moses import MosesToolkit
-from moses_integration.toolkits.toolkit import Binary, Toolkit, ToolkitName
+from moses_integration.toolkits.toolkit import Binary, BuildingToolkit, ToolkitName
 from phrasescore.errors import UserError
 
 
 def choose_toolkit(
     name: ToolkitName, processes: int | None = None, binary: Binary | None = None, scheduler: str | None = None
-) -> Toolkit:
+) -> BuildingToolkit:
     """Return a toolkit.
 
     Args:

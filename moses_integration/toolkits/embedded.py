@@ -58,6 +58,9 @@ class EmbeddedToolkit:
     def __str__(self) -> str:
         return self.name
 
+    def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
+        """Let everything pass: what the decoder does not know it refuses before it begins."""
+
     def check_folder(self, folder: Path) -> None:
         """Let every name pass."""
 

@@ -58,6 +58,13 @@ class MosesToolkit:
     def __str__(self) -> str:
         return f"Moses in {self._moses.home}"
 
+    def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
+        """Refuse what Moses does not know, and names that its scripts could not read."""
+        check_folder_name(folder)
+        _check_features(ini)
+        for feature in ini.features() if tunes else ():
+            ini.check_label(feature)
+
     def check_folder(self, folder: Path) -> None:
         """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
         check_folder_name(folder)
@@ -91,10 +98,8 @@ class MosesToolkit:
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Run mert-moses.pl for each seed when it is asked for, on tables filtered for the dev set."""
         source, seeds, folder = request.source, request.seeds, request.folder
-        check_folder_name(folder)
+        self.check(ini, folder, tunes=True)
         folder.mkdir(parents=True, exist_ok=True)
-        for feature in ini.features():
-            ini.check_label(feature)
         sentences, references = list(text_lines(source)), read_references(request.references)
         check_dev_set(sentences, references, (source, request.references[0]))
         # Moses loses a last line without an end, and its programs differ in what they decompress.
@@ -142,7 +147,7 @@ class MosesToolkit:
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield what runs `moses`, always on the same tables, filtered for the input when they are first needed."""
-        check_folder_name(folder)
+        self.check(ini, folder, tunes=False)
         yield partial(self._translate, cache(partial(self._filter, ini, source, folder)), source, folder)
 
     def _translate(
@@ -185,7 +190,6 @@ class MosesToolkit:
         Moses' own script for that, filter-model-given-input.pl, leaves out source phrases of more than ten words and
         lines whose fields or words tabs divide, which Moses reads.
         """
-        _check_features(ini)
         links, filtered = folder / "links", folder / "filtered"
         for earlier in (links, filtered):
             shutil.rmtree(earlier, ignore_errors=True)

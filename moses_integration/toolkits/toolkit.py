@@ -70,22 +70,15 @@ class Translate(Protocol):
 
 
 class Toolkit(Protocol):
-    """Builds tables, tunes and decodes."""
+    """Tunes and decodes."""
 
     name: str
 
-    def check_folder(self, folder: Path) -> None:
-        """Check that the toolkit can work in a folder of this name.
+    def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
+        """Check, before long work, that the toolkit can translate with a system, or tune it, in a folder of this name.
 
         Raises:
             UserError: it cannot.
-        """
-        ...
-
-    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> object:
-        """Make phrase and reordering table of an aligned corpus in a system folder; return a report or None.
-
-        `show` is shown how far that is, where it is known.
         """
         ...
 
@@ -100,5 +93,24 @@ class Toolkit(Protocol):
             ini: the system.
             source: the sentences, a line each.
             folder: for logs and filtered tables.
+        """
+        ...
+
+
+class BuildingToolkit(Toolkit, Protocol):
+    """Builds tables, too."""
+
+    def check_folder(self, folder: Path) -> None:
+        """Check that the toolkit can work in a folder of this name.
+
+        Raises:
+            UserError: it cannot.
+        """
+        ...
+
+    def build_tables(self, corpus: Corpus, folder: Path, longest_phrase: int, show: Show = unseen) -> object:
+        """Make phrase and reordering table of an aligned corpus in a system folder; return a report or None.
+
+        `show` is shown how far that is, where it is known.
         """
         ...

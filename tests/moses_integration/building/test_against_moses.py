@@ -12,7 +12,7 @@ from moses_integration.building.corpus import Corpus
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
-from moses_integration.toolkits.toolkit import Toolkit
+from moses_integration.toolkits.toolkit import BuildingToolkit
 
 ODD_WORDS = ["&amp;", "é", "-", "1-1", "{{", "'", '"', "a\u2028b"]
 
@@ -37,7 +37,7 @@ def random_corpus(draw: random.Random, folder: Path) -> Corpus:
     return Corpus.in_folder(folder, "train", ("en", "fr"))
 
 
-def tables(toolkit: Toolkit, corpus: Corpus, folder: Path, longest_phrase: int) -> dict[str, bytes]:
+def tables(toolkit: BuildingToolkit, corpus: Corpus, folder: Path, longest_phrase: int) -> dict[str, bytes]:
     folder.mkdir()
     toolkit.build_tables(corpus, folder, longest_phrase)
     return {path.name: gzip.decompress(path.read_bytes()) for path in folder.glob("*.gz")}

@@ -24,7 +24,7 @@ from moses_integration.ini import MosesIni, add_columns
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
-from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, TuningRequest
+from moses_integration.toolkits.toolkit import BuildingToolkit, NbestRequest, TuningRequest
 from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.errors import UserError
 from phrasescore.text import Show
@@ -37,7 +37,7 @@ TABLES = ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "le
 
 
 def build(
-    folder: Path, toolkit: Toolkit | None = None, settings: Settings = TOKENISED, alignment: Path | None = None
+    folder: Path, toolkit: BuildingToolkit | None = None, settings: Settings = TOKENISED, alignment: Path | None = None
 ) -> MosesIni:
     """Build the mini corpus's system."""
     texts = (MINI / "train.en", MINI / "train.fr")

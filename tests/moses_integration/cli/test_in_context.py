@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -25,6 +26,7 @@ from phrasescore.scoring.scores import Scores
 from tests.conftest import MINI
 from tests.forked import run_forked
 from tests.moses_integration.cli.running import environment, run, sentence_of
+from tests.moses_integration.fake_moses import fake_moses
 
 INI = str(MINI / "moses.ini")
 ALONE = ["--toolkit", "embedded", "--processes", "1", "--prepared", "-q"]
@@ -325,8 +327,67 @@ def test_a_column_of_phrases_alone_is_not_what_it_was_trained_for(
     network: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     annotate = ["annotate", str(MINI / "phrase-table.gz"), "--limit", "3", "-o", str(tmp_path / "out.gz")]
-    assert phrasescore([*annotate, "-m", str(network), "--device", "cpu"]) == 0
-    assert f"{network}: was trained on phrases in their sentences, and sees them alone here" in capsys.readouterr().err
+    for command in (annotate, ["inspect", "the dog", "--samples", "2"]):
+        assert phrasescore([*command, "-m", str(network), "--device", "cpu"]) == 0
+        told = capsys.readouterr().err
+        assert f"{network}: was trained on phrases in their sentences, and sees them alone here" in told
+
+
+def test_no_output_takes_the_place_of_a_network(
+    network: Path, tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of one that is named, or that an ini names."""
+    source, reference = map(str, small_dev)
+    weights, ini = network / "weights.safetensors", str(tmp_path / "plain.ini")
+    before, text = weights.read_bytes(), ["--source", source, *EMBEDDED]
+    for command in (
+        ["decode", str(tuned), *text, "-o", str(weights)],
+        ["decode", ini, *text, "-o", str(weights), "--in-context", str(network)],
+        ["tune", INI, *text, "--reference", reference, "-o", str(weights), "--in-context", str(network)],
+        ["worth", INI, *text, "--reference", reference, "--report", str(weights), "--in-context", str(network)],
+    ):
+        assert main(command) == 2
+        assert f"{weights}: is an input, which would be lost; give another output" in capsys.readouterr().err
+    table = str(MINI / "phrase-table.gz")
+    for command in (["annotate", table], ["translate", source]):
+        assert phrasescore([*command, "-m", str(network), "-o", str(weights)]) == 2
+        assert f"{weights}: is an input" in capsys.readouterr().err
+    assert weights.read_bytes() == before
+
+
+def test_what_moses_refuses_is_refused_before_anything_is_scored(
+    network: Path,
+    small_dev: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And by the name that the user knows."""
+    monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
+    monkeypatch.setattr("moses_integration.placed.context_column.ContextColumn.values", Mock(side_effect=KilledError))
+    renamed = tmp_path / "renamed.ini"
+    lines = [line.replace("LM0", "LM_0") for line in MosesIni.read(Path(INI)).with_absolute_paths().lines]
+    MosesIni(lines, "renamed").write(renamed)
+    source, reference = map(str, small_dev)
+    command = [
+        "--source",
+        source,
+        "--prepared",
+        "-q",
+        "--processes",
+        "1",
+        "--toolkit",
+        "moses",
+        "--in-context",
+        str(network),
+    ]
+    tune = ["--reference", reference, "-o", str(tmp_path / "out"), *command]
+    assert main(["tune", str(renamed), *tune]) == 1
+    assert re.search(
+        rf"{renamed}: line \d+: mert-moses.pl cannot tune a feature called `LM_0`", capsys.readouterr().err
+    )
+    assert main(["tune", INI, *tune, "--work", str(tmp_path / "w(x")]) == 1
+    assert "Moses' scripts cannot use a folder with `(` in its path" in capsys.readouterr().err
 
 
 def test_weights_are_for_the_network_that_they_were_sought_with(
@@ -369,11 +430,15 @@ def test_options_that_nobody_knows_any_more_are_not_guessed(
     assert ini.remarks(OPTIONS_BY)
     ini.set_remarks(OPTIONS_BY, [])
     ini.write(tmp_path / "older.ini")
-    source = str(small_dev[0])
-    for command in (["decode", "-o", str(tmp_path / "out")], ["place", "-o", str(tmp_path / "placed")]):
+    source, reference = map(str, small_dev)
+    for command in (
+        ["decode", "-o", str(tmp_path / "out")],
+        ["place", "-o", str(tmp_path / "placed")],
+        ["tune", "-o", str(tmp_path / "again.ini"), "--reference", reference],
+    ):
         options = ["--source", source, "--prepared", "--processes", "1", "-q"]
         assert main([command[0], str(tmp_path / "older.ini"), *command[1:], *options]) == 1
-        assert "older.ini: does not say among which options it was tuned; tune again" in capsys.readouterr().err
+        assert "older.ini: does not say among which options it was tuned; tune the ini from" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["LM0= zz", "LM0= 0.5 0.5", "Other0= 1", ""])

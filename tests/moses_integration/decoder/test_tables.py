@@ -69,7 +69,10 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
             r"line 2: field 3 \(scores\): has a number below 0, of which Moses makes NaN without a",
         ),
         (b"a ||| B", "line 2: has 2 fields, at least 3 are needed"),
-        (b"a ||| B ||| 1 1 ||| ||| ||| x 1 ||| {{p}}", r"line 2: field 6 \(sparse features\): is not empty; use Moses"),
+        (
+            b"a ||| B ||| 1 1 ||| ||| ||| x 1 ||| {{p}}",
+            r"line 2: field 6 \(sparse features\): is not empty; remove it; Moses",
+        ),
         (b"a ||| B ||| 1 1 ||| 0-", r"line 2: field 4 \(alignment\): is not a list of .* positions: `0-`; rebuild"),
         (b"a ||| B ||| 1 1 ||| 0-" + 5000 * b"1", r"line 2: field 4 \(alignment\): is not a list of"),
         (b"a ||| B|x ||| 1 1", r"line 2: field 2 \(target\): holds `\|`, which separates the factors of a fac"),

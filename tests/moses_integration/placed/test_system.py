@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
+from moses_integration.placed import PLACED
 from moses_integration.placed.names import MARK, name_of, without_names
 from moses_integration.placed.places import Place
 from moses_integration.placed.system import PlacedSystem, place_text
@@ -24,8 +26,8 @@ from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import Binary, NbestRequest, Toolkit
-from phrasescore.errors import UserError
-from phrasescore.files import read_lines, write_lines
+from phrasescore.errors import FullDiskError, UserError
+from phrasescore.files import read_lines, sha256_of, write_lines
 from tests.conftest import MINI
 from tests.moses_integration.decoder.searching import UNLIMITED, Graph
 from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem, random_system
@@ -334,22 +336,55 @@ def test_binary_tables_are_refused(tmp_path: Path) -> None:
     ini = small_system(A).write(tmp_path)
     ini.set_kind("T", "PhraseDictionaryCompact")
     write_lines(tmp_path / "in", [b"a"])
-    with pytest.raises(UserError, match="reads text tables, not PhraseDictionaryCompact"):
+    with pytest.raises(UserError, match=r"not PhraseDictionaryCompact; .*, whatever translates it") as told:
         place_text(ini, tmp_path / "in", tmp_path)
+    assert "use Moses" not in str(told.value)
 
 
-def test_an_ini_of_other_tables_does_not_stay_beside_new_ones(tmp_path: Path) -> None:
-    placed = place_lines(tmp_path, small_system(A), b"a")
-    table = tmp_path / "placed" / "phrase-table.gz"
-    table.unlink()
-    table.mkdir()
-    with pytest.raises(UserError, match=r"phrase-table\.gz: is a folder"):
-        place_text(MosesIni.read(tmp_path / "system" / "moses.ini"), tmp_path / "text.in", tmp_path / "placed")
-    assert not placed.ini.exists()
+def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
+    """Whether it is in scoring or in writing, and nothing beside it."""
+
+    class Faulty(Recorded):
+        fault: Exception | None = None
+
+        def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+            scratch.write_bytes(b"scores")
+            if self.fault is not None:
+                raise self.fault
+            return super().values(sentences, places, scratch)
+
+    place_lines(tmp_path, small_system(A, B), b"a", columns=Faulty())
+    folder = tmp_path / "placed"
+    ini, before = (
+        MosesIni.read(tmp_path / "system" / "moses.ini"),
+        {path: path.read_bytes() for path in folder.iterdir()},
+    )
+    assert {path.name for path in before} == {"moses.ini", "phrase-table.gz", "text"}
+    write_lines(tmp_path / "text.in", [b"b"])
+    columns = Faulty()
+    columns.fault = FullDiskError("full")
+    with pytest.raises(FullDiskError):
+        place_text(ini, tmp_path / "text.in", folder, columns)
+    columns.fault = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("moses_integration.placed.system.write_lines", Mock(side_effect=FullDiskError("full")))
+        with pytest.raises(FullDiskError):
+            place_text(ini, tmp_path / "text.in", folder, columns)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    (folder / "text").unlink()
+    (folder / "text").mkdir()
+    with pytest.raises(UserError, match="text: is a folder"):
+        place_text(ini, tmp_path / "text.in", folder, columns)
+    assert (folder / "moses.ini").read_bytes() == before[folder / "moses.ini"]
+    (folder / "text").rmdir()
+    place_text(ini, tmp_path / "text.in", folder, columns)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in before}
+    assert (folder / "moses.ini").read_bytes() != before[folder / "moses.ini"]
 
 
 def test_a_text_without_places(tmp_path: Path) -> None:
     placed = place_lines(tmp_path, small_system(A), b"", b"x", columns=Recorded())
     assert table_of(placed) == []
+    assert MosesIni.read(placed.ini).remarks(PLACED) == [sha256_of(placed.text)]
     assert [*read_lines(placed.text)] == [b"", b"x"]
     assert MosesIni.read(placed.ini).phrase_table().width == 3
