@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from experiments.steps import Json, Steps, run_phrasescore
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.files import sha256_of
-from phrasescore.model_folder import CONFIG, METRICS, WEIGHTS
+from phrasescore.model_files import CONFIG, METRICS, WEIGHTS
 from phrasescore.provenance import machine
 
 

@@ -16,7 +16,7 @@ from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.errors import UserError
 from phrasescore.files import require_writable
-from phrasescore.model_folder import CONFIG, METRICS
+from phrasescore.model_files import CONFIG, METRICS, files_of_models
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.annotate import Counts
@@ -197,7 +197,8 @@ def annotate(
     if isinstance(only_sources_in, str | Path):
         raise TypeError(f"only_sources_in: is one file; give a list, as [{str(only_sources_in)!r}]")
     if output is not None:
-        require_writable(output, inputs=(table, *only_sources_in, *([model] if isinstance(model, str | Path) else ())))
+        models = [model] if isinstance(model, str | Path) else []
+        require_writable(output, inputs=(table, *only_sources_in, *files_of_models(models)))
     appended = None if columns is None else _named(columns)
     scorer = load_table_scorer(model) if isinstance(model, str | Path) else model
     if scorer.note is not None:

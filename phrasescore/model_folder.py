@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import write_json
+from phrasescore.model_files import CONFIG, METRICS, SOURCE_VOCABULARY, TARGET_VOCABULARY, WEIGHTS
 from phrasescore.nn.architecture import ModelConfig, read_model_config
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.size import check_size
@@ -45,9 +46,7 @@ from phrasescore.workers import Stored
 
 FORMAT = 1
 KIND = "encoder-decoder"
-CONFIG, WEIGHTS = "config.json", "weights.safetensors"
-SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocab.source.txt", "vocab.target.txt"
-METRICS, TRAINING_STATE = "metrics.jsonl", "training-state"
+TRAINING_STATE = "training-state"
 REPLACEMENT = ".replacement"
 _SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary")
 """What of a description determines the scores. Plugins, which users may put right, have digests of their own."""

@@ -20,7 +20,8 @@ from phrasescore.documents import (
     read_toml,
 )
 from phrasescore.errors import UserError
-from phrasescore.model_folder import CONFIG, SOURCE_VOCABULARY, WEIGHTS, load_model
+from phrasescore.model_files import CONFIG, SOURCE_VOCABULARY, WEIGHTS
+from phrasescore.model_folder import load_model
 from phrasescore.training.checkpoint import open_checkpoint
 from tests.conftest import DATA
 

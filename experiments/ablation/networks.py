@@ -23,7 +23,7 @@ from moses_integration.placed.in_context import name_networks
 from moses_integration.rescoring.kinds import ScorerChoice
 from phrasescore.documents import read_json
 from phrasescore.files import sha256_of
-from phrasescore.model_folder import CONFIG, WEIGHTS
+from phrasescore.model_files import CONFIG, WEIGHTS
 from phrasescore.scoring.engine import Scorer
 
 CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"

@@ -12,6 +12,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
 from phrasescore.files import require_writable
+from phrasescore.model_files import files_of_models
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.cache_size and not args.cache:
         raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")
-    require_writable(args.output, inputs=(args.ini, args.backoff, args.cache))
+    require_writable(args.output, inputs=(args.ini, args.backoff, args.cache, *files_of_models([args.model])))
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter, outputs=[args.output])
     backoff = args.backoff or ini.language_model()

@@ -80,7 +80,8 @@ def say_failed(code: int | str) -> None:
 
 def _annotate(args: argparse.Namespace) -> int:
     """Train the network if that is wanted and not done, and put its scores into the table; return the exit code."""
-    from phrasescore.model_folder import TRAINING_STATE, WEIGHTS
+    from phrasescore.model_files import WEIGHTS
+    from phrasescore.model_folder import TRAINING_STATE
 
     table, output = (f"{name.removesuffix('.gz')}.gz" for name in (args.input, args.output))
     # Loaded by the commands, so that what fails in one of them ends below, where EMS is told.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_sharing_options, whole_number
 from phrasescore.files import require_writable
+from phrasescore.model_files import files_of_models
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -116,7 +117,7 @@ def read_ini(path: Path, reporter: Reporter, outputs: Sequence[str | Path | None
     from moses_integration.placed.in_context import networks_of
 
     ini = MosesIni.read(path)
-    require_writable(*outputs, inputs=(*ini.model_files(), *networks_of(ini)))
+    require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models(networks_of(ini))))
     if ini.note:
         reporter.say(ini.note)
     return ini

@@ -30,6 +30,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, require_one_standard_input, require_writable
+from phrasescore.model_files import files_of_models
 
 if TYPE_CHECKING:
     from moses_integration.building.system_text import SystemText
@@ -123,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     numbers = [choice.path for choice in args.scorers]
     inputs = (args.source, *(args.reference or ()), args.ini, args.weights, args.backoff, *numbers)
     # A list may take the place of the one that it was.
-    require_writable(args.output, args.nbest_output, inputs=inputs)
+    require_writable(args.output, args.nbest_output, inputs=(*inputs, *files_of_models(numbers)))
     require_writable(args.output, inputs=[args.nbest])
     require_one_standard_input(args.nbest, args.source, *(args.reference or ()))
     twice = [label for label, count in Counter(choice.label for choice in args.scorers).items() if count > 1]
@@ -238,6 +239,8 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
 
     tuned = TunedWeights.read(args.weights)
     choices = tuned.choices(args.scorers)
+    models = files_of_models(choice.path for choice in choices)
+    require_writable(args.output, args.nbest_output, inputs=models)
     source, text = _decoded_text(args, tuned, reporter)
     entries = _read_list(args, source, tuned.weights, reporter)
     if entries:

@@ -29,6 +29,7 @@ from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options
 from phrasescore.files import require_one_standard_input, require_writable
+from phrasescore.model_files import files_of_models
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -87,9 +88,8 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.plugins import loaded_plugins
 
     require_one_standard_input(args.ini, args.source, *args.reference)
-    require_writable(
-        args.output, args.report, inputs=(args.ini, args.source, *args.reference, *(args.in_context or ()))
-    )
+    networks = files_of_models(args.in_context or ())
+    require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference, *networks))
     reporter = Reporter(quiet=args.quiet)
     toolkit: Toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, outputs=(args.output, args.report))

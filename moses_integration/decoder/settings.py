@@ -171,7 +171,7 @@ def _refuse_others(ini: MosesIni) -> None:
             )
         raise BeyondDecoderError(
             f"{place}: the embedded decoder does not know [{shown}], which may change what is translated or written",
-            "remove it, mend its name",
+            "remove it or mend its name",
         )
 
 

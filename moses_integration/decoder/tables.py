@@ -64,7 +64,7 @@ class PhraseTable:
             fields = entry.other_fields()
             if len(fields) > _SPARSE and fields[_SPARSE]:
                 raise LineFault(
-                    "field 6 (sparse features)", "is not empty", "remove it; Moses alone knows such features"
+                    "field 6 (sparse features)", "is not empty", "empty it, for Moses alone knows such features"
                 )
             logs = _floored_logs(entry.scores, self.width, f"moses.ini says num-features={self.width}")
             return TargetPhrase(words_of(entry.target), logs, parse_alignment(fields[0]) if fields else ())

@@ -69,7 +69,8 @@ def _require_option_weights(ini: MosesIni) -> None:
     """Check that an ini with networks says among which options it was tuned: its own weights would choose others."""
     if networks_of(ini) and not ini.remarks(OPTIONS_BY):
         raise UserError(
-            f"{ini.name}: does not say among which options it was tuned; tune the ini from before --in-context again"
+            f"{ini.name}: does not say among which options it was tuned; tune again, with --in-context, the "
+            "ini that it was made of"
         )
 
 
@@ -82,8 +83,8 @@ def option_weights(ini: MosesIni) -> Weights | None:
     kept = _kept_weights(ini)
     if kept and _widths(kept) != _widths(ini.weights_of_features()):
         raise UserError(
-            f"{ini.name}: its comments `{OPTIONS_BY}` are not the weights of its features; tune the ini from before "
-            "--in-context again"
+            f"{ini.name}: its comments `{OPTIONS_BY}` are not the weights of its features; tune again, with "
+            "--in-context, the ini that it was made of"
         )
     return kept or None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ def place_text(
 def _unfinished(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     """Yield a folder to write files into, which are moved when all of them are there, the last one last.
 
-    After a fault nothing is moved, and nothing left but what a run may go on with.
+    After a fault in the work nothing is moved, and nothing left but what a run may go on with.
 
     Raises:
         UserError: one cannot be written.
@@ -125,6 +126,8 @@ def _unfinished(folder: Path, names: Sequence[str]) -> Iterator[Path]:
         (folder / names[-1]).unlink(missing_ok=True)
         for name in names:
             (unfinished / name).replace(folder / name)
+        # What is left of killed runs is nobody's.
+        shutil.rmtree(unfinished, ignore_errors=True)
     finally:
         for name in (*names, _SCRATCH):
             (unfinished / name).unlink(missing_ok=True)
@@ -177,7 +180,8 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: W
     if columns:
         widen(placed, ini.phrase_table().label, columns)
     for label, path in tables.items():
-        placed.set_argument(label, "path", str(path.resolve()))
+        # A link of an earlier system's is replaced, not followed.
+        placed.set_argument(label, "path", str(path.parent.resolve() / path.name))
     model = declare_model(placed)
     if weights is not None:
         model.set_weights(weights, origin)

@@ -30,6 +30,7 @@ from phrasescore.files import (
     sha256_of_input,
     write_json,
 )
+from phrasescore.model_files import files_of_models
 from phrasescore.scoring.columns import COLUMNS, FLOOR, Column, columns_of
 from phrasescore.scoring.scores import MANY_UNKNOWN
 from phrasescore.table.blocks import Shard, require_table_file
@@ -175,9 +176,8 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("-o: is missing, and a whole table would be printed here; give a file, -o - or --limit")
         args.output = args.output or STANDARD_STREAM
         part = [description_of(args.output)] if args.shard and args.output != STANDARD_STREAM else []
-        require_writable(
-            args.output, args.report, *part, inputs=(args.table, *args.models, *(args.only_sources_in or ()))
-        )
+        inputs = (args.table, *files_of_models(args.models), *(args.only_sources_in or ()))
+        require_writable(args.output, args.report, *part, inputs=inputs)
     if args.restart and not args.dry_run and args.output == STANDARD_STREAM:
         raise UsageError("--restart: would start nothing over on standard output; give -o FILE, or leave it out")
     require_one_standard_input(args.table, *(args.only_sources_in or ()))

@@ -258,7 +258,9 @@ def _prepare(
 
 def _followed(by_size: frozenset[str], trainer: Trainer[Any]) -> str:
     """Return in words what follows how much there is to learn from, of what matters most."""
-    values = {"dropout": trainer.task.network.config.dropout, "max_updates": trainer.config.max_updates}
+    network = trainer.task.network.config
+    values = {} if network.in_context else {"dropout": network.dropout}
+    values["max_updates"] = trainer.config.max_updates
     return ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items() if name in by_size)
 
 

@@ -23,6 +23,7 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, require_writable
+from phrasescore.model_files import files_of_models
 from phrasescore.pictures import check_picture
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.text import Say, chunks, lines_of, text_lines
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.attention:
         check_picture("--attention", args.attention)
-    require_writable(args.output, args.attention, inputs=[args.text, *args.models])
+    require_writable(args.output, args.attention, inputs=[args.text, *files_of_models(args.models)])
     scorer, reporter = load_scorer(args), Reporter(quiet=args.quiet)
     translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:

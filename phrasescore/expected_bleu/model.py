@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import FAMILY, Bags, Keys
+from phrasescore.model_files import CONFIG, WEIGHTS
 from phrasescore.model_folder import (
-    CONFIG,
-    WEIGHTS,
     Trained,
     network_file,
     open_weights,

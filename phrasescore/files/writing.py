@@ -198,14 +198,13 @@ def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | No
 
     Args:
         paths: of the results; one that is None is passed over.
-        inputs: what is read, a folder with all files in it; None and standard input are passed over.
+        inputs: what is read; None and standard input are passed over.
 
     Raises:
         UsageError: a result would take the place of an input or of another result.
         UserError: one cannot be written.
     """
-    taken, given = set(), [Path(path) for path in inputs if path is not None and str(path) != STANDARD_STREAM]
-    read = {real_path(path) for one in given for path in (one, *_files_of(one))}
+    taken, read = set(), {real_path(path) for path in inputs if path is not None and str(path) != STANDARD_STREAM}
     for path in paths:
         if path is None:
             continue
@@ -227,14 +226,6 @@ def require_writable(*paths: str | Path | None, inputs: Iterable[str | Path | No
         if not os.access(folder, os.W_OK):
             reason = "may not be written to" if folder.is_dir() else "is no folder"
             raise UserError(f"{path}: cannot be written, for {folder} {reason}; check the path and its rights")
-
-
-def _files_of(path: Path) -> list[Path]:
-    """Return what is in a folder, as far as that can be seen; nothing of a file."""
-    try:
-        return [*path.iterdir()]
-    except OSError:
-        return []
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.configuration import check_values
+from phrasescore.model_files import CONFIG, VOCABULARY
 from phrasescore.model_folder import (
-    CONFIG,
     Trained,
     describe_vocabulary,
     load_vocabulary,
@@ -30,7 +30,6 @@ from phrasescore.nn.neural_lm import NeuralLanguageModel
 from phrasescore.vocabulary import Vocabulary
 
 KIND = "neural-language-model"
-VOCABULARY = "vocab.txt"
 
 
 @dataclass(frozen=True)

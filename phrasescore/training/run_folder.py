@@ -14,7 +14,8 @@ from typing import Any
 from phrasescore.configuration import Section
 from phrasescore.errors import UserError, naming
 from phrasescore.files import STANDARD_STREAM, lock_file, make_folder, real_path, require_folder
-from phrasescore.model_folder import CONFIG, REPLACEMENT, TRAINING_STATE, WEIGHTS, network_file, network_kind
+from phrasescore.model_files import CONFIG, WEIGHTS
+from phrasescore.model_folder import REPLACEMENT, TRAINING_STATE, network_file, network_kind
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT, open_checkpoint
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks

@@ -261,3 +261,6 @@ def test_a_report_takes_the_place_of_no_text(folder: Path, tmp_path: Path, capsy
     assert main(["lm", "score", str(MINI / "dev.fr"), "-m", str(folder), *learning]) == 2
     assert f"{text}: is an input, which would be lost" in capsys.readouterr().err
     assert text.read_text() == "la lettre\n"
+    vocabulary = folder / "vocab.txt"
+    assert main(["lm", "score", str(text), "-m", str(folder), "--backoff", ARPA, "--report", str(vocabulary)]) == 2
+    assert f"{vocabulary}: is an input, which would be lost" in capsys.readouterr().err

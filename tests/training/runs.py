@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from phrasescore.device import Device, choose_device
-from phrasescore.model_folder import METRICS, WEIGHTS
+from phrasescore.model_files import METRICS, WEIGHTS
 from phrasescore.training.loop import Trainer, Watcher
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import prepare

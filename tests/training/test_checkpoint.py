@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from phrasescore.errors import UserError
-from phrasescore.model_folder import METRICS, WEIGHTS
+from phrasescore.model_files import METRICS, WEIGHTS
 from phrasescore.tensor_file import open_tensors, write_tensors
 from phrasescore.training.run import prepare
 from phrasescore.training.settings import Settings

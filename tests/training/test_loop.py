@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.lm.training import TextTask
-from phrasescore.model_folder import WEIGHTS, load_model
+from phrasescore.model_files import WEIGHTS
+from phrasescore.model_folder import load_model
 from phrasescore.nn import softmax
 from phrasescore.training import loop
 from phrasescore.training.budget import Budget

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.model_folder import WEIGHTS, load_model
+from phrasescore.model_files import WEIGHTS
+from phrasescore.model_folder import load_model
 from phrasescore.pairs import DataConfig
 from phrasescore.training import loop, run, run_state
 from phrasescore.training.checkpoint import open_checkpoint

@@ -16,7 +16,7 @@ import pytest
 
 import phrasescore
 from phrasescore.errors import UserError
-from phrasescore.model_folder import METRICS, WEIGHTS
+from phrasescore.model_files import METRICS, WEIGHTS
 from phrasescore.training.loop import Trainer
 from phrasescore.training.phrase_pairs import PhrasePairTask
 from phrasescore.training.run import prepare

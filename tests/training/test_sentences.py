@@ -18,7 +18,8 @@ from phrasescore.errors import UserError
 from phrasescore.lm.text_config import TextConfig
 from phrasescore.lm.training import LmSettings
 from phrasescore.lm.training import prepare as prepare_lm
-from phrasescore.model_folder import METRICS, load_model
+from phrasescore.model_files import METRICS
+from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import DataConfig

@@ -12,6 +12,7 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_device_options, path_or_standard_stream
 from phrasescore.errors import UsageError
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable, write_json
+from phrasescore.model_files import files_of_models
 from phrasescore.text import text_lines
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     require_writable(
         None if args.summary else STANDARD_STREAM,
         args.report,
-        inputs=(args.text, args.backoff, args.weight_text, args.model),
+        inputs=(args.text, args.backoff, args.weight_text, *files_of_models([args.model])),
     )
     from phrasescore.device import choose_device, settle_memory
     from phrasescore.lm.perplexity import TextScores, learn_weight, score_text

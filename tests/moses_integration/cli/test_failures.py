@@ -261,6 +261,11 @@ def test_options_without_effect_are_refused(
         ([*RESCORE, "--weights", "x", "--scorer", "X=numbers:FOLDER/three", "-o", "FOLDER/three"], "three"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--backoff", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--cache", "FOLDER/two", "-o", "FOLDER/two"], "two"),
+        (
+            ["add-lm", "FOLDER/lost.ini", "--model", "FOLDER", "--backoff", "x", "-o", "FOLDER/config.json"],
+            "config.json",
+        ),
+        ([*RESCORE, "--weights", "x", "--scorer", "X=phrases:FOLDER", "-o", "FOLDER/config.json"], "config.json"),
         # What an ini names.
         ([*DECODE, "FOLDER/own.ini", "--source", "FOLDER/two", "-o", "FOLDER/cut.gz"], "cut.gz"),
         (["tune", "FOLDER/own.ini", *TUNE[2:], *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),
@@ -271,6 +276,7 @@ def test_options_without_effect_are_refused(
 def test_no_output_takes_the_place_of_an_input(
     folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], name: str
 ) -> None:
+    (folder / "config.json").touch()
     before = (folder / name).read_bytes()
     assert main([option.replace("FOLDER", str(folder)) for option in options]) == 2
     assert f"{folder / name}: is an input, which would be lost; give another output" in capsys.readouterr().err

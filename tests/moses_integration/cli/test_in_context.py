@@ -20,7 +20,9 @@ from moses_integration.nbest import read_nbest
 from moses_integration.placed import context_column
 from moses_integration.placed.in_context import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY
 from moses_integration.placed.names import MARK
+from phrasescore import annotate
 from phrasescore.cli import main as phrasescore
+from phrasescore.errors import UsageError
 from phrasescore.scoring.engine import EncodedPairs, Scorer
 from phrasescore.scoring.scores import Scores
 from tests.conftest import MINI
@@ -338,11 +340,11 @@ def test_no_output_takes_the_place_of_a_network(
 ) -> None:
     """Of one that is named, or that an ini names."""
     source, reference = map(str, small_dev)
-    weights, ini = network / "weights.safetensors", str(tmp_path / "plain.ini")
+    weights = network / "weights.safetensors"
     before, text = weights.read_bytes(), ["--source", source, *EMBEDDED]
     for command in (
         ["decode", str(tuned), *text, "-o", str(weights)],
-        ["decode", ini, *text, "-o", str(weights), "--in-context", str(network)],
+        ["decode", INI, *text, "-o", str(weights), "--in-context", str(network)],
         ["tune", INI, *text, "--reference", reference, "-o", str(weights), "--in-context", str(network)],
         ["worth", INI, *text, "--reference", reference, "--report", str(weights), "--in-context", str(network)],
     ):
@@ -352,10 +354,17 @@ def test_no_output_takes_the_place_of_a_network(
     for command in (["annotate", table], ["translate", source]):
         assert phrasescore([*command, "-m", str(network), "-o", str(weights)]) == 2
         assert f"{weights}: is an input" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="is an input"):
+        annotate(table, str(network), weights)
     assert weights.read_bytes() == before
+    # What else lies there is one's own.
+    for _ in range(2):
+        assert main(["decode", str(tuned), *text, "-o", str(network / "out")]) == 0
+    (network / "out").unlink()
 
 
 def test_what_moses_refuses_is_refused_before_anything_is_scored(
+    tuned: Path,
     network: Path,
     small_dev: tuple[Path, Path],
     tmp_path: Path,
@@ -387,6 +396,9 @@ def test_what_moses_refuses_is_refused_before_anything_is_scored(
         rf"{renamed}: line \d+: mert-moses.pl cannot tune a feature called `LM_0`", capsys.readouterr().err
     )
     assert main(["tune", INI, *tune, "--work", str(tmp_path / "w(x")]) == 1
+    assert "Moses' scripts cannot use a folder with `(` in its path" in capsys.readouterr().err
+    decode = ["decode", str(tuned), "-o", str(tmp_path / "out"), *command[:-2]]
+    assert main([*decode, "--work", str(tmp_path / "w(y")]) == 1
     assert "Moses' scripts cannot use a folder with `(` in its path" in capsys.readouterr().err
 
 
@@ -438,7 +450,7 @@ def test_options_that_nobody_knows_any_more_are_not_guessed(
     ):
         options = ["--source", source, "--prepared", "--processes", "1", "-q"]
         assert main([command[0], str(tmp_path / "older.ini"), *command[1:], *options]) == 1
-        assert "older.ini: does not say among which options it was tuned; tune the ini from" in capsys.readouterr().err
+        assert "older.ini: does not say among which options it was tuned; tune again, with" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["LM0= zz", "LM0= 0.5 0.5", "Other0= 1", ""])

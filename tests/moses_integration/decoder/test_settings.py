@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
+from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.search import SearchSettings
 from moses_integration.decoder.settings import DecoderSettings, is_on, read_settings
 from moses_integration.ini import MosesIni
@@ -14,6 +17,13 @@ from tests.conftest import MINI
 def ini_of(**sections: str) -> MosesIni:
     text = "".join(f"[{name.replace('_', '-')}]\n{value}\n" for name, value in sections.items())
     return MosesIni(text.splitlines(keepends=True))
+
+
+def test_what_the_decoder_does_not_know_is_told_of_alike_in_other_processes() -> None:
+    error = BeyondDecoderError("moses.ini: line 3: is odd", "remove it")
+    told = "moses.ini: line 3: is odd; remove it, or use Moses"
+    assert [str(error), str(pickle.loads(pickle.dumps(error)))] == [told, told]
+    assert "use Moses" not in error.for_any_toolkit
 
 
 def test_without_sections_moses_defaults_hold() -> None:
@@ -105,7 +115,7 @@ def test_a_switch_needs_no_value_but_a_section_does() -> None:
         ({"early_distortion_cost": "true"}, r"line 2: the embedded decoder does not know \[early-distortion-cost\], "),
         (
             {"distortion_limt": "6"},
-            r"line 2: .* know \[distortion-limt\], which may change .*, mend its name, or use M",
+            r"line 2: .* know \[distortion-limt\], which may change .* mend its name, or use M",
         ),
         ({"mark_unknown": "false\nfalse"}, r"does not know \[mark-unknown\]"),
         ({"n_best_list": "list\n5"}, r"line 2: .* does not know \[n-best-list\]"),

@@ -71,7 +71,7 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
         (b"a ||| B", "line 2: has 2 fields, at least 3 are needed"),
         (
             b"a ||| B ||| 1 1 ||| ||| ||| x 1 ||| {{p}}",
-            r"line 2: field 6 \(sparse features\): is not empty; remove it; Moses",
+            r"line 2: field 6 \(sparse features\): is not empty; empty it, for Moses",
         ),
         (b"a ||| B ||| 1 1 ||| 0-", r"line 2: field 4 \(alignment\): is not a list of .* positions: `0-`; rebuild"),
         (b"a ||| B ||| 1 1 ||| 0-" + 5000 * b"1", r"line 2: field 4 \(alignment\): is not a list of"),

@@ -371,14 +371,20 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
         with pytest.raises(FullDiskError):
             place_text(ini, tmp_path / "text.in", folder, columns)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    # A killed run may have left some, and somebody a link.
+    (folder / ".unfinished").mkdir()
+    (folder / ".unfinished" / ".scores.journal").touch()
+    (folder / "phrase-table.gz").rename(tmp_path / "elsewhere.gz")
+    (folder / "phrase-table.gz").symlink_to(tmp_path / "elsewhere.gz")
     (folder / "text").unlink()
     (folder / "text").mkdir()
     with pytest.raises(UserError, match="text: is a folder"):
         place_text(ini, tmp_path / "text.in", folder, columns)
     assert (folder / "moses.ini").read_bytes() == before[folder / "moses.ini"]
     (folder / "text").rmdir()
-    place_text(ini, tmp_path / "text.in", folder, columns)
+    placed = place_text(ini, tmp_path / "text.in", folder, columns)
     assert {path.name for path in folder.iterdir()} == {path.name for path in before}
+    assert table_of(placed) == [name_of(b"b", 0, 0) + b" ||| B ||| 0.25 1 1\n"]
     assert (folder / "moses.ini").read_bytes() != before[folder / "moses.ini"]
 
 

@@ -1,0 +1,18 @@
+"""Names of the files of a model folder, of whatever kind; to know them takes no PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+CONFIG, WEIGHTS = "config.json", "weights.safetensors"
+SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocab.source.txt", "vocab.target.txt"
+VOCABULARY = "vocab.txt"
+"""Of a language model."""
+METRICS = "metrics.jsonl"
+
+
+def files_of_models(folders: Iterable[str | Path | None]) -> list[Path]:
+    """Return the files that some model folders may have, which no output is to replace; None is passed over."""
+    names = (CONFIG, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY, METRICS)
+    return [Path(folder) / name for folder in folders if folder is not None for name in names]
