@@ -12,7 +12,7 @@ VOCABULARY = "vocab.txt"
 METRICS = "metrics.jsonl"
 
 
-def files_of_models(folders: Iterable[str | Path | None]) -> list[Path]:
-    """Return the files that some model folders may have, which no output is to replace; None is passed over."""
+def files_of_models(folders: Iterable[str | Path]) -> list[Path]:
+    """Return the files that some model folders may have, which no output is to replace."""
     names = (CONFIG, WEIGHTS, SOURCE_VOCABULARY, TARGET_VOCABULARY, VOCABULARY, METRICS)
-    return [Path(folder) / name for folder in folders if folder is not None for name in names]
+    return [Path(folder) / name for folder in folders for name in names]

@@ -12,7 +12,6 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
 from phrasescore.files import require_writable
-from phrasescore.model_files import files_of_models
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -70,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.cache_size and not args.cache:
         raise UsageError("--cache-size: is the size of a file of scores; give --cache FILE too")
-    require_writable(args.output, inputs=(args.ini, args.backoff, args.cache, *files_of_models([args.model])))
+    require_writable(args.output, inputs=(args.ini, args.backoff, args.cache))
     reporter = Reporter(quiet=False)
-    ini = read_ini(args.ini, reporter, outputs=[args.output])
+    ini = read_ini(args.ini, reporter, outputs=[args.output], networks=[args.model])
     backoff = args.backoff or ini.language_model()
     arguments = {"path": args.model, "backoff": backoff}
     if args.unnormalised:

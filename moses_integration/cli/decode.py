@@ -14,7 +14,6 @@ from moses_integration.cli.work_folder import work_folder
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, path_or_standard_stream, positive
 from phrasescore.files import STANDARD_STREAM, require_one_standard_input, require_writable
-from phrasescore.model_files import files_of_models
 
 if TYPE_CHECKING:
     from moses_integration.toolkits.toolkit import Toolkit
@@ -74,11 +73,10 @@ def run(args: argparse.Namespace) -> int:
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_one_standard_input(args.ini, args.source)
-    networks = files_of_models(args.in_context or ())
-    require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source, *networks))
+    require_writable(args.output, nbest.path if nbest else None, inputs=(args.ini, args.source))
     reporter = Reporter(quiet=args.quiet)
     toolkit: Toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, outputs=(args.output, nbest.path if nbest else None))
+    ini = read_ini(args.ini, reporter, outputs=(args.output, nbest.path if nbest else None), networks=args.in_context)
     ini, toolkit = placing(args, ini, toolkit, reporter)
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"

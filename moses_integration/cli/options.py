@@ -106,18 +106,26 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> BuildingToolkit:
     return toolkit
 
 
-def read_ini(path: Path, reporter: Reporter, outputs: Sequence[str | Path | None] = ()) -> MosesIni:
+def read_ini(
+    path: Path, reporter: Reporter, outputs: Sequence[str | Path | None] = (), networks: Sequence[Path] | None = None
+) -> MosesIni:
     """Read a moses.ini, and say where its paths are taken from.
 
+    Args:
+        path: of the ini.
+        reporter: told of the paths.
+        outputs: what the command will write.
+        networks: the folders of networks that it reads besides those that the ini names.
+
     Raises:
-        UsageError: an output would take the place of a file that it names.
+        UsageError: an output would take the place of a file that the ini names, or of one of a network.
         UserError: it cannot be read, or an output cannot be written.
     """
     from moses_integration.ini import MosesIni
     from moses_integration.placed.in_context import networks_of
 
     ini = MosesIni.read(path)
-    require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models(networks_of(ini))))
+    require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models([*networks_of(ini), *(networks or ())])))
     if ini.note:
         reporter.say(ini.note)
     return ini

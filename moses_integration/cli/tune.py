@@ -29,7 +29,6 @@ from moses_integration.tuning.tuning_config import TuningConfig
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_section_options, given_options
 from phrasescore.files import require_one_standard_input, require_writable
-from phrasescore.model_files import files_of_models
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -88,11 +87,10 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.plugins import loaded_plugins
 
     require_one_standard_input(args.ini, args.source, *args.reference)
-    networks = files_of_models(args.in_context or ())
-    require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference, *networks))
+    require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
     toolkit: Toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, outputs=(args.output, args.report))
+    ini = read_ini(args.ini, reporter, outputs=(args.output, args.report), networks=args.in_context)
     new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
     ini, toolkit = placing(args, ini, toolkit, reporter, new_weight, tunes=True)
     ini.require_effective_weights()

@@ -19,7 +19,6 @@ from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, positive
 from phrasescore.errors import UserError
 from phrasescore.files import require_one_standard_input, require_writable
-from phrasescore.model_files import files_of_models
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni, Weights
@@ -60,11 +59,10 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         raise UserError("expected BLEU needs SciPy; pip install scipy") from error
     require_one_standard_input(args.ini, args.source, *args.reference)
-    networks = files_of_models(args.in_context or ())
-    require_writable(args.report, inputs=(args.ini, args.source, *args.reference, *networks))
+    require_writable(args.report, inputs=(args.ini, args.source, *args.reference))
     reporter = Reporter(quiet=args.quiet)
     toolkit: Toolkit = toolkit_of(args, reporter)
-    ini = read_ini(args.ini, reporter, outputs=[args.report])
+    ini = read_ini(args.ini, reporter, outputs=[args.report], networks=args.in_context)
     if args.in_context and networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column in context already; give the ini from before that, or no --in-context"

@@ -363,6 +363,16 @@ def test_no_output_takes_the_place_of_a_network(
     (network / "out").unlink()
 
 
+def test_a_text_of_which_the_table_knows_nothing_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, placed = tmp_path / "text", str(tmp_path / "placed")
+    text.write_text("xyzzy foo\n\n")
+    assert main(["place", INI, "--source", str(text), "--prepared", "-o", placed]) == 0
+    assert f"{text}: has no phrase of the table; give text as the system's is\n" in capsys.readouterr().err
+    decode = ["decode", f"{placed}/moses.ini", "--source", INI, "-o", str(tmp_path / "out"), *ALONE]
+    assert main(decode) == 1
+    assert "is not the text that the tables of" in capsys.readouterr().err
+
+
 def test_what_moses_refuses_is_refused_before_anything_is_scored(
     tuned: Path,
     network: Path,
