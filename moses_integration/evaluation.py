@@ -19,7 +19,7 @@ from moses_integration.placed.names import without_names
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
-from phrasescore.text import Say, silently, text_lines, utf8_lines
+from phrasescore.text import Say, note_one_sided, silently, text_lines, utf8_lines
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -254,7 +254,7 @@ def _read_parallel(
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Return the lines of translations, without names of places, and of references, files that have equally many.
 
-    `say` is told of texts that are not prepared alike.
+    `say` is told of texts that are not prepared alike, and of lines that are empty on one side only.
     """
     read = partial(text_lines, say=say)
     paths = (*outputs, *references)
@@ -278,4 +278,5 @@ def _read_parallel(
                 f"{display_name(path)}: does not look like {display_name(paths[-1])}, for {difference}, which lowers "
                 "BLEU; give texts that are prepared alike"
             )
+        note_one_sided(text, texts[-1], (display_name(path), display_name(paths[-1])), say)
     return texts[: len(outputs)], texts[len(outputs) :]

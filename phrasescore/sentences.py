@@ -37,6 +37,7 @@ from phrasescore.text import (
     counted,
     lines_abreast,
     lines_of,
+    noting_one_sided,
     silently,
     unseen,
     utf8_lines_of,
@@ -134,7 +135,8 @@ def read_sentences(
         config: least counts, longest sentences, tokenisation.
         vocabularies: source and target vocabulary of the network, for text to measure on; None to choose them here.
         show: shown how much of the text is read.
-        say: told of lines of a text to train on that are not UTF-8; one to measure on may have none.
+        say: told of lines that are empty on one side only, and of lines of a text to train on that are not UTF-8; one
+            to measure on may have none.
 
     Raises:
         UserError: a file is unreadable or no text, they differ in their number of lines, or no pair is left.
@@ -145,7 +147,7 @@ def read_sentences(
     with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
         sides = orient((source_side, target_side), data.direction)
         reader = partial(lines_of, say=say) if vocabularies is None else utf8_lines_of
-        for chunk in _chunks(text, config, reader):
+        for chunk in _chunks(text, config, reader, say):
             lines += len(chunk.lines)
             wanted = [line for line in chunk.lines if _is_wanted(line, longest)]
             kept += len(wanted)
@@ -203,8 +205,8 @@ def _points_of(line: _Line, path: Path) -> list[int]:
     return [word for point in points for word in point]
 
 
-def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader) -> Iterator[_Chunk]:
-    """Yield the lines of all files."""
+def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader, say: Say = silently) -> Iterator[_Chunk]:
+    """Yield the lines of all files; `say` is told of those that are empty on one side only."""
     share_read: float | None = None
 
     def read(path: str | Path) -> Iterator[bytes]:
@@ -218,7 +220,9 @@ def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader) -> I
 
     paths = [text.source, text.target, *([] if text.alignment is None else [text.alignment])]
     numbers = count(1)
-    for lines in chunks(lines_abreast(*paths, read=read), _LINES_AT_ONCE, lambda lines: sum(map(len, lines))):
+    names = display_name(text.source), display_name(text.target)
+    rows = noting_one_sided(lines_abreast(*paths, read=read), names, say)
+    for lines in chunks(rows, _LINES_AT_ONCE, lambda lines: sum(map(len, lines))):
         source, target, *others = zip(*lines, strict=True)
         points = others[0] if others else repeat(b"")
         sides = [

@@ -8,10 +8,11 @@ nothing knows, but is counted. What can be no line of a text is refused.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import AnyStr, BinaryIO, TypeVar
 
 from phrasescore.errors import UserError
 from phrasescore.files import bounded_lines, display_name, open_input
@@ -36,6 +37,7 @@ LineReader = Callable[[BinaryIO, str], Iterator[bytes]]
 """Yields the lines of an open text that messages call by some name: `lines_of` or `utf8_lines_of`."""
 
 _Item = TypeVar("_Item", bound=Sized)
+_Row = TypeVar("_Row", bound=Sequence[bytes] | Sequence[str])
 
 
 def counted(number: int, name: str) -> str:
@@ -126,6 +128,30 @@ def lines_abreast(
                 f"{longer}: has {counted(most, 'line')} but {shorter} has {least:,}; give files of the same sentences"
             )
         yield lines
+
+
+def noting_one_sided(rows: Iterable[_Row], names: tuple[str, str], say: Say) -> Iterator[_Row]:
+    """Yield the lines of parallel texts; `say` is told how often only one of the first two texts has an empty line.
+
+    Such lines are the best sign that one of the two texts is shifted. `names` are those of the two texts.
+    """
+    count = first = 0
+    for number, row in enumerate(rows, 1):
+        if bool(row[0].strip()) != bool(row[1].strip()):
+            count += 1
+            first = first or number
+        yield row
+    if count:
+        verb = "is" if count == 1 else "are"
+        say(
+            f"{names[0]} and {names[1]}: {counted(count, 'line')} {verb} empty on one side only, the first is line "
+            f"{first}; check that the lines of both files belong together"
+        )
+
+
+def note_one_sided(one: Iterable[AnyStr], other: Iterable[AnyStr], names: tuple[object, object], say: Say) -> None:
+    """Tell `say` how many lines are empty in only one of two parallel texts, see `noting_one_sided`."""
+    deque(noting_one_sided(zip(one, other, strict=True), (str(names[0]), str(names[1])), say), maxlen=0)
 
 
 def chunks(items: Iterable[_Item], most: int, size: Callable[[_Item], int] = len) -> Iterator[list[_Item]]:

@@ -15,7 +15,8 @@ from moses_integration.building.prepare import prepare_training_file
 from moses_integration.building.system_text import SystemText, TextSettings
 from moses_integration.building.text_form import FOR_TRAINING_TEXT
 from phrasescore.errors import UserError, naming
-from phrasescore.text import Say, lines_abreast
+from phrasescore.files import display_name
+from phrasescore.text import Say, lines_abreast, noting_one_sided
 from phrasescore.words import split_words
 
 
@@ -48,7 +49,7 @@ def prepare_corpus(
         UserError: the texts have other numbers of lines, words that no table can have, or, where all lines are kept,
             other words when they are prepared.
     """
-    _require_same_length(source, target)
+    _require_parallel(source, target, say)
     whole = []
     for side, raw, prepared in (("source", source, corpus.source), ("target", target, corpus.target)):
         whole.append(prepared if rules is None else prepared.with_name(f"{prepared.name}.whole"))
@@ -63,13 +64,15 @@ def prepare_corpus(
     return _clean(whole, (source, target), corpus, rules)
 
 
-def _require_same_length(source: Path, target: Path) -> None:
-    """Check that raw texts have as many lines; later a message would name files that the user has never seen.
+def _require_parallel(source: Path, target: Path, say: Say) -> None:
+    """Check that raw texts have equally many lines; later a message would name files that the user has never seen.
+
+    `say` is told of lines that are empty on one side only.
 
     Raises:
-        UserError: they have not, cannot be read, or are none.
+        UserError: they have not, cannot be read, or are no texts.
     """
-    for _ in lines_abreast(source, target):
+    for _ in noting_one_sided(lines_abreast(source, target), (display_name(source), display_name(target)), say):
         pass
 
 
@@ -118,7 +121,7 @@ def prepare_validation(
     Raises:
         UserError: see `prepare_corpus`.
     """
-    _require_same_length(*raw)
+    _require_parallel(*raw, say)
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
         system_text.prepare(side, path, prepared, say, FOR_TRAINING_TEXT, processes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_integration.cli.texts import prepare_text
-from phrasescore.text import Say, text_lines
+from phrasescore.text import Say, note_one_sided, text_lines
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
@@ -62,4 +62,6 @@ def prepare_dev_set(args: argparse.Namespace, ini: MosesIni | None, folder: Path
     # Only now, for a reference that is refused needs no notes.
     for note in notes:
         say(note)
+    for path, lines in zip(args.reference, zip(*translations, strict=True), strict=True):
+        note_one_sided(sentences, lines, (args.source, path), say)
     return DevSet(source, references, sentences, translations)

@@ -32,7 +32,7 @@ from moses_integration.ini import FeatureLine, MosesIni
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError, naming
 from phrasescore.files import write_lines
-from phrasescore.text import Say, silently, text_lines
+from phrasescore.text import Say, note_one_sided, silently, text_lines
 
 Groups = NDArray[np.int64]
 
@@ -119,13 +119,15 @@ def build_halves(
         corpus: its training text.
         folder: for both systems; what lies there of an earlier run is replaced.
         processes: see `share_work`.
-        say: told of each step.
+        say: told of each step, and of lines that are empty on one side only.
 
     Raises:
         UserError: the text cannot be used.
     """
     # Here, where faults are told with names and lines that the user knows.
     read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
+    sides = corpus.source, corpus.target
+    note_one_sided(*map(text_lines, sides), sides, say)
     group_N = groups(corpus)
     half_N = divide(group_N)
     if not half_N.any():

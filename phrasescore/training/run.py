@@ -217,7 +217,7 @@ def _prepare_text(
         if validation is None:
             return data, None
         vocabularies = data.source_vocabulary, data.target_vocabulary
-        return data, read_sentences(validation, state, settings.data, config, vocabularies, start.show)
+        return data, read_sentences(validation, state, settings.data, config, vocabularies, start.show, start.say)
 
     with run_folder(folder, start.restart, KIND, start.ranks) as home:
         data, others = start.ranks.once_a_machine(read, state)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,17 @@ def test_no_half_has_seen_what_the_other_has(tmp_path: Path) -> None:
         first, second = ({*getattr(half.corpus, side).read_bytes().splitlines()} for half in halves)
         assert first.isdisjoint(second)
     assert sum(half.sentences for half in halves) == 200
+
+
+def test_lines_that_are_empty_on_one_side_only(tmp_path: Path) -> None:
+    corpus, said = corpus_of(tmp_path, "aA aB cB"), list[str]()
+    corpus.target.write_text("A\n\nB\n")
+    corpus.alignment.write_text("0-0\n\n0-0\n")
+    (tmp_path / "work").mkdir()
+    with suppress(UserError):  # of a part that has no phrase pairs
+        build_halves(INI, corpus, tmp_path / "work", processes=1, say=said.append)
+    names = f"{corpus.source} and {corpus.target}"
+    assert said[0].startswith(f"{names}: 1 line is empty on one side only, the first is line 2; check")
 
 
 @pytest.mark.parametrize("pairs", ["aA", "aA aB cB"])

@@ -1,0 +1,99 @@
+"""Every command that reads a text warns where it is hardly what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moses_integration.cli import main as phrasescore_smt
+from moses_integration.cli.decoder import main as phrasescore_decoder
+from moses_integration.ini import MosesIni
+from phrasescore.cli import main as phrasescore
+from tests.conftest import MINI
+
+PROGRAMS: dict[str, Callable[[list[str]], int]] = {
+    "phrasescore": phrasescore,
+    "phrasescore-smt": phrasescore_smt,
+    "phrasescore-decoder": phrasescore_decoder,
+}
+INI = str(MINI / "moses.tuned.ini")
+SMALL = ("--hidden", "4", "--embedding", "3", "--max-updates", "1", "--device", "cpu")
+TRAIN = ("phrasescore", "train", "--source", "train.en", "--target", "train.fr", "-o", "out", *SMALL)
+DEV = ("--source", "dev.en", "--reference", "dev.fr", "--prepared")
+BUILD = (
+    *("phrasescore-smt", "build", "--source", "train.en", "--target", "train.fr", "-o", "out"),
+    *("--tokenised", "--escaped", "--order", "2", "--toolkit", "embedded", "--processes", "1", "--aligner", "ibm1"),
+)
+TUNE = ("phrasescore-smt", "tune", INI, *DEV, "-o", "out", "--iterations", "2", "--nbest", "5", "--processes", "1")
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with 60 sentence pairs of the mini corpus to train on and 12 to measure on."""
+    for name, count in (("train.en", 60), ("train.fr", 60), ("train.align", 60), ("dev.en", 12), ("dev.fr", 12)):
+        lines = (MINI / name).read_bytes().splitlines(keepends=True)
+        (tmp_path / name).write_bytes(b"".join(lines[:count]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def warnings_of(command: tuple[str, ...], capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
+    """Run a command; return what it writes to standard error."""
+    capsys.readouterr()
+    found = PROGRAMS[command[0]]([*command[1:]])
+    said = capsys.readouterr().err
+    assert found == code, said
+    return said
+
+
+def blank_lines(path: Path, *numbers: int) -> None:
+    """Empty some lines of a text, counted from 1; spaces are left in them."""
+    lines = path.read_text().splitlines()
+    for number in numbers:
+        lines[number - 1] = " "
+    path.write_text("\n".join(lines) + "\n")
+
+
+# Lines that are empty on one side only
+
+PAIRS = {
+    "tune": (TUNE, "dev"),
+    "evaluate": (("phrasescore-smt", "evaluate", "dev.en", "--reference", "dev.fr"), "dev"),
+    "worth": (("phrasescore-smt", "worth", "asked.ini", *DEV, "--nbest", "5", "--processes", "1"), "dev"),
+    "rescore": (
+        ("phrasescore-smt", "rescore", "--nbest", "lists", *DEV, "-o", "out", "--seeds", "1", "--restarts", "1"),
+        "dev",
+    ),
+    "train": (TRAIN, "train"),
+    "train, validation": ((*TRAIN, "--validation-source", "dev.en", "--validation-target", "dev.fr"), "dev"),
+    "train in context": ((*TRAIN, "--alignment", "train.align", "--held-out", "0"), "train"),
+    "build": (BUILD, "train"),
+    "build, validation": ((*BUILD, "--validation", "dev.en", "dev.fr"), "dev"),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_lines_that_are_empty_on_one_side_only(
+    name: str, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None
+) -> None:
+    command, text = PAIRS[name]
+    if name == "worth":
+        asked = MosesIni.read(Path(INI)).with_absolute_paths()
+        asked.set_weights({"WordPenalty0": [0.0]})
+        asked.write(texts / "asked.ini")
+    if name == "rescore":
+        lists = (*("phrasescore-smt", "decode", INI, "--source", "dev.en", "--prepared"), "--nbest", "lists", "5")
+        warnings_of((*lists, "-o", "translations"), capsys)
+    said = f"{text}.en and {text}.fr: 2 lines are empty on one side only, the first is line 3; check that"
+    blank_lines(texts / f"{text}.fr", 3, 5, 7)
+    blank_lines(texts / f"{text}.en", 7)
+    # `worth` has too few sentences then.
+    assert warnings_of(command, capsys, code=int(name == "worth")).count(said) == 1
+
+
+def test_whole_pairs_are_no_fault(texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
+    for name in ("dev.en", "dev.fr"):
+        blank_lines(texts / name, 2)
+    assert "empty on one side" not in warnings_of(TUNE, capsys)
