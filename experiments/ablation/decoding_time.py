@@ -24,7 +24,7 @@ from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry
 from moses_integration.placed.places import PlaceColumns
-from moses_integration.placed.system import place_tuned
+from moses_integration.placed.system import place_text
 from moses_integration.rescoring.kinds import ScorerChoice
 from moses_integration.rescoring.loading import load_scorers
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
@@ -102,7 +102,7 @@ def _place(ini: MosesIni, source: Sequence[bytes], folder: Path, column: PlaceCo
     folder.mkdir()
     text = folder / "source"
     write_lines(text, source)
-    placed = place_tuned(ini, text, folder, column)
+    placed = place_text(ini, text, folder, column)
     return MosesIni.read(placed.ini), list(text_lines(placed.text))
 
 

@@ -17,7 +17,7 @@ from experiments.toml import network_settings
 from experiments.training import train
 from moses_integration.building.phrase_scores import PHRASE_TABLE
 from moses_integration.building.system_folder import VALIDATION
-from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_feature, widen
+from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
 from moses_integration.placed.context_column import ContextColumn
 from moses_integration.placed.in_context import name_networks
 from moses_integration.rescoring.kinds import ScorerChoice
@@ -91,7 +91,7 @@ class Networks:
         if "CTX" in row.parts:
             # Last, for the weights of all features choose options.
             rests_on["networks"][CONTEXT] = self._train(CONTEXT)
-            widen(ini, ini.phrase_table().label, 1)
+            add_columns_in_context(ini, 1)
             name_networks(ini, [self._folder / CONTEXT])
         return ini, rests_on
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.ini import NEW_WEIGHT, add_feature, first_weight
-from moses_integration.placed.in_context import OPTIONS_BY, keep_option_weights
+from moses_integration.placed.in_context import keep_option_weights, networks_of, with_columns
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import positive
 from phrasescore.errors import UsageError
@@ -81,10 +81,10 @@ def run(args: argparse.Namespace) -> int:
     others = ini.weights_of_features()
     models = [weight for one in ini.features() if one.kind == "KENLM" for weight in others[one.label]]
     add_feature(ini, "CSLM", args.label, arguments, [first_weight(models) if args.weight is None else args.weight])
-    if ini.remarks(OPTIONS_BY):
+    if networks_of(ini):
         keep_option_weights(ini)
     # The embedded decoder alone asks such a model, so it is to know all else.
-    declare_model(ini)
+    declare_model(with_columns(ini))
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
     ini.require_placeable(args.output)
     if args.cache:

@@ -35,7 +35,7 @@ def placing(
     *,
     tunes: bool = False,
 ) -> tuple[MosesIni, Toolkit]:
-    """Return ini and toolkit for what --in-context, or else a comment of the ini, says; as they are if nothing does.
+    """Return ini and toolkit for what --in-context, or else the ini itself says; as they are if nothing does.
 
     Args:
         args: of a command that has the options of --in-context.
@@ -50,7 +50,7 @@ def placing(
         UserError: a network cannot be used or is not the one that the weights are for, or the ini has no column for it
             and none may be added.
     """
-    from moses_integration.ini import widen
+    from moses_integration.ini import add_columns_in_context
     from moses_integration.placed.toolkit import PlacingToolkit
 
     columns = context_column(args, ini, reporter)
@@ -60,7 +60,7 @@ def placing(
     if not networks_of(ini):
         if new_weight is None:
             raise UserError(f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote")
-        widen(ini, ini.phrase_table().label, columns.width, new_weight)
+        add_columns_in_context(ini, columns.width, new_weight)
         tunes = True
     if tunes:
         name_networks(ini, args.in_context or networks_of(ini), columns.networks)
@@ -69,7 +69,7 @@ def placing(
 
 
 def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumn | None:
-    """Return the column of the networks that --in-context, or else a comment of the ini, names.
+    """Return the column of the networks that --in-context, or else the ini, names.
 
     Raises:
         UsageError: there are none, and an option is about them.

@@ -9,7 +9,7 @@ from moses_integration.cli.in_context import add_in_context_option, context_colu
 from moses_integration.cli.options import natural, read_ini
 from moses_integration.cli.texts import add_source_option, add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
-from moses_integration.placed.in_context import networks_of, option_weights, require_tuned_for
+from moses_integration.placed.in_context import option_weights, require_tuned_for
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import add_quiet_option, add_sharing_options, refuse_idle
 from phrasescore.files import require_one_standard_input
@@ -59,7 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from moses_integration.ini import MosesIni, narrowed
+    from moses_integration.ini import MosesIni
     from moses_integration.placed.system import place_text
     from phrasescore.errors import naming
     from phrasescore.files import display_name
@@ -75,8 +75,6 @@ def run(args: argparse.Namespace) -> int:
         require_tuned_for(tuned, columns)
         # Weights that Moses' own scripts have found name none; they were sought among the options of the system given.
         chosen_by = option_weights(tuned) or option_weights(ini) or ini.weights_of_features()
-        if networks_of(ini):
-            weights, ini = ini.weights_of_features(), narrowed(ini, columns.width)
     if args.weights:
         weights = tuned.weights_of_features()
     with work_folder(args.output) as folder, work_folder(None) as temporary:

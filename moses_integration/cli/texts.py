@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.placed import PLACED
 from phrasescore.cli.options import path_or_standard_stream
 from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM, can_be_read_only_once, display_name, sha256_of, write_lines
@@ -68,6 +67,7 @@ def prepare_text(
     """
     from moses_integration.building.system_text import SystemText
     from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
+    from moses_integration.placed.text_digest import digest_of_text
 
     if is_prepared:
         # Of escapes and capitals nothing is known: a text may have none.
@@ -78,7 +78,7 @@ def prepare_text(
             _require_placed_text(ini, prepared, raw)
         return prepared
     assert ini is not None, "text is prepared where no ini says how"
-    if ini.remarks(PLACED) and side == "source":
+    if side == "source" and digest_of_text(ini) is not None:
         raise UserError(f"{ini.name}: has the tables of one text; give that, `text` beside it, and --prepared")
     text = SystemText.of(ini)
     if text is None:
@@ -93,7 +93,7 @@ def prepare_text(
 
 
 def _require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
-    """Check that a text with names is that of the tables of an ini, if those are of one text.
+    """Check that a text with names is that of the tables of an ini, and that tables for any text get none with names.
 
     Args:
         ini: the system's.
@@ -103,7 +103,13 @@ def _require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
     Raises:
         UserError: it is another one.
     """
-    if ini.remarks(PLACED) not in ([], [sha256_of(text)]):
+    from moses_integration.placed.names import require_unmarked
+    from moses_integration.placed.text_digest import digest_of_text
+
+    digest = digest_of_text(ini)
+    if digest is None:
+        require_unmarked(text_lines(text), display_name(raw))
+    elif digest != sha256_of(text):
         raise UserError(
             f"{display_name(raw)}: is not the text that the tables of {ini.name} were made for; give the whole file "
             "`text` beside that ini, or the ini from which it was made, or place it again if that was long ago"

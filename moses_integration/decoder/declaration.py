@@ -60,12 +60,12 @@ def _check_kinds(ini: MosesIni, lines: Iterable[FeatureLine]) -> None:
     for line in lines:
         if line.kind in _BINARY_TABLES:
             raise BeyondDecoderError(
-                f"{_place(ini, line)}: the embedded decoder reads text tables, not {line.kind}",
+                f"{ini.at(line.row)}: the embedded decoder reads text tables, not {line.kind}",
                 "name the text table in a PhraseDictionaryMemory line",
             )
         if line.kind not in KINDS:
             raise BeyondDecoderError(
-                f"{_place(ini, line)}: the embedded decoder has no feature {quote_text(line.kind)}", "remove it"
+                f"{ini.at(line.row)}: the embedded decoder has no feature {quote_text(line.kind)}", "remove it"
             )
         if line.kind in seen and KINDS[line.kind].is_single:
             raise _fault(ini, line, f"is a second {line.kind}, which Moses refuses; remove one with its weights")
@@ -79,7 +79,7 @@ def _declare(ini: MosesIni, line: FeatureLine) -> Feature:
         if not kind.accepts(key, value):
             shown = quote_text(f"{key}={value}")
             raise BeyondDecoderError(
-                f"{_place(ini, line)}: the embedded decoder does not know `{shown}` of {kind.name}", "remove it"
+                f"{ini.at(line.row)}: the embedded decoder does not know `{shown}` of {kind.name}", "remove it"
             )
     for key in kind.required:
         if key not in line.arguments:
@@ -114,8 +114,4 @@ def table_limit(ini: MosesIni) -> int:
 
 
 def _fault(ini: MosesIni, line: FeatureLine, problem: str) -> UserError:
-    return UserError(f"{_place(ini, line)}: {problem}")
-
-
-def _place(ini: MosesIni, line: FeatureLine) -> str:
-    return f"{ini.name}: line {line.row + 1}"
+    return UserError(f"{ini.at(line.row)}: {problem}")

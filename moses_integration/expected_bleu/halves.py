@@ -88,7 +88,7 @@ def require_divisible(ini: MosesIni) -> None:
     for feature in ini.features():
         fault = _fault(feature)
         if fault:
-            raise UserError(f"{ini.name}: line {feature.row + 1}: {fault}; {_ALIKE}")
+            raise UserError(f"{ini.at(feature.row)}: {fault}; {_ALIKE}")
 
 
 def _fault(feature: FeatureLine) -> str | None:

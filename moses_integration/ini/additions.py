@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moses_integration.ini.lines import quote_text, split_blanks
-from moses_integration.ini.moses_ini import LABEL, OTHER_WEIGHTS, PATHS, MosesIni
+from moses_integration.ini.moses_ini import IN_CONTEXT, LABEL, OTHER_WEIGHTS, PATHS, FeatureLine, MosesIni, files_at
 from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE, open_input
 from phrasescore.table.entry import LineFault, cut_line
@@ -28,23 +28,32 @@ def add_columns(ini: MosesIni, label: str, table: Path, columns: int, weight: fl
     weights has weights of 1, as in Moses; the new columns get `weight`, None for `first_weight`.
 
     Raises:
-        UserError: see `widen`, or the file has another number of scores than the ini would say.
+        UserError: columns cannot be added to the table (`_add_weights`), or the file has another number of scores
+            than the ini would say.
     """
     widened = ini.copy()
-    widen(widened, label, columns, weight)
-    before, after = ini.feature(label), widened.feature(label)
-    found = score_count(table)
-    if found != after.width:
-        raise UserError(
-            f"{table}: has {found} scores a line, but {ini.name} has num-features={before.width} and "
-            f"{columns} more are to be added; annotate the table that {ini.name} names, or give --columns"
-        )
+    _add_weights(widened, label, columns, weight)
+    before = ini.feature(label)
+    _require_scores(table, ini, before, columns)
+    widened.set_argument(label, "num-features", str(before.width + columns))
     widened.set_argument(label, "path", ini.path_to(table, before.arguments.get("path", "")))
-    ini.lines = widened.lines
+    ini.take_lines_of(widened)
 
 
-def widen(ini: MosesIni, label: str, columns: int, weight: float | None = None) -> None:
-    """Let a phrase table have `columns` more scores, with num-features and weights to match; see `add_columns`.
+def add_columns_in_context(ini: MosesIni, columns: int, weight: float | None = None) -> None:
+    """Let the one phrase table have weights for columns that are in no file yet: each text's table will have them.
+
+    Raises:
+        UserError: columns cannot be added to the table (`_add_weights`).
+    """
+    table, changed = ini.phrase_table(), ini.copy()
+    _add_weights(changed, table.label, columns, weight)
+    changed.set_argument(table.label, IN_CONTEXT, str(columns))
+    ini.take_lines_of(changed)
+
+
+def _add_weights(ini: MosesIni, label: str, columns: int, weight: float | None) -> None:
+    """Give a phrase table weights for more columns.
 
     Raises:
         UserError: the feature is no text table, the weights do not fit it, another line says something of it that
@@ -67,21 +76,31 @@ def widen(ini: MosesIni, label: str, columns: int, weight: float | None = None) 
     _refuse_parallel_paths(ini, label)
     _refuse_mentions(ini, feature.label, feature.kind)
     weights = ini.weights_of_table(feature)
-    ini.set_argument(label, "num-features", str(feature.width + columns))
     ini.set_weights({label: [*weights, *[first_weight(weights) if weight is None else weight] * columns]})
 
 
-def narrowed(ini: MosesIni, columns: int) -> MosesIni:
-    """Return a copy whose phrase table has `columns` fewer scores: the last ones and their weights go.
+def _require_scores(table: Path, ini: MosesIni, feature: FeatureLine, columns: int) -> None:
+    """Check that a table has as many scores as a feature and the new columns.
 
     Raises:
-        UserError: it has not one phrase table, or the weights do not fit it.
+        UserError: it has more or fewer; the message says what to do in each case.
     """
-    narrower, table = ini.copy(), ini.phrase_table()
-    weights = ini.weights_of_table(table)
-    narrower.set_argument(table.label, "num-features", str(table.width - columns))
-    narrower.set_weights({table.label: weights[: len(weights) - columns]})
-    return narrower
+    found, before = score_count(table), feature.width
+    if found == before + columns:
+        return
+    named = ini.path_of(feature) if "path" in feature.arguments else None
+    if found == before and named is not None and table.resolve() in {file.resolve() for file in files_at(named)}:
+        advice = f"{ini.name} names this table already, so no column is missing"
+    elif found == before:
+        advice = f"run `phrasescore annotate {table} -m MODEL -o ANNOTATED` and give --table ANNOTATED"
+    elif found > before:
+        advice = f"give --columns {found - before} if all the others are new"
+    else:
+        advice = f"annotate the table that {ini.name} names"
+    raise UserError(
+        f"{table}: has {found} scores a line, but {ini.name} has num-features={before} and {columns} more are to be "
+        f"added; {advice}"
+    )
 
 
 def add_feature(
@@ -106,7 +125,7 @@ def add_feature(
     for key, value in arguments.items():
         added.set_argument(label, key, value if isinstance(value, str) else ini.path_to(value, ""))
     added.set_weights({label: weights})
-    ini.lines = added.lines
+    ini.take_lines_of(added)
 
 
 def _refuse_parallel_paths(ini: MosesIni, label: str) -> None:

@@ -29,11 +29,15 @@ _LONGEST_LINE = 1 << 14
 
 
 class IniLines:
-    """A file of sections, without what Moses takes their values for."""
+    """A file of sections, without what Moses takes their values for.
+
+    Messages name lines by their numbers in the file that was read, whatever has been inserted or removed since.
+    """
 
     def __init__(self, lines: Iterable[str], name: str) -> None:
         self.lines = list(lines)
         self.name = name
+        self._numbers = [*range(1, len(self.lines) + 1)]
 
     @property
     def _end(self) -> str:
@@ -74,7 +78,15 @@ class IniLines:
         It is the last one that begins with `start`, as of weights with their label, or the first one without that.
         """
         rows = [row for row, value in self.rows(section) if value.startswith(start)]
-        return f"{self.name}: line {rows[-1 if start else 0] + 1}" if rows else self.name
+        return self.at(rows[-1 if start else 0]) if rows else self.name
+
+    def at(self, row: int) -> str:
+        """Return file and line of a row, for messages."""
+        return f"{self.name}: line {self.number_of(row)}"
+
+    def number_of(self, row: int) -> int:
+        """Return the number that a row has in the file that was read; an inserted row has that of the row before it."""
+        return self._numbers[row]
 
     def rows(self, section: str) -> list[tuple[int, str]]:
         """Return where the values of a section are, and the values (moses/Parameter.cpp).
@@ -91,42 +103,48 @@ class IniLines:
                 rows.append((row, text))
         return rows
 
-    def remarks(self, name: str) -> list[str]:
-        """Return what comments of a name say, which are for us alone."""
-        start = f"# phrasescore {name}: "
-        return [line[len(start) :].strip(TRIMMED) for line in self.lines if line.startswith(start)]
-
     def set_value(self, section: str, value: str) -> None:
-        """Give a section one value, in the place of those it has."""
-        for row, _ in reversed(self.rows(section)):
-            del self.lines[row]
-        self.append(section, value)
+        """Replace the values of a section by one value."""
+        self.set_values(section, [value])
 
-    def set_remarks(self, name: str, values: Sequence[str]) -> None:
-        """Let the comments of a name, before everything else, say these things, each in a line.
+    def set_values(self, section: str, values: Sequence[str]) -> None:
+        """Replace the values of a section; without values the section is removed.
 
         Raises:
-            UserError: a comment would not say the same when it is read.
+            UserError: Moses' format cannot hold a value.
         """
         for value in values:
-            if value != value.strip(TRIMMED) or {"\r", "\n"} & {*value}:
-                raise UserError(f"{value!r}: is a name that a comment of {self.name} cannot hold; give another name")
-        start = f"# phrasescore {name}: "
-        others = [line for line in self.lines if not line.startswith(start)]
-        self.lines = [*(f"{start}{value}{self._end}" for value in values), *others]
+            if value != value.strip(TRIMMED) or {"\r", "\n", "#"} & {*value} or value.startswith("["):
+                raise UserError(f"{value!r}: [{section}] of {self.name} cannot hold this value; use another name")
+        kept = [] if values else self._rows_of_headers(section)
+        for row in sorted([*kept, *(row for row, _ in self.rows(section))], reverse=True):
+            self._splice(row, row + 1, [])
+        for value in values:
+            self.append(section, value)
 
     def append(self, section: str, text: str) -> None:
         """Add a line after the last one of a section, or a new section at the end."""
-        rows = [row for row, _ in self.rows(section)] or [
-            row
-            for row, line in enumerate(self.lines)
-            if (header := _HEADER.match(without_comment(line))) and header[1] == section
-        ]
+        rows = [row for row, _ in self.rows(section)] or self._rows_of_headers(section)
         place = rows[-1] + 1 if rows else len(self.lines)
         new = [text] if rows else ["", f"[{section}]", text]
         if place and not self.lines[place - 1].endswith("\n"):
             self.lines[place - 1] += self._end
-        self.lines[place:place] = [line + self._end for line in new]
+        self._splice(place, place, [line + self._end for line in new])
+
+    def take_lines_of(self, other: IniLines) -> None:
+        """Become what an edited copy of this file is."""
+        self.lines, self._numbers = [*other.lines], [*other._numbers]
+
+    def _rows_of_headers(self, section: str) -> list[int]:
+        """Return where a section begins."""
+        headers = ((row, _HEADER.match(without_comment(line))) for row, line in enumerate(self.lines))
+        return [row for row, header in headers if header and header[1] == section]
+
+    def _splice(self, start: int, end: int, lines: Sequence[str]) -> None:
+        """Replace some lines by others."""
+        before = self._numbers[start - 1] if start else 1
+        self.lines[start:end] = lines
+        self._numbers[start:end] = [before] * len(lines)
 
     def replace(self, row: int, pattern: str, replacement: str) -> None:
         """Put a text in the place of what matches first in a line, before its comment."""
@@ -135,7 +153,7 @@ class IniLines:
 
     def fault(self, row: int, reason: str, remedy: str) -> UserError:
         """Return the error that says what is wrong with a line."""
-        return UserError(f"{self.name}: line {row + 1}: {reason}; {remedy}")
+        return UserError(f"{self.at(row)}: {reason}; {remedy}")
 
 
 def split_blanks(text: str) -> list[str]:

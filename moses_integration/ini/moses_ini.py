@@ -41,6 +41,12 @@ _LONGEST_LABEL = 100
 _MOST_FEATURES = 500
 _WIDEST = 1000
 
+IN_CONTEXT = "in-context"
+"""Argument of a phrase table: how many columns the table of each text has more than the file that the line names.
+
+No decoder knows it, so none takes the ini for a complete system: Moses and moses2 stop at an unknown argument.
+"""
+
 Weights = Mapping[str, Sequence[float]]
 """Weights of features by label."""
 
@@ -74,6 +80,11 @@ class FeatureLine:
             with suppress(ValueError):
                 return ReorderingType.parse(self.arguments.get("type", "")).width
         return 1
+
+    @property
+    def weights(self) -> int:
+        """How many weights the feature has: those of its scores, and of the columns that are scored in context."""
+        return self.width + int(self.arguments.get(IN_CONTEXT, "0"))
 
     @property
     def is_phrase_table(self) -> bool:
@@ -122,11 +133,15 @@ class MosesIni(IniLines):
 
     def copy(self) -> MosesIni:
         """Return a copy that can be edited without changing this one."""
-        return MosesIni(self.lines, self.name, self.folder)
+        copied = MosesIni([], self.name, self.folder)
+        copied.take_lines_of(self)
+        return copied
 
     def without_comments(self) -> MosesIni:
         """Return a copy without comments."""
-        return MosesIni([without_comment(line) + "\n" for line in self.lines], self.name, self.folder)
+        bare = self.copy()
+        bare.lines = [without_comment(line) + "\n" for line in self.lines]
+        return bare
 
     def features(self) -> list[FeatureLine]:
         """Return the feature lines in their order, which is the order of the score vector.
@@ -146,12 +161,8 @@ class MosesIni(IniLines):
                     shown = quote_text(pair)
                     raise self.fault(row, f"`{shown}` is not one key=value", "Moses refuses the line; mend it")
                 arguments[key] = argument
-            width = arguments.get("num-features", "1")
-            if not re.fullmatch("[0-9]+", width):
-                raise self.fault(row, "num-features is not a whole number", "mend the line")
-            # Python makes numbers of so many digits only.
-            if len(width) > len(str(_WIDEST)) or int(width) > _WIDEST:
-                raise self.fault(row, f"num-features is beyond {_WIDEST}", "mend the line")
+            for key in ("num-features", IN_CONTEXT):
+                self._check_width(row, key, arguments.get(key, "1"))
             label = arguments.get("name", "")
             if not label:
                 label = f"{kind}{unnamed[kind]}"
@@ -166,6 +177,13 @@ class MosesIni(IniLines):
                 raise self.fault(row, f"is a feature beyond {_MOST_FEATURES}", "remove what is not needed")
             features[label] = FeatureLine(kind, label, arguments, row)
         return list(features.values())
+
+    def _check_width(self, row: int, key: str, width: str) -> None:
+        if not re.fullmatch("[0-9]+", width):
+            raise self.fault(row, f"{key} is not a whole number", "fix the line")
+        # Python's int() has a limit on digits.
+        if len(width) > len(str(_WIDEST)) or int(width) > _WIDEST:
+            raise self.fault(row, f"{key} is beyond {_WIDEST}", "fix the line")
 
     def feature(self, label: str) -> FeatureLine:
         """Return the feature of this label.
@@ -188,7 +206,7 @@ class MosesIni(IniLines):
         """
         tables = [feature for feature in self.features() if feature.is_phrase_table]
         if len(tables) != 1:
-            found = ", ".join(f"{table.label} in line {table.row + 1}" for table in tables) or "none"
+            found = ", ".join(f"{table.label} in line {self.number_of(table.row)}" for table in tables) or "none"
             remedy = (
                 "choose by --feature (add-column), or use Moses (tune, decode, without a column in context)"
                 if tables
@@ -218,14 +236,14 @@ class MosesIni(IniLines):
             raise self.fault(feature.row, f"{feature.label} has no {key}=", "add it")
         return self.folder / feature.arguments[key]
 
-    def weights(self) -> dict[str, list[float]]:
-        """Return the weights by label; a later line of a label replaces the earlier one, as in Moses.
+    def weights(self, section: str = "weight") -> dict[str, list[float]]:
+        """Return the weights of a section by label; a later line of a label replaces the earlier one, as in Moses.
 
         Raises:
             UserError: a weight is no number.
         """
         weights = {}
-        for row, value in self.rows("weight"):
+        for row, value in self.rows(section):
             label, *numbers = split_blanks(value)
             if not label.endswith("=") or not numbers:
                 raise self.fault(row, f"`{quote_text(value)}` is not `Label= number ...`", "mend the line")
@@ -242,7 +260,7 @@ class MosesIni(IniLines):
             UserError: a weight is no number, or a feature line is malformed.
         """
         given = self.weights()
-        return {one.label: given.get(one.label, [_DEFAULT_WEIGHT] * one.width) for one in self.features()}
+        return {one.label: given.get(one.label, [_DEFAULT_WEIGHT] * one.weights) for one in self.features()}
 
     def weights_of_table(self, feature: FeatureLine) -> list[float]:
         """Return the weights of a phrase table.
@@ -251,11 +269,11 @@ class MosesIni(IniLines):
             UserError: they are not as many as its features, or a weight of any feature is no number.
         """
         weights = self.weights_of_features()[feature.label]
-        if len(weights) != feature.width:
+        if len(weights) != feature.weights:
             raise self.fault(
                 feature.row,
-                f"{feature.label} has {feature.width} features but {len(weights)} weights",
-                "mend one of them first",
+                f"{feature.label} has {feature.weights} features but {len(weights)} weights",
+                "fix one of them first",
             )
         return weights
 

@@ -1,4 +1,8 @@
-"""What comments of a moses.ini say of the networks in context whose column its phrase table has."""
+"""What sections of a moses.ini say of the networks whose columns are scored in context.
+
+The table of each text has these columns, and the file that the ini names lacks them. The sections are unknown to Moses,
+as is the argument `in-context=` of the phrase table, so no decoder takes the ini for a complete system.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,35 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_integration.ini import MosesIni, Weights
+from moses_integration.ini import IN_CONTEXT, MosesIni, Weights
 from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
     from moses_integration.placed.context_column import ContextColumn
 
-IN_CONTEXT = "in-context"
-"""Name of the comments that say where the networks lie."""
-IN_CONTEXT_SHA256 = "in-context-sha256"
-"""Name of the comments that say which weights they had when the ini was tuned."""
+NETWORKS = "in-context"
+"""Section with the folders of the networks."""
+NETWORKS_SHA256 = "in-context-sha256"
+"""Section with the digests of the weights that the networks had when the ini was tuned."""
 OPTIONS_BY = "in-context-options-by"
-"""Name of the comments that say, as lines of weights, by which weights the options of a phrase are chosen: those that
-tuning began with. The weights that it finds trust the network, and may be against what else is known of a pair."""
+"""Section with the weights by which the options of a phrase are chosen: those that tuning began with. Tuned weights
+trust the network, and may contradict what else is known of a pair."""
+_AGAIN = "tune again, with --in-context, the ini that it was made of"
 
 
 def networks_of(ini: MosesIni) -> list[str]:
-    """Return the folders of the networks; an ini without a column in context has none."""
-    return ini.remarks(IN_CONTEXT)
+    """Return the folders of the networks; an ini without a column in context has none.
+
+    Raises:
+        UserError: the ini has such a column without its networks, or networks without their column.
+    """
+    folders = ini.values(NETWORKS)
+    marked = [feature for feature in ini.features() if IN_CONTEXT in feature.arguments]
+    if marked and not folders:
+        raise ini.fault(marked[0].row, f"{IN_CONTEXT}= needs a section [{NETWORKS}] with its networks", _AGAIN)
+    if folders and not marked:
+        raise UserError(f"{ini.place(NETWORKS)}: [{NETWORKS}] needs a phrase table with {IN_CONTEXT}=; {_AGAIN}")
+    return folders
 
 
 def name_networks(ini: MosesIni, folders: Iterable[str | Path], digests: Sequence[str] = ()) -> None:
@@ -32,32 +47,52 @@ def name_networks(ini: MosesIni, folders: Iterable[str | Path], digests: Sequenc
     Args:
         ini: with their column.
         folders: of the networks.
-        digests: SHA-256 of the weights of each; without them nobody can tell whether they are others one day.
+        digests: SHA-256 of the weights of each; without them a later change of the weights goes unnoticed.
 
     Raises:
-        UserError: a comment cannot hold a path, one that is there is no line of weights, or the ini is tuned with
-            networks already, among options that nobody knows any more.
+        UserError: a moses.ini cannot hold a path, or the ini is tuned with networks already, among unknown options.
     """
     _require_option_weights(ini)
     keep_option_weights(ini)
-    ini.set_remarks(IN_CONTEXT_SHA256, digests)
-    ini.set_remarks(IN_CONTEXT, [str(Path(folder).resolve()) for folder in folders])
+    ini.set_values(NETWORKS_SHA256, digests)
+    ini.set_values(NETWORKS, [str(Path(folder).resolve()) for folder in folders])
 
 
-def forget_networks(ini: MosesIni) -> None:
-    """Let an ini say nothing of networks in context."""
-    for name in (IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY):
-        ini.set_remarks(name, [])
+def without_columns(ini: MosesIni) -> MosesIni:
+    """Return the system of the table that an ini names: without columns in context."""
+    table, weights = ini.phrase_table(), ini.weights_of_table(ini.phrase_table())
+    system = _without_sections(ini)
+    if table.weights > table.width:
+        system.set_weights({table.label: weights[: table.width]})
+    return system
+
+
+def with_columns(ini: MosesIni) -> MosesIni:
+    """Return the system of the table of a text, which has the columns in context; paths stay as they are."""
+    table = ini.phrase_table()
+    system = _without_sections(ini)
+    if table.weights > table.width:
+        system.set_argument(table.label, "num-features", str(table.weights))
+    return system
+
+
+def _without_sections(ini: MosesIni) -> MosesIni:
+    """Return a copy without all that only an ini with columns in context has."""
+    system = ini.copy()
+    system.remove_argument(ini.phrase_table().label, IN_CONTEXT)
+    for section in (NETWORKS, NETWORKS_SHA256, OPTIONS_BY):
+        system.set_values(section, [])
+    return system
 
 
 def require_tuned_for(ini: MosesIni, columns: ContextColumn) -> None:
-    """Check that the weights of an ini were sought with these networks, where comments say with which they were.
+    """Check that the weights of an ini were tuned with these networks, where it says with which they were.
 
     Raises:
-        UserError: they were sought with others, or among options that nobody knows any more.
+        UserError: they were tuned with others, or among unknown options.
     """
     _require_option_weights(ini)
-    sought_with = ini.remarks(IN_CONTEXT_SHA256)
+    sought_with = ini.values(NETWORKS_SHA256)
     if sought_with and sorted(sought_with) != sorted(columns.networks):
         raise UserError(
             f"{columns.scorer.origin}: is not what {ini.name} was tuned with, or was trained on since; give that by "
@@ -67,52 +102,33 @@ def require_tuned_for(ini: MosesIni, columns: ContextColumn) -> None:
 
 def _require_option_weights(ini: MosesIni) -> None:
     """Check that an ini with networks says among which options it was tuned: its own weights would choose others."""
-    if networks_of(ini) and not ini.remarks(OPTIONS_BY):
-        raise UserError(
-            f"{ini.name}: does not say among which options it was tuned; tune again, with --in-context, the "
-            "ini that it was made of"
-        )
+    if ini.values(NETWORKS) and not ini.values(OPTIONS_BY):
+        raise UserError(f"{ini.name}: has no section [{OPTIONS_BY}], by which options were chosen in tuning; {_AGAIN}")
 
 
 def option_weights(ini: MosesIni) -> Weights | None:
-    """Return the weights by which tuning chose the options of phrases, None if no comment of an ini tells.
+    """Return the weights by which tuning chose the options of phrases, None if an ini does not say.
 
     Raises:
-        UserError: the comments are not the weights of the ini's features.
+        UserError: they are not the weights of the ini's features.
     """
-    kept = _kept_weights(ini)
+    kept = ini.weights(OPTIONS_BY)
     if kept and _widths(kept) != _widths(ini.weights_of_features()):
-        raise UserError(
-            f"{ini.name}: its comments `{OPTIONS_BY}` are not the weights of its features; tune again, with "
-            "--in-context, the ini that it was made of"
-        )
+        raise UserError(f"{ini.place(OPTIONS_BY)}: [{OPTIONS_BY}] has not the weights of the features; {_AGAIN}")
     return kept or None
 
 
 def keep_option_weights(ini: MosesIni) -> None:
-    """Let comments of an ini say by which weights options are chosen: as before, and new features' as they are now.
+    """Let an ini say by which weights options are chosen: as before, and new features' as they are now.
 
     Raises:
-        UserError: a comment is no line of weights.
+        UserError: a line is no line of weights.
     """
-    kept, now = _kept_weights(ini), ini.weights_of_features()
+    kept, now = ini.weights(OPTIONS_BY), ini.weights_of_features()
     weights = {label: kept[label] if len(kept.get(label, ())) == len(now[label]) else now[label] for label in now}
-    ini.set_remarks(
+    ini.set_values(
         OPTIONS_BY, [f"{label}= {' '.join(f'{one:.6g}' for one in numbers)}" for label, numbers in weights.items()]
     )
-
-
-def _kept_weights(ini: MosesIni) -> Weights:
-    """Return the weights in an ini's comments.
-
-    Raises:
-        UserError: one is no line of weights.
-    """
-    lines = [f"{line}\n" for line in ini.remarks(OPTIONS_BY)]
-    try:
-        return MosesIni(["[weight]\n", *lines], ini.name).weights()
-    except UserError as error:
-        raise UserError(f"{ini.name}: a comment `{OPTIONS_BY}` is no line of weights; copy the ini again") from error
 
 
 def _widths(weights: Weights) -> dict[str, int]:

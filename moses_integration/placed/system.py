@@ -16,14 +16,14 @@ from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.phrases import Floats, Words, require_words, words_of
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import DecoderSettings, read_settings
-from moses_integration.ini import MosesIni, Weights, narrowed, widen
-from moses_integration.placed import PLACED
-from moses_integration.placed.in_context import forget_networks, option_weights
+from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
+from moses_integration.placed.in_context import option_weights, with_columns, without_columns
 from moses_integration.placed.names import require_unmarked
 from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
+from moses_integration.placed.text_digest import DIGEST, write_digest
 from phrasescore.errors import UserError
-from phrasescore.files import open_output, require_writable, sha256_of, write_atomically, write_lines
+from phrasescore.files import open_output, require_writable, write_atomically, write_lines
 from phrasescore.text import text_lines
 
 INI, TEXT = "moses.ini", "text"
@@ -65,7 +65,7 @@ def place_text(
     A run that was killed while it made the columns is gone on with by one of the same text and into the same folder.
 
     Args:
-        ini: the system.
+        ini: the system; it may have the weights of the new columns already (`add_columns_in_context`).
         text: prepared sentences.
         folder: for ini, text and tables; the ini is written last.
         columns: what the phrase table gets more for each place.
@@ -73,7 +73,7 @@ def place_text(
         origin: where those come from, in messages.
         table_limit: how many options of a phrase are kept, the best by the weights of all features but the new columns;
             0 for all, None for as many as the ini lets a decoder use.
-        chosen_by: other weights to choose them by (see `option_weights`); None for those of the system.
+        chosen_by: other weights to choose them by; None for those that tuning began with, or else of the system.
 
     Raises:
         UserError: the text has bars or names already, the weights do not fit, or the embedded decoder does not know the
@@ -83,16 +83,20 @@ def place_text(
     require_placeable(lines, text)
     sentences = [words_of(line) for line in lines]
     tables = _tables(ini, folder)
+    if columns and IN_CONTEXT not in ini.phrase_table().arguments:
+        ini = ini.copy()
+        add_columns_in_context(ini, columns.width)
+    system = without_columns(ini)
     try:
-        placed = _declare(ini, tables, columns.width if columns else 0, weights, origin)
-        settings = read_settings(ini)
+        placed = _declare(with_columns(ini), tables, weights, origin)
+        settings = read_settings(system)
     except BeyondDecoderError as error:
         raise UserError(error.for_any_toolkit) from error
-    model = _load(ini, sentences, settings, chosen_by or weights)
+    model = _load(system, sentences, settings, chosen_by or option_weights(ini) or weights)
     if table_limit is not None:
         model.table_limit = table_limit
     places = list(find_places(model, sentences, settings.search.longest_phrase))
-    with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, INI]) as unfinished:
+    with _unfinished(folder, [*(path.name for path in tables.values()), TEXT, DIGEST, INI]) as unfinished:
         values_OK = _values(columns, sentences, places, unfinished / _SCRATCH)
         named = named_text(sentences, places)
         copied = copies(model, sentences, places, named)
@@ -102,7 +106,7 @@ def place_text(
                 table = unfinished / tables[feature.label].name
                 _write(table, reordering_lines(feature.table, places, named, copied))
         write_lines(unfinished / TEXT, (b" ".join(sentence) for sentence in named))
-        placed.set_remarks(PLACED, [sha256_of(unfinished / TEXT)])
+        write_digest(unfinished, unfinished / TEXT)
         # Its paths are absolute, and nothing is there yet.
         write_atomically(unfinished / INI, placed.to_bytes())
     return PlacedSystem(folder / INI, folder / TEXT, len(sentences), len(places), len(values_OK))
@@ -135,22 +139,6 @@ def _unfinished(folder: Path, names: Sequence[str]) -> Iterator[Path]:
             unfinished.rmdir()
 
 
-def place_tuned(ini: MosesIni, text: Path, folder: Path, columns: PlaceColumns) -> PlacedSystem:
-    """Write the system of a text with the options that tuning had, whatever the weights are now.
-
-    Args:
-        ini: its phrase table has the width and the weights for the columns, but is the file that lacks them.
-        text: see `place_text`.
-        folder: likewise.
-        columns: what the phrase table gets more, as in tuning.
-
-    Raises:
-        UserError: see `place_text` and `option_weights`.
-    """
-    narrower, weights = narrowed(ini, columns.width), ini.weights_of_features()
-    return place_text(narrower, text, folder, columns, weights, ini.name, chosen_by=option_weights(ini))
-
-
 def require_placeable(lines: Sequence[bytes], text: Path) -> None:
     """Check that sentences have neither bars nor names.
 
@@ -168,17 +156,13 @@ def _tables(ini: MosesIni, folder: Path) -> dict[str, Path]:
     return tables | {label: folder / f"reordering-table{number or ''}.gz" for number, label in enumerate(reorderings)}
 
 
-def _declare(ini: MosesIni, tables: Mapping[str, Path], columns: int, weights: Weights | None, origin: str) -> MosesIni:
-    """Return an ini with other tables, more columns and other weights, checked before any work is done.
+def _declare(ini: MosesIni, tables: Mapping[str, Path], weights: Weights | None, origin: str) -> MosesIni:
+    """Return an ini with other tables, and weights if any are given, checked before any work is done.
 
     Raises:
         UserError: the embedded decoder does not know the system, weights do not fit, or an ini cannot hold a path.
     """
     placed = ini.with_absolute_paths()
-    # The table will have that column.
-    forget_networks(placed)
-    if columns:
-        widen(placed, ini.phrase_table().label, columns)
     for label, path in tables.items():
         # A link of an earlier system's is replaced, not followed.
         placed.set_argument(label, "path", str(path.parent.resolve() / path.name))

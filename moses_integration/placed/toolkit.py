@@ -1,8 +1,7 @@
 """A toolkit for systems whose phrase table gets a column for each text: it writes the table, and lets another work.
 
-In the ini of such a system the phrase table has the width and the weights that it will have, and the path of the table
-that it is made from, which is narrower; a comment names the network. So neither Moses nor the embedded decoder takes it
-for a system that is complete.
+The ini of such a system has the weights of these columns, the path of the table that lacks them, and the argument
+`in-context=`, which no decoder knows; sections of its own name the networks (`in_context.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.placed.names import without_names
 from moses_integration.placed.places import PlaceColumns
-from moses_integration.placed.system import PlacedSystem, place_tuned, require_placeable
+from moses_integration.placed.system import PlacedSystem, place_text, require_placeable
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.files import open_output, read_lines, write_lines
@@ -86,7 +85,7 @@ class PlacingToolkit:
     def _place(self, ini: MosesIni, source: Path, folder: Path) -> PlacedSystem:
         """Write the system of a text, and say so."""
         folder.mkdir(parents=True, exist_ok=True)
-        placed = place_tuned(ini, source, folder, self._columns)
+        placed = place_text(ini, source, folder, self._columns)
         self._say(f"{placed.lines:,} phrase pairs scored where they stand, at {placed.places:,} places")
         return placed
 

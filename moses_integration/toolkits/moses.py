@@ -235,7 +235,7 @@ def _check_features(ini: MosesIni) -> None:
                 f"{ini.place(section)}: [{section}] changes features behind [feature]; write what is meant there"
             )
     for feature in ini.features():
-        place = f"{ini.name}: line {feature.row + 1}: {feature.label}"
+        place = f"{ini.at(feature.row)}: {feature.label}"
         if feature.kind in KINDS and not KINDS[feature.kind].is_of_moses:
             raise UserError(
                 f"{place} is a neural language model, which Moses does not know; use --toolkit embedded, or leave it "
@@ -270,7 +270,7 @@ def _find_table(ini: MosesIni, table: FeatureLine) -> Path:
     named = ini.path_of(table)
     path = next((path for path in (named, Path(f"{named}.gz")) if path.is_file()), None)
     if path is None:
-        raise UserError(f"{ini.name}: line {table.row + 1}: {named}: is no file; mend the path=")
+        raise UserError(f"{ini.at(table.row)}: {named}: is no file; fix the path=")
     return path
 
 

@@ -175,7 +175,7 @@ def test_no_feature_is_added_beside_a_weight_that_is_none(weight: str, tmp_path:
 def test_no_feature_is_added_beside_a_table_whose_weights_do_not_fit(tmp_path: Path) -> None:
     table = "PhraseDictionaryMemory name=T num-features=3 path=t\n"
     ini = MosesIni(["[feature]\n", table, "[weight]\n", "T= 1 1\n"])
-    with pytest.raises(UserError, match="line 2: T has 3 features but 2 weights; mend one of them first"):
+    with pytest.raises(UserError, match="line 2: T has 3 features but 2 weights; fix one of them first"):
         add_feature(ini, "CSLM", "CSLM0", {"path": tmp_path / "x"}, [1])
 
 
@@ -579,7 +579,7 @@ def test_sizes_that_no_moses_ini_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[feature]\nA num-features=1001\n", "line 2: num-features is beyond 1000; mend the line"),
+        ("[feature]\nA num-features=1001\n", "line 2: num-features is beyond 1000; fix the line"),
         (f"[feature]\nA num-features={'9' * 5000}\n", "line 2: num-features is beyond 1000"),
         ("[feature]\n" + "A\n" * 501, "line 502: is a feature beyond 500; remove what is not needed"),
         (

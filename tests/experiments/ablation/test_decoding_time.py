@@ -12,7 +12,7 @@ import pytest
 from experiments.ablation.decoding_time import time_translating
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.ini import MosesIni, widen
+from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.placed.places import Place
 from phrasescore.device import choose_device
 from tests.conftest import MINI
@@ -52,7 +52,7 @@ def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pyte
     monkeypatch.setattr("moses_integration.placed.system.load_model", slow_load)
     monkeypatch.setattr("experiments.ablation.decoding_time.choose_device", lambda *_: choose_device("cpu", "fp32"))
     ini = MosesIni.read(MINI / "moses.ini")
-    widen(ini, ini.phrase_table().label, SlowColumn.width, 0.2)
+    add_columns_in_context(ini, SlowColumn.width, 0.2)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:5]
     cost = time_translating(ini, sentences, SlowColumn(clock))
     # Of six sentences, the one word among them, which is taken off again, for five.

@@ -15,10 +15,11 @@ from unittest.mock import Mock
 import pytest
 
 from moses_integration.cli import main
-from moses_integration.ini import MosesIni
+from moses_integration.cli.decoder import main as decoder
+from moses_integration.ini import IN_CONTEXT, MosesIni
 from moses_integration.nbest import read_nbest
 from moses_integration.placed import context_column
-from moses_integration.placed.in_context import IN_CONTEXT, IN_CONTEXT_SHA256, OPTIONS_BY
+from moses_integration.placed.in_context import NETWORKS, NETWORKS_SHA256, OPTIONS_BY, networks_of, with_columns
 from moses_integration.placed.names import MARK
 from phrasescore import annotate
 from phrasescore.cli import main as phrasescore
@@ -60,9 +61,79 @@ def tuned(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> Path:
 
 def test_an_ini_names_the_network_and_has_a_weight_for_it(tuned: Path, network: Path) -> None:
     ini = MosesIni.read(tuned)
-    assert ini.remarks(IN_CONTEXT) == [str(network)]
-    assert len(ini.weights()["TranslationModel0"]) == ini.phrase_table().width == 5
+    assert networks_of(ini) == [str(network)]
+    assert len(ini.weights()["TranslationModel0"]) == 5
+    assert with_columns(ini).phrase_table().width == 5
+    assert ini.phrase_table().width == 4
     assert ini.path_of(ini.phrase_table()) == MosesIni.read(Path(INI)).path_of(MosesIni.read(Path(INI)).phrase_table())
+
+
+def test_an_ini_in_context_is_a_complete_system_for_no_decoder(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table that it names lacks the column; moses2 would take it for 0, so an unknown argument has to stop it."""
+    ini, before = MosesIni.read(tuned), MosesIni.read(Path(INI)).with_absolute_paths()
+    table = ini.phrase_table()
+    assert (table.width, table.arguments[IN_CONTEXT]) == (4, "1")
+    # What is ours comes last, and nothing of it is in a comment.
+    assert [ini.lines[row].split()[0] for row, _ in enumerate(before.lines) if before.lines[row].strip()] == [
+        line.split()[0] for line in before.lines if line.strip()
+    ]
+    assert [line for line in ini.lines if "#" in line] == [line for line in before.lines if "#" in line]
+    assert decoder(["-f", str(tuned)]) == 1
+    assert "has a column that a network makes for each text" in capsys.readouterr().err
+    # Nor without the sections, as where they are removed by hand.
+    for section in (NETWORKS, NETWORKS_SHA256, OPTIONS_BY):
+        ini.set_values(section, [])
+    ini.write(tuned.with_name("bare.ini"))
+    assert decoder(["-f", str(tuned.with_name("bare.ini"))]) == 1
+    assert f"{IN_CONTEXT}= needs a section [{NETWORKS}] with its networks" in capsys.readouterr().err
+
+
+@pytest.mark.moses
+@pytest.mark.parametrize("program", ["moses", "moses2"])
+def test_moses_rejects_an_ini_in_context(moses_home: Path, tuned: Path, program: str) -> None:
+    binary = moses_home / "bin" / program
+    if not binary.exists():
+        pytest.skip(f"this Moses has no {program}")
+    ini = MosesIni.read(tuned)
+    for section in (NETWORKS, NETWORKS_SHA256, OPTIONS_BY):
+        done = subprocess.run([binary, "-f", tuned], input=b"the dog\n", capture_output=True, check=False)
+        assert done.returncode
+        assert not done.stdout
+        # The argument alone is enough.
+        ini.set_values(section, [])
+        ini.write(tuned)
+    done = subprocess.run([binary, "-f", tuned], input=b"the dog\n", capture_output=True, check=False)
+    assert done.returncode
+    assert f"{IN_CONTEXT}=1".encode() in done.stderr
+
+
+@pytest.mark.parametrize("toolkit", ["embedded", "moses"])
+def test_faults_are_at_the_lines_that_the_user_knows(
+    network: Path,
+    small_dev: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    toolkit: str,
+) -> None:
+    """Though the ini gets weights, sections and features."""
+    monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
+    lines = [line for line in MosesIni.read(Path(INI)).with_absolute_paths().lines if "TranslationModel0=" not in line]
+    faulty = tmp_path / "faulty.ini"
+    faulty.write_text("".join([*lines, "\n[stack]\nmany\n"]))
+    source, reference = map(str, small_dev)
+    options = ["--source", source, "--reference", reference, "--in-context", str(network), "--toolkit", toolkit]
+    shared = ["--prepared", "-q", "--processes", "1", "--device", "cpu", "--precision", "fp32"]
+    model = tmp_path / "cslm"
+    small = ["--order", "3", "--embedding", "4", "--first-hidden", "4", "--second-hidden", "4", "--epochs", "1"]
+    assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
+    expected = f"{faulty}: line {len(lines) + 3}: [stack] is no whole number"
+    for command in (["tune", str(faulty), "-o", str(tmp_path / "tuned.ini")], ["worth", str(faulty)]):
+        assert main([*command, *options, *shared]) == 1
+        assert expected in capsys.readouterr().err
+    faulty.write_text("".join([*lines, "\n[weight]\nNoSuch0= 1\n"]))
+    assert main(["add-lm", str(faulty), "--model", str(model), "-o", str(tmp_path / "lm.ini")]) == 1
+    assert f"{faulty}: line {len(lines) + 3}: the weights of `NoSuch0` have no feature" in capsys.readouterr().err
 
 
 def test_the_table_of_a_text_translates_as_the_command_does(
@@ -84,7 +155,7 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     # Elsewhere, if that is said.
     moved = str(shutil.copytree(network, tmp_path / "moved"))
     ini = MosesIni.read(tuned)
-    ini.set_remarks(IN_CONTEXT, [str(tmp_path / "nowhere")])
+    ini.set_values(NETWORKS, [str(tmp_path / "nowhere")])
     ini.write(tmp_path / "moved.ini")
     assert main(["decode", str(tmp_path / "moved.ini"), "--source", str(source), *EMBEDDED]) == 1
     err = capfdbinary.readouterr().err
@@ -144,7 +215,7 @@ def test_moses_tunes_as_we_do_and_by_hand(
     assert outputs[0] == outputs[1]
     assert outputs[0].count(b"\n") == 12
     # By hand, with the weights that were found, without a word of how.
-    found = MosesIni([line for line in MosesIni.read(tmp_path / "tuned.ini").lines if line[0] != "#"], "found")
+    found = with_columns(MosesIni.read(tmp_path / "tuned.ini"))
     found.write(tmp_path / "found.ini")
     placed = tmp_path / "placed"
     place = ["place", INI, "--source", source, "-o", str(placed), "--weights", str(tmp_path / "found.ini")]
@@ -418,14 +489,14 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     source, reference = map(str, small_dev)
     other, out, ini = tmp_path / "other", str(tmp_path / "out"), MosesIni.read(tuned)
     train(other, "--seed", "7", "--max-updates", "2")
-    (trained,) = ini.remarks(IN_CONTEXT_SHA256)
+    (trained,) = ini.values(NETWORKS_SHA256)
     refusal = "is not what {ini} was tuned with, or was trained on since; give that by --in-context, or tune again\n"
     decode = ["decode", str(tuned), "--source", source, "-o", out, *EMBEDDED, "--in-context"]
     for folders in ([other], [network, network]):
         assert main([*decode, *map(str, folders)]) == 1
         assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
     # The same folder, with what was trained in it since.
-    ini.set_remarks(IN_CONTEXT, [str(other)])
+    ini.set_values(NETWORKS, [str(other)])
     ini.write(tmp_path / "since.ini")
     for command in (
         ["decode", f"{tmp_path}/since.ini", "--source", source, "-o", out, *EMBEDDED],
@@ -440,8 +511,8 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     tune = ["tune", f"{tmp_path}/since.ini", "--source", source, "--reference", reference, *EMBEDDED, *QUICK]
     assert main([*tune, "-o", f"{tmp_path}/again.ini"]) == 0
     again = MosesIni.read(tmp_path / "again.ini")
-    assert again.remarks(IN_CONTEXT) == [str(other)]
-    assert again.remarks(IN_CONTEXT_SHA256) not in ([], [trained])
+    assert networks_of(again) == [str(other)]
+    assert again.values(NETWORKS_SHA256) not in ([], [trained])
 
 
 def test_options_that_nobody_knows_any_more_are_not_guessed(
@@ -449,8 +520,8 @@ def test_options_that_nobody_knows_any_more_are_not_guessed(
 ) -> None:
     """Tuned weights would choose others than tuning had, of which some may be the worst."""
     ini = MosesIni.read(tuned)
-    assert ini.remarks(OPTIONS_BY)
-    ini.set_remarks(OPTIONS_BY, [])
+    assert ini.values(OPTIONS_BY)
+    ini.set_values(OPTIONS_BY, [])
     ini.write(tmp_path / "older.ini")
     source, reference = map(str, small_dev)
     for command in (
@@ -460,7 +531,10 @@ def test_options_that_nobody_knows_any_more_are_not_guessed(
     ):
         options = ["--source", source, "--prepared", "--processes", "1", "-q"]
         assert main([command[0], str(tmp_path / "older.ini"), *command[1:], *options]) == 1
-        assert "older.ini: does not say among which options it was tuned; tune again, with" in capsys.readouterr().err
+        assert (
+            f"older.ini: has no section [{OPTIONS_BY}], by which options were chosen in tuning; tune again"
+            in capsys.readouterr().err
+        )
 
 
 @pytest.mark.parametrize("damage", ["LM0= zz", "LM0= 0.5 0.5", "Other0= 1", ""])
@@ -468,13 +542,13 @@ def test_weights_for_the_choice_of_options_are_those_of_all_features(
     tuned: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
 ) -> None:
     ini = MosesIni.read(tuned)
-    kept = [line for line in ini.remarks(OPTIONS_BY) if not line.startswith("LM0=")]
-    ini.set_remarks(OPTIONS_BY, [*kept, damage] if damage else kept)
+    kept = [line for line in ini.values(OPTIONS_BY) if not line.startswith("LM0=")]
+    ini.set_values(OPTIONS_BY, [*kept, damage] if damage else kept)
     ini.write(tmp_path / "damaged.ini")
     decode = ["decode", str(tmp_path / "damaged.ini"), "--source", str(small_dev[0]), "-o", str(tmp_path / "out")]
     assert main([*decode, *EMBEDDED]) == 1
-    wrong = "a comment `{}` is no line of" if damage == "LM0= zz" else "its comments `{}` are not the"
-    assert f"damaged.ini: {wrong.format(OPTIONS_BY)} weights" in capsys.readouterr().err
+    wrong = "a weight of LM0 is no number" if damage == "LM0= zz" else f"[{OPTIONS_BY}] has not the weights of the"
+    assert re.search(rf"damaged\.ini: line \d+: {re.escape(wrong)}", capsys.readouterr().err)
 
 
 def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path) -> None:
@@ -482,7 +556,7 @@ def test_a_feature_that_is_added_has_a_part_in_the_choice_of_options(tuned: Path
     small = ["--order", "3", "--embedding", "4", "--first-hidden", "4", "--second-hidden", "4", "--epochs", "1"]
     assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
     assert main(["add-lm", str(tuned), "--model", str(model), "-o", str(more)]) == 0
-    before, after = MosesIni.read(tuned).remarks(OPTIONS_BY), MosesIni.read(more).remarks(OPTIONS_BY)
+    before, after = MosesIni.read(tuned).values(OPTIONS_BY), MosesIni.read(more).values(OPTIONS_BY)
     (weight,) = MosesIni.read(more).weights()["CSLM0"]
     assert 0 < weight < 0.2
     assert after == [*before, f"CSLM0= {weight:.6g}"]
@@ -598,15 +672,18 @@ def test_a_column_in_context_stays_the_last(
     assert "has a column in context already" in capsys.readouterr().err
 
 
-def test_a_folder_that_a_comment_cannot_name_is_refused_before_work(
+def test_a_folder_that_an_ini_cannot_name_is_refused_before_work(
     network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, reference = map(str, small_dev)
-    for name in ("two\nlines", "blank "):
+    for name in ("two\nlines", "blank ", "a#b"):
         folder = shutil.copytree(network, tmp_path / name)
         tune = ["tune", INI, "--source", source, "--reference", reference, "-o", str(tmp_path / "ini"), *EMBEDDED]
         assert main([*tune, "--in-context", str(folder)]) == 1
-        assert f"{str(folder)!r}: is a name that a comment of {INI} cannot hold" in capsys.readouterr().err
+        assert (
+            f"{str(folder)!r}: [{NETWORKS}] of {INI} cannot hold this value; use another name"
+            in capsys.readouterr().err
+        )
 
 
 def test_rescoring_says_that_it_sees_phrases_alone(

@@ -18,7 +18,7 @@ from moses_integration.cli import main
 from moses_integration.evaluation import measure
 from moses_integration.ini import MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.placed.in_context import IN_CONTEXT
+from moses_integration.placed.in_context import networks_of
 from phrasescore.cli import main as phrasescore
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import environment, sentence_of, succeed
@@ -110,7 +110,7 @@ def test_the_way_of_the_readme_with_the_best_column(
         program, command, *words = shlex.split(line.replace(" < ", " --source ").replace(" > ", " -o "))
         run_it = phrasescore if program == "phrasescore" else main
         assert run_it([command, *words, *less.get(command, [])]) == 0
-    assert MosesIni.read(Path("system/tuned.ctx.ini")).remarks(IN_CONTEXT) == [str(folder / "ctx")]
+    assert networks_of(MosesIni.read(Path("system/tuned.ctx.ini"))) == [str(folder / "ctx")]
     assert measure(Path("test.out"), [Path("test.fr")])["BLEU"].score > 60
 
 

@@ -20,9 +20,9 @@ from moses_integration.decoder.graph import Derivation
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import details, translation_line
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import NbestEntry, read_nbest
-from moses_integration.placed.in_context import IN_CONTEXT
+from moses_integration.placed.in_context import name_networks
 from phrasescore.errors import UserError
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import CRASH_WORDS
@@ -117,7 +117,8 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
 
 def test_an_ini_in_context_is_for_another_command(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
     ini = MosesIni.read(Path(INI)).with_absolute_paths()
-    ini.set_remarks(IN_CONTEXT, ["network"])
+    add_columns_in_context(ini, 1)
+    name_networks(ini, ["network"])
     ini.write(tmp_path / "ctx.ini")
     message = "ctx.ini: has a column that a network makes for each text, which this decoder does not ask"
     require_one_sentence(capfdbinary, 1, message, "-f", tmp_path / "ctx.ini", "-i", text)

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from moses_integration.ini import MosesIni
+from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.placed.in_context import keep_option_weights, name_networks, option_weights, require_tuned_for
 from phrasescore.errors import UserError
 
@@ -21,7 +21,8 @@ def columns_of(*digests: str) -> Mock:
 
 def test_the_order_of_the_networks_does_not_matter() -> None:
     """For their mean counts."""
-    ini = parse("[feature]\nDistortion\n[weight]\nDistortion0= 0.5\n")
+    ini = parse("[feature]\nPhraseDictionaryMemory name=T\n[weight]\nT= 0.5\n")
+    add_columns_in_context(ini, 1)
     name_networks(ini, ["b", "a"], ["22", "11"])
     require_tuned_for(ini, columns_of("11", "22"))
     for others in (columns_of("11"), columns_of("11", "11"), columns_of("11", "33")):

@@ -18,10 +18,10 @@ from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
-from moses_integration.placed import PLACED
 from moses_integration.placed.names import MARK, name_of, without_names
 from moses_integration.placed.places import Place
 from moses_integration.placed.system import PlacedSystem, place_text
+from moses_integration.placed.text_digest import digest_of_text
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit
@@ -359,7 +359,7 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
         MosesIni.read(tmp_path / "system" / "moses.ini"),
         {path: path.read_bytes() for path in folder.iterdir()},
     )
-    assert {path.name for path in before} == {"moses.ini", "phrase-table.gz", "text"}
+    assert {path.name for path in before} == {"moses.ini", "phrase-table.gz", "text", "text.json"}
     write_lines(tmp_path / "text.in", [b"b"])
     columns = Faulty()
     columns.fault = FullDiskError("full")
@@ -385,12 +385,12 @@ def test_a_fault_leaves_the_system_from_before(tmp_path: Path) -> None:
     placed = place_text(ini, tmp_path / "text.in", folder, columns)
     assert {path.name for path in folder.iterdir()} == {path.name for path in before}
     assert table_of(placed) == [name_of(b"b", 0, 0) + b" ||| B ||| 0.25 1 1\n"]
-    assert (folder / "moses.ini").read_bytes() != before[folder / "moses.ini"]
+    assert (folder / "text.json").read_bytes() != before[folder / "text.json"]
 
 
 def test_a_text_without_places(tmp_path: Path) -> None:
     placed = place_lines(tmp_path, small_system(A), b"", b"x", columns=Recorded())
     assert table_of(placed) == []
-    assert MosesIni.read(placed.ini).remarks(PLACED) == [sha256_of(placed.text)]
+    assert digest_of_text(MosesIni.read(placed.ini)) == sha256_of(placed.text)
     assert [*read_lines(placed.text)] == [b"", b"x"]
     assert MosesIni.read(placed.ini).phrase_table().width == 3

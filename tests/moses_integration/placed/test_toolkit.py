@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_integration.decoder.phrases import Floats, Words
-from moses_integration.ini import MosesIni, widen
+from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import read_nbest
 from moses_integration.placed import toolkit as toolkit_module
 from moses_integration.placed.in_context import keep_option_weights, option_weights
@@ -41,7 +41,7 @@ def ini(tmp_path: Path) -> MosesIni:
     weights = {"U": [1.0], "W": [0.0], "P": [0.0], "T": [0.5], "D": [0.3]}
     (tmp_path / "system").mkdir()
     system = SmallSystem(lines=lines, weights=weights, table_limit=2).write(tmp_path / "system")
-    widen(system, "T", 1, 0.0)
+    add_columns_in_context(system, 1, 0.0)
     write_lines(tmp_path / "text", [b"a"])
     return system
 

@@ -200,7 +200,7 @@ def test_tables_are_filtered_as_moses_reads_them(pretended: MosesToolkit, tmp_pa
     handed_on = MosesIni.read(tmp_path / "w/filtered/moses.ini")
     assert "#" not in handed_on.to_bytes().decode()
     assert [one.label for one in handed_on.features()] == [one.label for one in ini.features()]
-    ini.lines += ["[max-phrase-length]\n", "11\n"]
+    ini.append("max-phrase-length", "11")
     decode(pretended, ini, tmp_path / "in", tmp_path / "short")
     assert list(read_lines(tmp_path / "short/filtered/3.table.gz")) == [line.strip(b"\n") for line in lines[1:4]]
 
@@ -300,7 +300,7 @@ def test_files_that_moses_finds_by_a_shorter_name(pretended: MosesToolkit, tmp_p
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("path=phrase", "path=gone/phrase", "line 21: .*/gone/phrase-table.gz: is no file; mend the path="),
+        ("path=phrase", "path=gone/phrase", "line 21: .*/gone/phrase-table.gz: is no file; fix the path="),
         (
             "[weight]",
             "PhraseDictionaryTransliteration script-dir=;touch${IFS}owned;\n[weight]",
