@@ -41,6 +41,18 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
+def sentence_of(error: BaseException) -> str | None:
+    """Return what to tell the user of an error: of the input, of the system, or of a lack of memory; None of a bug."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror or error}"
+    if is_out_of_memory(error):
+        return "memory ran out; close other programs or give smaller sizes"
+    return None
+
+
 @contextmanager
 def naming(names: Mapping[Path, Path]) -> Iterator[None]:
     """Let messages about files name others, those that the user knows."""

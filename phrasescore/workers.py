@@ -8,8 +8,10 @@ lost worker was doing is done again.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, wait
@@ -19,7 +21,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
-from phrasescore.errors import UserError, WorkersLostError
+from phrasescore.errors import UserError, WorkersLostError, sentence_of
 from phrasescore.processes import Processes
 
 if TYPE_CHECKING:
@@ -282,9 +284,10 @@ class _Dask:
 
         # Not pure: Dask would take equal calls for one.
         executor = self._client.get_executor(pure=False)
+        sent = _pickled(task)
 
         def submit(item: Item) -> _Awaited[Result]:
-            return _Awaited(executor.submit(task, item), self._require_workers)
+            return _Awaited(executor.submit(_run_on_worker, sent, _pickled(item)), self._require_workers)
 
         try:
             yield from _in_order(submit, items, lambda: _TASKS_AHEAD * self.number)
@@ -312,3 +315,35 @@ class _Awaited(Generic[Result]):
         while not wait([self.future], _SECONDS_BETWEEN_LOOKS).done:
             self.require_workers(_SECONDS_WITHOUT_WORKERS)
         return self.future.result()
+
+
+class _AbsolutePathPickler(pickle.Pickler):
+    """Makes every path absolute: the working directory of a Dask worker is another one."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return how to pickle a path, and leave everything else to the pickler."""
+        return (type(value), (str(value.absolute()),)) if isinstance(value, Path) else NotImplemented
+
+
+def _pickled(value: object) -> bytes:
+    stream = io.BytesIO()
+    _AbsolutePathPickler(stream, pickle.HIGHEST_PROTOCOL).dump(value)
+    return stream.getvalue()
+
+
+def _run_on_worker(task: bytes, item: bytes) -> Any:
+    """Run a pickled task on a Dask worker.
+
+    Raises:
+        UserError: the task fails with an error for the user; the message names the worker.
+    """
+    from distributed import get_worker
+
+    try:
+        return pickle.loads(task)(pickle.loads(item))
+    except Exception as error:
+        if (sentence := sentence_of(error)) is None:
+            raise
+        # Classes of other modules may take other arguments, with which unpickling fails.
+        kind = next((kind for kind in type(error).__mro__ if kind.__module__ == UserError.__module__), UserError)
+        raise kind(f"{sentence} (on the Dask worker {get_worker().address})") from error  # type: ignore[no-untyped-call]

@@ -113,7 +113,8 @@ def double_precision() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    """A Dask scheduler with two workers."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A Dask scheduler with two workers, whose working directory is another one, as on a cluster."""
+    elsewhere = f"import os\nos.chdir({str(tmp_path_factory.mktemp('elsewhere'))!r})\n"
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", preload=[elsewhere]) as cluster:
         yield cluster

@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 from distributed import LocalCluster
 
-from phrasescore.errors import UserError, WorkersLostError
+from moses_integration.decoder.beyond import BeyondDecoderError
+from phrasescore.errors import InputError, UserError, WorkersLostError
 from phrasescore.workers import Shared, Workers, available_cores, share_work
 
 
@@ -67,7 +68,7 @@ def check(workers: Workers) -> None:
     assert len(taken) <= 2 * workers.number
     assert list(results) == [number * number for number in range(1, 30)]
     assert list(workers.in_order(Square(), [])) == []
-    with pytest.raises(UserError, match=r"^7: is no good$"):
+    with pytest.raises(UserError, match=r"^7: is no good"):
         list(workers.in_order(Square(fails_for=7), range(30)))
     assert list(workers.in_order(Square(), [5])) == [25]
 
@@ -87,6 +88,51 @@ def test_the_workers_of_a_scheduler_give_results_in_order(cluster: LocalCluster)
     with share_work("killed", scheduler=cluster.scheduler_address) as workers:
         assert workers.number == 2
         check(workers)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Reads a file of a folder."""
+
+    folder: Path
+
+    def __call__(self, name: Path) -> tuple[str, str]:
+        return (self.folder / "here").read_text(), name.read_text()
+
+
+def test_relative_paths_are_those_of_who_sends_them(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("here").write_text("found")
+    with share_work("killed", scheduler=cluster.scheduler_address) as workers:
+        assert list(workers.in_order(Reading(Path()), [Path("here")])) == [("found", "found")]
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Fails with an error."""
+
+    error: Exception
+
+    def __call__(self, _: object) -> None:
+        raise self.error
+
+
+def test_an_error_of_a_worker_of_a_scheduler_names_the_worker(cluster: LocalCluster) -> None:
+    failures = (
+        (InputError("a: is wrong; fix it"), InputError, "a: is wrong; fix it"),
+        (BeyondDecoderError("a: has no b", "remove it"), UserError, "a: has no b; remove it, or use Moses"),
+        (FileNotFoundError(2, "No such file or directory", "/a"), UserError, "/a: No such file or directory"),
+        (MemoryError(), UserError, "memory ran out; close other programs or give smaller sizes"),
+    )
+    with share_work("killed", scheduler=cluster.scheduler_address) as workers:
+        for error, kind, sentence in failures:
+            with pytest.raises(UserError, match=rf"^{sentence} \(on the Dask worker tcp://127.0.0.1:\d+\)$") as caught:
+                next(workers.in_order(Failing(error), [1]))
+            assert type(caught.value) is kind
+        with pytest.raises(ZeroDivisionError):
+            next(workers.in_order(Failing(ZeroDivisionError()), [1]))
 
 
 def test_work_of_a_lost_process_is_done_again(tmp_path: Path) -> None:

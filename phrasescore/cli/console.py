@@ -23,7 +23,7 @@ from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColu
 from rich.table import Column
 from rich.text import Text
 
-from phrasescore.errors import UsageError, UserError, is_out_of_memory
+from phrasescore.errors import UsageError, sentence_of
 from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -52,24 +52,16 @@ def run_command(name: str, run: Callable[[], int], *, quiet: bool = False) -> in
             code = run()
             sys.stdout.flush()
         return code
-    except UserError as error:
-        _give_up(sys.stdout)
-        _tell(f"{name}: {error}")
-        return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         # Whoever read our output has had enough.
         _give_up(sys.stdout)
         return 1
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        _give_up(sys.stdout)
-        _tell(f"{name}: {place}{error.strerror or error}")
-        return 1
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+    except Exception as error:
+        if (sentence := sentence_of(error)) is None:
             raise
-        _tell(f"{name}: memory ran out; close other programs or give smaller sizes")
-        return 1
+        _give_up(sys.stdout)
+        _tell(f"{name}: {sentence}")
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         _tell(f"{name}: stopped")
         return 128 + signal.SIGINT

@@ -112,7 +112,7 @@ class AnnotatedBlock:
 class Annotation:
     """The task of annotating a block."""
 
-    table: str | Path
+    table: str
     """What to call it in messages."""
     scorer: Shared[TableScorer]
     columns: tuple[Column, ...]
@@ -234,7 +234,7 @@ def annotate(
     columns = columns_of(scorer.kind)[:1] if columns is None else columns
     _require_columns(scorer, columns)
     task = Annotation(
-        table,
+        str(table),
         scorer.shared(),
         tuple(columns),
         None if replace_last is None else replace_last.encode("utf-8", "surrogateescape"),

@@ -14,6 +14,8 @@ REORDERING = "system/reordering-table.wbe-msd-bidirectional-fe.gz"
 INI, COLUMN_INI, LM_INI = "system/moses.ini", "system/moses.rnn.ini", "system/moses.cslm.ini"
 ARPA = "system/lm.fr.arpa"
 PARTS = ("part.1.gz", "part.2.gz")
+PLUGIN, PLUGIN_MODEL, CONTEXT_MODEL = "parts.py", "plugin-model", "context-model"
+"""A plugin, a network that needs it, and a network that conditions on the sentence."""
 
 _SETTINGS = """\
 [model]
@@ -39,6 +41,14 @@ vocabulary = 40
 evaluate_every = 4
 """
 
+_PLUGIN_CODE = """\
+from functools import partial
+
+from phrasescore.nn.units import GatedUnit, register_unit
+
+register_unit("own")(partial(GatedUnit, form="gru"))
+"""
+
 PREPARE = ("--tokenised", "--casing", "true")
 SHORT = ("--max-updates", "8", "--precision", "fp32", "-q")
 TRAIN = ("train", TABLE, "--config", "settings.toml", *SHORT)
@@ -57,6 +67,11 @@ _FP32 = ("--precision", "fp32", "-q")
 _MAKING = (
     ("phrasescore-smt", *BUILD, "-o", "system"),
     ("phrasescore", *TRAIN, "-o", "model"),
+    ("phrasescore", *TRAIN, "--plugin", PLUGIN, "--encoder-unit", "own", "-o", PLUGIN_MODEL),
+    (
+        *("phrasescore", "train", "--source", "train.en", "--target", "train.fr", "--alignment", "train.align"),
+        *("--in-context", "--config", "settings.toml", *SHORT, "-o", CONTEXT_MODEL),
+    ),
     ("phrasescore", *LM_TRAIN, "-o", "lm"),
     ("phrasescore", "annotate", TABLE, "-m", "model", "-o", ANNOTATED, *_FP32),
     *(
@@ -98,6 +113,7 @@ class World:
             self._copy_lines(name, 4)
         (self.folder / "settings.toml").write_text(_SETTINGS)
         (self.folder / "lm.toml").write_text(_LM_SETTINGS)
+        (self.folder / PLUGIN).write_text(_PLUGIN_CODE)
         (self.folder / "pairs.tsv").write_text("the men\tles hommes\nthe small horse\tle petit cheval\n.\t.\nthe\t\n")
         for command in _MAKING:
             self._make(command)
