@@ -135,8 +135,7 @@ def read_sentences(
         config: least counts, longest sentences, tokenisation.
         vocabularies: source and target vocabulary of the network, for text to measure on; None to choose them here.
         show: shown how much of the text is read.
-        say: told of lines that are empty on one side only, and of lines of a text to train on that are not UTF-8; one
-            to measure on may have none.
+        say: told of unusual lines; a text to measure on must be UTF-8.
 
     Raises:
         UserError: a file is unreadable or no text, they differ in their number of lines, or no pair is left.
@@ -146,7 +145,7 @@ def read_sentences(
     lines, kept = 0, 0
     with open_sides(folder) as (source_side, target_side), closing(PhraseFile(folder)) as point_file:
         sides = orient((source_side, target_side), data.direction)
-        reader = partial(lines_of, say=say) if vocabularies is None else utf8_lines_of
+        reader = partial(lines_of if vocabularies is None else utf8_lines_of, say=say)
         for chunk in _chunks(text, config, reader, say):
             lines += len(chunk.lines)
             wanted = [line for line in chunk.lines if _is_wanted(line, longest)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import AnyStr, BinaryIO, TypeVar
@@ -32,6 +33,9 @@ _OTHER_MARKS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 """The longer ones first, for one begins with another."""
+
+_LEAST_SHARE = 0.05
+"""The share of unusual lines that is worth a warning."""
 
 LineReader = Callable[[BinaryIO, str], Iterator[bytes]]
 """Yields the lines of an open text that messages call by some name: `lines_of` or `utf8_lines_of`."""
@@ -63,7 +67,9 @@ def is_text(words: bytes) -> bool:
 
 
 def text_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
-    """Yield the lines of a text, without their ends; `say` is told how many are not UTF-8, after the last one.
+    """Yield the lines of a text, without their ends; after the last one, `say` is told what is unusual in them.
+
+    Those are lines that are not UTF-8, sentence marks and `|||`, which are taken for words.
 
     Raises:
         UserError: the file cannot be read, or is no text: it is UTF-16 or UTF-32, or has a NUL or an overlong line.
@@ -74,38 +80,70 @@ def text_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
 
 def lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[bytes]:
     """Yield the lines of an open text, which messages call `name`; see `text_lines`."""
-    undecodable = first = 0
+    unusual = _UnusualLines()
     for number, line in _numbered_lines(stream, name):
-        if not is_text(line):
-            undecodable += 1
-            first = first or number
+        unusual.add(number, line)
         yield line
-    if undecodable:
-        say(
-            f"{name}: lines that are not UTF-8: {undecodable:,}, the first one {first}; words in another encoding fit "
-            "nothing else, so convert the text, by `iconv` for one"
-        )
+    unusual.report(name, say)
 
 
-def utf8_lines(path: str | Path) -> Iterator[bytes]:
+def utf8_lines(path: str | Path, say: Say = silently) -> Iterator[bytes]:
     """Yield the lines of a text that something is measured by: one that is not UTF-8 would make the number wrong.
 
     Raises:
         UserError: see `text_lines`, or a line is not UTF-8.
     """
     with open_input(path) as source:
-        yield from utf8_lines_of(source.stream, display_name(path))
+        yield from utf8_lines_of(source.stream, display_name(path), say)
 
 
-def utf8_lines_of(stream: BinaryIO, name: str) -> Iterator[bytes]:
+def utf8_lines_of(stream: BinaryIO, name: str, say: Say = silently) -> Iterator[bytes]:
     """Yield the lines of an open text, which messages call `name`; see `utf8_lines`."""
-    for number, line in _numbered_lines(stream, name):
+    for number, line in enumerate(lines_of(stream, name, say), 1):
         if not is_text(line):
             raise UserError(
                 f"{name}: line {number}: is not UTF-8, so what is measured by this text would be wrong; convert it, as "
                 "by `iconv -f LATIN1 -t UTF-8`"
             )
         yield line
+
+
+@dataclass
+class _UnusualLines:
+    """Counts the lines of a text that are hardly what its reader takes them for."""
+
+    lines: int = 0
+    undecodable: int = 0
+    first_undecodable: int = 0
+    marked: int = 0
+    """Lines that begin or end with a sentence mark."""
+    with_fields: int = 0
+    """Lines with the separator of phrase tables and n-best lists."""
+
+    def add(self, number: int, line: bytes) -> None:
+        """Count a line."""
+        self.lines = number
+        if not is_text(line):
+            self.undecodable += 1
+            self.first_undecodable = self.first_undecodable or number
+        words = line.strip()
+        self.marked += words.startswith(b"<s> ") or words.endswith(b" </s>")
+        self.with_fields += b" ||| " in line
+
+    def report(self, name: str, say: Say) -> None:
+        """Report what was counted. A few lines with marks or separators may be sentences about these."""
+        if self.undecodable:
+            say(
+                f"{name}: lines that are not UTF-8: {self.undecodable:,}, the first one {self.first_undecodable}; "
+                "words in another encoding fit nothing else, so convert the text, by `iconv` for one"
+            )
+        for count, fault, remedy in (
+            (self.marked, "a sentence mark, <s> or </s>, at an end, which is taken for a word", "remove the marks"),
+            (self.with_fields, "`|||`, which is taken for a word", "give the text of one language in each file"),
+        ):
+            if count and count >= _LEAST_SHARE * self.lines:
+                verb = "has" if count == 1 else "have"
+                say(f"{name}: {count:,} of {counted(self.lines, 'line')} {verb} {fault}; {remedy}")
 
 
 def lines_abreast(

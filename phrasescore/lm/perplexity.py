@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.lm.interpolation import Scores, best_weight, interpolate
 from phrasescore.perplexity import perplexity
-from phrasescore.text import chunks, utf8_lines
+from phrasescore.text import Say, chunks, silently, utf8_lines
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -59,13 +60,15 @@ def score_text(
         raise UserError(f"{display_name(path)}: is empty; give a tokenised text, one sentence a line")
 
 
-def learn_weight(scorer: NeuralLmScorer, path: Path) -> float:
+def learn_weight(scorer: NeuralLmScorer, path: Path, say: Say = silently) -> float:
     """Return the weight of the network that makes a text most probable, see `best_weight`.
+
+    `say` is told of unusual lines of the text.
 
     Raises:
         UserError: see `score_text`; or the text is not UTF-8.
     """
-    scored = list(score_text(scorer, path, utf8_lines))
+    scored = list(score_text(scorer, path, partial(utf8_lines, say=say)))
     network = [scores for some in scored for scores in some.network]
     backoff = [scores for some in scored for scores in some.backoff]
     return best_weight(np.concatenate(network), np.concatenate(backoff))

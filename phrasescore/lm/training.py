@@ -165,7 +165,7 @@ def prepare(
 
     def read() -> tuple[NumberedText, NumberedText | None]:
         numbered = read_text(text, partial(text_lines, say=start.say))
-        return numbered, None if validation is None else read_text(validation, utf8_lines)
+        return numbered, None if validation is None else read_text(validation, partial(utf8_lines, say=start.say))
 
     with run_folder(folder, start.restart, KIND, start.ranks) as home:
         numbered, to_validate = start.ranks.once_a_machine(read, folder / TRAINING_STATE)

@@ -97,3 +97,57 @@ def test_whole_pairs_are_no_fault(texts: Path, capsys: pytest.CaptureFixture[str
     for name in ("dev.en", "dev.fr"):
         blank_lines(texts / name, 2)
     assert "empty on one side" not in warnings_of(TUNE, capsys)
+
+
+# Sentence marks and fields as words
+
+TRANSLATOR = (
+    *("train", "--source", "train.en", "--target", "train.fr", "-o", "model", "--preset", "plain", *SMALL),
+    *("--held-out", "0", "-q"),
+)
+LM_TRAIN = (
+    *("phrasescore", "lm", "train", "train.fr", "-o", "out", "--order", "2", "--embedding", "3", "--first-hidden", "3"),
+    *("--second-hidden", "3", "--max-updates", "1", "--device", "cpu"),
+)
+DECODE = ("phrasescore-smt", "decode", INI, "--source", "dev.en", "-o", "out", "--prepared", "--processes", "1")
+TEXTS = {
+    "train, source": (TRAIN, "train.en"),
+    "train, target": (TRAIN, "train.fr"),
+    "train, validation": ((*TRAIN, "--validation-source", "dev.en", "--validation-target", "dev.fr"), "dev.fr"),
+    "lm train": (LM_TRAIN, "train.fr"),
+    "lm train, validation": ((*LM_TRAIN, "--validation", "dev.fr"), "dev.fr"),
+    "translate": (("phrasescore", "translate", "-m", "model", "dev.en", "-o", "out", "--device", "cpu"), "dev.en"),
+    "build": (tuple(word for word in BUILD if word != "--escaped"), "train.en"),
+    "decode": (DECODE, "dev.en"),
+    "tune": (TUNE, "dev.en"),
+    "decoder": (("phrasescore-decoder", "-f", INI, "-i", "dev.en"), "dev.en"),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_sentence_marks_as_words(name: str, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
+    command, text = TEXTS[name]
+    if name == "translate":
+        assert phrasescore([*TRANSLATOR]) == 0
+    lines = (texts / text).read_text().splitlines()
+    (texts / text).write_text("".join(f"<s> {line} </s>\n" for line in lines))
+    said = f"{text}: {len(lines)} of {len(lines)} lines have a sentence mark, <s> or </s>, at an end, which is taken"
+    assert warnings_of(command, capsys).count(said) == 1
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"decode", "tune", "decoder"}))
+def test_pairs_as_text(name: str, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
+    command, text = TEXTS[name]
+    if name == "translate":
+        assert phrasescore([*TRANSLATOR]) == 0
+    lines = (texts / text).read_text().splitlines()
+    (texts / text).write_text("".join(f"{line} ||| {line}\n" for line in lines))
+    said = f"{text}: {len(lines)} of {len(lines)} lines have `|||`, which is taken for a word; give the text of one"
+    assert warnings_of(command, capsys).count(said) == 1
+
+
+def test_a_sentence_about_marks_is_no_fault(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (texts / "train.fr").read_text().splitlines()
+    lines[5] = "<s> ||| </s>"
+    (texts / "train.fr").write_text("\n".join(lines) + "\n")
+    assert "taken for a word" not in warnings_of(LM_TRAIN, capsys)
