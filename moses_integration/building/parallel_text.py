@@ -11,11 +11,20 @@ from pathlib import Path
 from phrasescore.configuration import option
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
-from phrasescore.text import lines_abreast
+from phrasescore.text import counted, lines_abreast
 from phrasescore.words import split_words
 
 _LONGEST_WORD = 1000
 """Characters, as in clean-corpus-n.perl."""
+_LEAST_KEPT = 0.05
+"""The share of the pairs that must be fit for training; with fewer, the texts or the rules are not what was meant."""
+_REASONS = {
+    "empty": "empty",
+    "long": "too long",
+    "ratio": "too unequal in length",
+    "word": f"with a word of more than {_LONGEST_WORD:,} characters",
+}
+"""Why a rule drops a pair, in words."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,11 @@ class CleaningReport:
     dropped: Mapping[str, int]
     """Pairs by the rule that took them."""
 
+    def __str__(self) -> str:
+        """Return how many pairs were kept, and why others were dropped."""
+        reasons = ", ".join(f"{count:,} {_REASONS[rule]}" for rule, count in self.dropped.items())
+        return f"{self.kept:,} of {counted(self.pairs, 'pair')} kept" + (f" ({reasons})" if reasons else "")
+
 
 def clean(
     source: Path, target: Path, clean_source: Path, clean_target: Path, rules: CleaningRules | None = None
@@ -58,7 +72,7 @@ def clean(
     """Copy the sentence pairs that are fit for training. Not for development and test text, which must keep its lines.
 
     Raises:
-        UserError: the sides have different numbers of lines, no pair is fit, a file cannot be read or written.
+        UserError: the sides have different numbers of lines, hardly any pair is fit, a file cannot be read or written.
     """
     rules = rules or CleaningRules()
     counts: Counter[str | None] = Counter()
@@ -70,10 +84,12 @@ def clean(
                 source_stream.write(source_line + b"\n")
                 target_stream.write(target_line + b"\n")
         dropped = {rule: count for rule, count in counts.items() if rule is not None}
-        if not counts[None]:
-            found = ", ".join(f"{rule} {count}" for rule, count in dropped.items()) or "both files are empty"
+        report = CleaningReport(counts.total(), counts[None], dropped)
+        if not report.pairs:
+            raise UserError(f"{source}: is empty, and so is {target}; give texts whose lines translate each other")
+        if report.kept <= _LEAST_KEPT * report.pairs:
             raise UserError(
-                f"{source}: has no sentence pair with {target} that is fit for training ({found}); give texts whose "
-                "lines translate each other, or other rules (--longest-sentence, --ratio)"
+                f"{source}: has too few sentence pairs with {target} that are fit for training: {report}; give texts "
+                "whose lines translate each other, or other rules (--longest-sentence, --ratio)"
             )
-    return CleaningReport(counts.total(), counts[None], dropped)
+    return report

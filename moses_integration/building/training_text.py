@@ -39,7 +39,7 @@ def prepare_corpus(
         folder: for the truecasers.
         text: how it is prepared.
         rules: what is unfit; None keeps all lines, for a ready alignment is of these.
-        say: told of odd text.
+        say: told of unusual text, and of dropped pairs.
         processes: to share the work among, all cores if it is None.
 
     Returns:
@@ -61,7 +61,7 @@ def prepare_corpus(
         _require_same_words(source, corpus.source)
         _require_same_words(target, corpus.target)
         return {"kept": "all, for the alignment is given"}
-    return _clean(whole, (source, target), corpus, rules)
+    return _clean(whole, (source, target), corpus, rules, say)
 
 
 def _require_parallel(source: Path, target: Path, say: Say) -> None:
@@ -126,13 +126,20 @@ def prepare_validation(
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
         system_text.prepare(side, path, prepared, say, FOR_TRAINING_TEXT, processes)
     _refuse_odd_words(whole, raw, rules)
-    return _clean(whole, raw, corpus, rules)
+    return _clean(whole, raw, corpus, rules, say)
 
 
-def _clean(whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules) -> dict[str, Any]:
-    """Write the pairs of prepared texts that are fit for training, and delete these; messages name the raw texts."""
+def _clean(
+    whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules, say: Say
+) -> dict[str, Any]:
+    """Write the pairs of prepared texts that are fit for training, and delete these; messages name the raw texts.
+
+    `say` is told how many pairs were dropped, if any were.
+    """
     with naming(dict(zip(whole, raw, strict=True))):
         report = clean(whole[0], whole[1], corpus.source, corpus.target, rules)
+    if report.dropped:
+        say(f"{display_name(raw[0])} and {display_name(raw[1])}: {report}")
     for path in whole:
         path.unlink()
     return asdict(report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,8 @@ def test_each_rule_takes_its_pairs_and_counts_them(tmp_path: Path) -> None:
     assert (tmp_path / "clean.t").read_text() == "".join(f"{target}\n" for _, target in kept)
     assert (report.pairs, report.kept) == (12, 5)
     assert report.dropped == {"empty": 3, "long": 2, "ratio": 1, "word": 1}
+    reasons = "3 empty, 2 too long, 1 too unequal in length, 1 with a word of more than 1,000 characters"
+    assert str(report) == f"5 of 12 pairs kept ({reasons})"
 
 
 @pytest.mark.parametrize(
@@ -57,8 +60,10 @@ def test_rules_can_be_set(rules: CleaningRules, broken: str | None) -> None:
     assert rules.broken_by(b"x y z", b"a bcd") == broken
 
 
-def test_a_corpus_without_a_fit_pair_is_refused(tmp_path: Path) -> None:
-    paths = write_pairs(tmp_path, [("a", ""), ("a", "x " * 81)])
-    with pytest.raises(UserError, match=r"fit for training \(empty 1, long 1\); give texts whose lines transl"):
+@pytest.mark.parametrize(("fit", "is_enough"), [(0, False), (1, False), (2, True)])
+def test_next_to_nothing_that_is_fit_is_an_error(fit: int, is_enough: bool, tmp_path: Path) -> None:
+    paths = write_pairs(tmp_path, [*[("a", "")] * (21 - fit), *[GOOD] * fit, ("a", "x " * 81)])
+    fault = rf"fit for training: {fit} of 22 pairs kept \({21 - fit} empty, 1 too long\); give texts whose lines transl"
+    with nullcontext() if is_enough else pytest.raises(UserError, match=fault):
         clean(*paths, tmp_path / "clean.s", tmp_path / "clean.t")
-    assert not (tmp_path / "clean.s").exists()
+    assert (tmp_path / "clean.s").exists() == is_enough

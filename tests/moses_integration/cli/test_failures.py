@@ -85,7 +85,10 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             [*BUILD, "--source", "FOLDER/empty", "--target", "FOLDER/empty"],
             "FOLDER/empty: has no sentence pair with FOLDER/empty",
         ),
-        ([*BUILD, "--source", "FOLDER/blank", "--target", "FOLDER/blank"], "fit for training (empty 2)"),
+        (
+            [*BUILD, "--source", "FOLDER/blank", "--target", "FOLDER/blank"],
+            "fit for training: 0 of 2 pairs kept (2 empty)",
+        ),
         (["build", "-o", "FOLDER/s", "--source", "FOLDER/two", "--target", "FOLDER/two"], "does not end in a language"),
         (
             [*BUILD, "--source", "-", "--target", "b"],

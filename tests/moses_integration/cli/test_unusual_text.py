@@ -151,3 +151,16 @@ def test_a_sentence_about_marks_is_no_fault(texts: Path, capsys: pytest.CaptureF
     lines[5] = "<s> ||| </s>"
     (texts / "train.fr").write_text("\n".join(lines) + "\n")
     assert "taken for a word" not in warnings_of(LM_TRAIN, capsys)
+
+
+def test_pairs_that_build_drops(texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
+    kept = [
+        max(map(len, map(str.split, pair))) <= 7
+        for pair in zip(*((texts / f"train.{side}").read_text().splitlines() for side in ("en", "fr")), strict=True)
+    ].count(True)
+    assert 3 < kept < 60
+    said = f"train.en and train.fr: {kept} of 60 pairs kept ({60 - kept} too long)\n"
+    assert said in warnings_of((*BUILD, "--longest-sentence", "7"), capsys)
+    blank_lines(texts / "train.en", *range(1, 59))
+    said = warnings_of(BUILD, capsys, code=1)
+    assert "train.en: has too few sentence pairs with train.fr that are fit for training: 2 of 60 pairs kept" in said
