@@ -15,13 +15,14 @@ from experiments.data.wheels import DEFAULT_CACHE
 from experiments.steps import say
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
+from phrasescore.cli.parser import CommandParser
 
 CONFIGS = Path(__file__).parent / "configs"
 
 
 def parse_arguments() -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.ablation", description=__doc__)
+    parser = CommandParser(prog="python -m experiments.ablation", description=__doc__)
     names = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.toml")))
     parser.add_argument("config", help=f"a TOML file, or one of {names}")
     parser.add_argument("--output", type=Path, help="folder for everything (default: results/ablation/NAME)")

@@ -10,6 +10,7 @@ from experiments.pages.markers import filled, untraced
 from experiments.pages.plot import dot_plot
 from experiments.pages.results import Results
 from phrasescore.cli.console import run_command
+from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.files import write_atomically
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 def parse_arguments() -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.pages", description=__doc__)
+    parser = CommandParser(prog="python -m experiments.pages", description=__doc__)
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail if a page differs or a figure has no source"
     )

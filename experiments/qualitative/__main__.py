@@ -17,6 +17,7 @@ from experiments.steps import Json, say
 from phrasescore.analysis.vectors import phrase_vectors
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import add_section_options, given_options
+from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, require_folder, write_atomically, write_json
 from phrasescore.provenance import described, machine
@@ -26,7 +27,7 @@ from phrasescore.table.reader import TableReader
 
 def parse_arguments() -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.qualitative", description=__doc__)
+    parser = CommandParser(prog="python -m experiments.qualitative", description=__doc__)
     parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument("--table", type=Path, required=True, help="phrase table with Moses' four scores")
     parser.add_argument(

@@ -15,6 +15,7 @@ from experiments.seq2seq.report import markdown
 from experiments.seq2seq.translators import Sentences
 from experiments.steps import say
 from phrasescore.cli.console import run_command
+from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UsageError
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -22,7 +23,7 @@ CONFIGS = Path(__file__).parent / "configs"
 
 def parse_arguments() -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.seq2seq", description=__doc__)
+    parser = CommandParser(prog="python -m experiments.seq2seq", description=__doc__)
     names = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.toml")))
     parser.add_argument("configs", nargs="+", metavar="CONFIG", help=f"{names}, or a TOML file")
     parser.add_argument(

@@ -14,6 +14,7 @@ from experiments.markdown import as_markdown, figures
 from experiments.speed import annotation, decoding, scoring
 from phrasescore.cli.console import run_command
 from phrasescore.cli.options import positive
+from phrasescore.cli.parser import CommandParser
 from phrasescore.device import choose_device, settle_memory
 from phrasescore.files import make_folder, write_atomically, write_json
 from phrasescore.lm.presets import PRESETS
@@ -30,7 +31,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
 
 def parse_arguments() -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="python -m experiments.speed",
         description=__doc__,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,

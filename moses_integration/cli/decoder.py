@@ -156,6 +156,8 @@ def parse_switches(arguments: Sequence[str]) -> dict[str, list[str]]:
             # Moses would mix the values of both.
             if spelt.setdefault(name, given) != given:
                 raise UsageError(f"-{spelt[name]} and -{given}: are two names of one switch; give one of them")
+            if name in switches and name not in _ALONE:
+                _say(f"{argument}: is given twice; only the first counts, as in Moses")
             values = []
             switches.setdefault(name, values)
         elif values is None:

@@ -41,7 +41,7 @@ def add_binarise_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class Distinct(argparse.Action):
+class Distinct(argparse._AppendAction):
     """Store the values of an option; one that is given twice is wrong."""
 
     def __call__(

@@ -17,6 +17,7 @@ class CommandParser(argparse.ArgumentParser):
 
     Wrong usage is answered by one line of usage and one sentence, which suggests the nearest name that there is.
     Options are not abbreviated: what `--max` means today it would not mean with the next option that begins so.
+    An option that stores one value is an error if it is given twice, for argparse would drop the first value silently.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class CommandParser(argparse.ArgumentParser):
         """
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _ShortUsage, **settings})
         self._most_used, self._examples = most_used, examples
+        self._given: set[argparse.Action] = set()
         if most_used:
             self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and refuse what is not known here, where the command is known that it was given to."""
         args = sys.argv[1:] if args is None else args
+        self._given.clear()
         self._refuse_unknown_options(args)
         known, others = super().parse_known_args(args, namespace)
         if others:
@@ -57,6 +60,13 @@ class CommandParser(argparse.ArgumentParser):
             near = nearest(name, self._option_string_actions) if name.startswith("--") else None
             advice = f"did you mean `{near}`?" if near else f"`{self.prog} --help` lists those that there are"
             self.error(f"{name}: is no option; {advice}")
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.option_strings and not _may_repeat(action):
+            if action in self._given:
+                raise argparse.ArgumentError(action, "is given twice; give it once")
+            self._given.add(action)
+        return super()._get_values(action, arg_strings)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         try:
@@ -98,6 +108,12 @@ class CommandParser(argparse.ArgumentParser):
 
     def _shown_examples(self) -> str:
         return "".join(("\nexamples:\n", *(f"  {line}\n" for line in self._examples))) if self._examples else ""
+
+
+def _may_repeat(action: argparse.Action) -> bool:
+    """Whether an option collects values, or is a switch that means the same when it is repeated."""
+    is_either = isinstance(action, argparse.BooleanOptionalAction)
+    return isinstance(action, argparse._AppendAction) or (action.nargs == 0 and not is_either)
 
 
 class _ShortUsage(argparse.HelpFormatter):

@@ -41,6 +41,13 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is no option; did you mean `--hidden`?"
             "score [options] -m FOLDER [pairs]",
             " score: -x: is no option; `phrasescore score --help` lists those that there are",
         ),
+        ("train t -o f --hidden 64 --seed 1 --hidden=32", TRAIN, " train: --hidden: is given twice; give it once"),
+        ("train t -o f -of", TRAIN, " train: -o/--output: is given twice; give it once"),
+        (
+            "train t -o f --weight-by-count --no-weight-by-count",
+            TRAIN,
+            " train: --weight-by-count/--no-weight-by-count: is given twice; give it once",
+        ),
         ("lm trian", "lm [options] COMMAND ...", " lm: COMMAND: `trian` is no choice; did you mean `train`?"),
     ],
 )
@@ -50,6 +57,22 @@ def test_wrong_usage(arguments: str, usage: str, sentence: str, capsys: pytest.C
         phrasescore(arguments.split())
     assert end.value.code == 2
     assert capsys.readouterr().err == f"usage: phrasescore {usage}\nphrasescore{sentence}\n"
+
+
+def test_an_option_with_a_list_and_a_switch_may_be_given_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    """The lists are joined; the command itself then finds that there are no such folders."""
+    assert phrasescore(["annotate", "t", "--quiet", "-m", "no_folder", "-m", "no_other", "-o", "f", "--quiet"]) == 1
+    assert "no_folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["decode", "ems-hook"])
+def test_every_program_and_command_has_the_rule(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As of `ems-hook --train A --train B`, which trained with B alone; numbers of values do not matter."""
+    twice = {"decode": "i -o f --nbest a 5 --nbest b 5", "ems-hook": "a b -m f --train A --train B"}[command]
+    with pytest.raises(SystemExit) as end:
+        smt([command, *twice.split()])
+    assert end.value.code == 2
+    assert "is given twice; give it once" in capsys.readouterr().err
 
 
 def test_wrong_usage_of_the_toolkit(capsys: pytest.CaptureFixture[str]) -> None:

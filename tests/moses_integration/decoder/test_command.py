@@ -73,9 +73,10 @@ def test_switches_and_values() -> None:
     }
 
 
-def test_of_repeated_switches_the_first_counts() -> None:
+def test_of_repeated_switches_the_first_counts(capsys: pytest.CaptureFixture[str]) -> None:
     """As in Moses, which looks for each switch from the front; a part of the values is never put to another."""
     assert parse_switches(["-s", "5", "-dl", "3", "--s", "9", "10"]) == {"stack": ["5"], "distortion-limit": ["3"]}
+    assert capsys.readouterr().err == "phrasescore-decoder: --s: is given twice; only the first counts, as in Moses\n"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,8 @@ def test_an_ini_in_context_is_for_another_command(text: Path, tmp_path: Path, ca
     ],
 )
 def test_one_sentence_and_exit_code_1(arguments: list[str], message: str, text: Path, capfdbinary: Capture) -> None:
-    require_one_sentence(capfdbinary, 1, message, *arguments, "-f", INI, "-i", text)
+    config = [] if "-f" in arguments else ["-f", INI]
+    require_one_sentence(capfdbinary, 1, message, *arguments, *config, "-i", text)
 
 
 @pytest.mark.parametrize("word", ["a|b", "|", "|||"])
