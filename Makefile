@@ -3,7 +3,7 @@
 # make release-check   wheel and sdist, built, installed and tried in bare environments
 # make docs    the pages and the reference of the library as a site, build/site/index.html; a broken link fails
 # make check   formatting, lint, types, figures of the pages: what continuous integration runs besides the tests
-# make pages   writes the tables and figures of README.md and docs/ from docs/results
+# make pages   write the tables and figures of README.md and docs/, and the appendix of the results, from docs/results
 PYTHON ?= python3
 VENV   ?= .venv
 # TORCH_INDEX=https://download.pytorch.org/whl/cpu takes PyTorch without CUDA from there

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
@@ -18,6 +18,10 @@ from matplotlib.figure import Figure
 INK = "#77808a"
 """Legible on white and on black: a picture does not know the colours around it."""
 COLOURS = ("#8a929a", "#d1780f", "#2b8cd6", "#8a63d2", "#2e9e5b", "#d64550")
+_SPREAD = 0.15
+"""Vertical distance of the dots of one corpus, of the distance of two corpora: their figures may coincide."""
+_LETTER = 0.085
+"""Width of a letter in inches: an upper bound on the average."""
 _STYLE = {
     # Text as text, and nothing in the file that changes from one run to the next.
     "svg.fonttype": "none",
@@ -54,6 +58,28 @@ def drawing(width: float, height: float, margins: tuple[float, float, float, flo
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
         yield figure, axes
+
+
+def dot_plot(label: str, figures: Mapping[str, Mapping[str, float]]) -> bytes:
+    """Return an SVG with a line for each corpus and a dot for each system.
+
+    Args:
+        label: of the axis.
+        figures: by corpus and system.
+    """
+    systems = list(dict.fromkeys(system for values in figures.values() for system in values))
+    left = _LETTER * max(map(len, figures)) + 0.2
+    with drawing(8, 0.55 * len(figures) + 1.1, (left, 0.24, 0.42, 0.43)) as (figure, axes):
+        for number, system in enumerate(systems):
+            offset = _SPREAD * (number - (len(systems) - 1) / 2)
+            dots = [(values[system], line + offset) for line, values in enumerate(figures.values()) if system in values]
+            colour = COLOURS[number % len(COLOURS)]
+            axes.plot(*zip(*dots, strict=True), "o", color=colour, markersize=7, zorder=3, label=system)
+        axes.set_yticks(range(len(figures)), list(figures))
+        axes.set_ylim(len(figures) - 0.5, -0.5)
+        axes.set_xlabel(label if "BLEU" in label else f"BLEU {label}")
+        figure.legend(loc="upper center", ncols=len(systems), frameon=False, handletextpad=0.1, columnspacing=1.2)
+        return svg(figure)
 
 
 def svg(figure: Figure) -> bytes:

@@ -1,1 +1,1 @@
-"""The figures of README.md and docs/, which come from the files of docs/results and from nowhere else."""
+"""Write the figures of README.md and docs/ from the files of docs/results, their only source."""

@@ -1,6 +1,6 @@
-"""The files of docs/results as tables, whose cells pages show and name by file, row and column.
+"""Read the files of docs/results as tables; pages address their cells by file, row and column.
 
-A file `NAME.json` is the table `NAME`. An ablation has its networks in `NAME/networks`.
+A file `NAME.json` is the table `NAME`. The networks of an ablation are the table `NAME/networks`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 
 Cell: TypeAlias = "float | str | Mapping[str, float | None] | None"
-"""A mapping has the `mean` and the `standard_deviation` of several seeds."""
+"""A mapping has the `mean` and the `standard_deviation` over several seeds."""
 
 _SCHEMA = Path(__file__).with_name("result.schema.json")
 _MEASURES = {"dev BLEU": "dev_bleu", "test BLEU": "test_bleu", "chrF": "chrf", "TER": "ter"}
 COSTS = {
-    "seconds a sentence": (("cold", "seconds"), ".3f"),
-    "again": (("warm", "seconds"), ".3f"),
-    "for the lists": (("rescoring",), ".3f"),
-    "for the table": (("placing",), ".3f"),
-    "queries": (("cold", "queries"), ",.0f"),
-    "from the cache": (("cold", "served"), ".0%"),
+    "s/sentence": (("cold", "seconds"), ".3f"),
+    "s/sentence, warm cache": (("warm", "seconds"), ".3f"),
+    "rescoring, s": (("rescoring",), ".3f"),
+    "per-text table, s": (("placing",), ".3f"),
+    "LM queries": (("cold", "queries"), ",.0f"),
+    "cache hits": (("cold", "served"), ".0%"),
 }
-"""What translating costs: keys of the report, and a format."""
+"""Cost of translation by column: the keys of the report and a format."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,18 @@ class Table:
 
     title: str
     columns: Mapping[str, str]
-    """For each column, but that of the rows' names, a format; `p` is that of p-values, and none that of text."""
+    """The format of each column except the first: `p` for p-values, empty for text."""
     rows: Mapping[str, Mapping[str, Cell]]
     heading: str = "row"
-    """Of the column of the rows' names."""
+    """Heading of the first column, which has the names of the rows."""
     usual: tuple[str, ...] = ()
-    """The columns that are shown where a marker names none; all if there are none."""
+    """The columns to show where a marker names none; all columns if empty."""
 
     def text(self, row: str, column: str, form: str | None = None) -> str:
-        """Return a cell as pages show it, in the format of its column or in another one.
+        """Return a cell in the format of its column, or the mean alone in another format.
 
         Raises:
-            KeyError: there is no such row or column, or nothing in the cell; the message says so.
+            KeyError: the row or the column does not exist or the cell is empty; the message says which.
         """
         if row not in self.rows:
             raise KeyError(f"no row {row}; there are {', '.join(self.rows)}")
@@ -65,8 +65,8 @@ class Table:
         return shown
 
     def cell(self, row: str, column: str) -> str:
-        """Return a cell as a table shows it: nothing where there is nothing."""
-        return _shown(self.rows[row].get(column), self.columns.get(column, ""), None)
+        """Return a cell in the format of its column; empty if the table has no such cell."""
+        return _shown(self.rows.get(row, {}).get(column), self.columns.get(column, ""), None)
 
     def select(self, columns: Sequence[str]) -> Selection:
         """Return all rows of some columns."""
@@ -79,47 +79,63 @@ def _shown(cell: Cell, form: str, other: str | None) -> str:
     if isinstance(cell, Mapping):
         mean, deviation = cell["mean"], cell["standard_deviation"]
         assert mean is not None
-        # Another format is for the mean alone, as running text has it.
         alone = format(mean, other or form)
         return alone if other or deviation is None else f"{alone} ± {deviation:{form}}"
     form = other or form
     if form == "p":
         form = ".2f" if cell >= 0.1 else ".3f" if cell >= 0.00095 else ".4f"
-    shown = format(cell, form)
-    return shown.replace("%", " %")
+    return format(cell, form).replace("%", " %")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Parts of tables that are shown together."""
+    """Rows and columns of one or more tables that are shown together."""
 
     tables: Mapping[str, Table]
-    """By what they are called there."""
+    """By the name that the page gives them."""
     columns: Sequence[str]
     rows: Sequence[str] | None = None
-    """All if None."""
+    """All rows if None."""
+    cells: str = ""
+    """The column whose figures fill a matrix of tables by rows, if one is wanted."""
 
     def lines(self) -> Iterator[tuple[str, Table, str]]:
-        """Yield what a table is called, the table, and a row, for every row that is shown."""
+        """Yield the name of the table, the table and the row for each row that is shown."""
         for name, table in self.tables.items():
             for row in self.rows or table.rows:
                 if row in table.rows:
                     yield name, table, row
 
     def head(self) -> list[str]:
-        """Return the headings; columns with nothing in them are left out."""
+        """Return the headings without those of empty columns."""
         first = next(iter(self.tables.values()))
         corpus = ["corpus"] if len(self.tables) > 1 else []
         return [*corpus, first.heading, *(re.sub("^p against .*", "p", column) for column in self._filled())]
 
     def body(self) -> list[list[str]]:
-        """Return the cells below the headings; a table is named in its first row."""
+        """Return the cells below the headings; only the first row of a table has its name."""
         body, before = [], None
         for name, table, row in self.lines():
             corpus = [name if name != before else ""] if len(self.tables) > 1 else []
             body.append([*corpus, row, *(table.cell(row, column) for column in self._filled())])
             before = name
         return body
+
+    def matrix(self) -> tuple[list[str], list[list[str]]]:
+        """Return headings and cells of a line for each table and a column for each row."""
+        rows = list(dict.fromkeys(row for _, _, row in self.lines()))
+        body = [[name, *(table.cell(row, self.cells) for row in rows)] for name, table in self.tables.items()]
+        return ["corpus", *rows], body
+
+    def numbers(self) -> dict[str, dict[str, float]]:
+        """Return the figures of the matrix by table and row, means where there are several seeds."""
+        found: dict[str, dict[str, float]] = {name: {} for name in self.tables}
+        for name, table, row in self.lines():
+            cell = table.rows[row].get(self.cells)
+            value = cell["mean"] if isinstance(cell, Mapping) else cell
+            if value is not None:
+                found[name][row] = float(value)
+        return found
 
     def _filled(self) -> list[str]:
         lines = list(self.lines())
@@ -133,40 +149,42 @@ class Results:
     folder: Path
 
     def names(self) -> list[str]:
-        """Return the names of the files, without .json."""
+        """Return the names of the files without `.json`."""
         return sorted(path.stem for path in self.folder.glob("*.json"))
 
-    def table(self, address: str) -> Table:
-        """Return a table by its address: `NAME` or `NAME/networks`.
+    def read(self, name: str) -> Json:
+        """Return the content of a file.
 
         Raises:
-            UserError: there is none, or its file does not follow the schema.
+            UserError: the file does not exist or does not follow the schema.
+        """
+        return _read(self.folder / f"{name}.json")
+
+    def table(self, address: str) -> Table:
+        """Return the table at an address, `NAME` or `NAME/networks`.
+
+        Raises:
+            UserError: the file does not exist, does not follow the schema, or has no such part.
         """
         name, _, part = address.partition("/")
-        path = self.folder / f"{name}.json"
-        result = _read(path)
+        result = self.read(name)
         if result["kind"] == "table" and not part:
             return table_of(result)
         views = {"": rows_of, "networks": networks_of}
         if result["kind"] != "ablation" or part not in views:
-            raise UserError(f"{path}: has no part {part}; name {name} alone")
+            raise UserError(f"{self.folder / name}.json: has no part {part}; name {name} alone")
         return views[part](result)
 
 
 @cache
 def _read(path: Path) -> Json:
-    """Return the content of a file of results.
-
-    Raises:
-        UserError: it cannot be read, or does not follow the schema.
-    """
     result = read_json(path, "name a file of docs/results")
-    # Why it is of neither kind is best said by the kind that it says it is.
+    # Validate against the kind that the file states: the errors of `oneOf` would name both kinds.
     kind = "table" if result.get("kind") == "table" else "ablation"
     schema = {**json.loads(_SCHEMA.read_text()), "oneOf": [{"$ref": f"#/$defs/{kind}"}]}
     fault = best_match(Draft202012Validator(schema).iter_errors(result))
     if fault is not None:
-        place = "/".join(map(str, fault.absolute_path)) or "the whole"
+        place = "/".join(map(str, fault.absolute_path)) or "the whole file"
         raise UserError(f"{path}: {place}: {fault.message[:200]}; see {_SCHEMA.name}")
     for row in result["rows"] if kind == "table" else ():
         if len(row) != len(result["columns"]):
@@ -175,7 +193,7 @@ def _read(path: Path) -> Json:
 
 
 def table_of(result: Json) -> Table:
-    """Return a file that is one table."""
+    """Return the table of a file of kind `table`."""
     heading, *names = result["columns"]
     columns = {name: result["columns"][name] for name in names}
     rows = {str(first): dict(zip(names, cells, strict=True)) for first, *cells in result["rows"]}
@@ -183,10 +201,10 @@ def table_of(result: Json) -> Table:
 
 
 def rows_of(result: Json) -> Table:
-    """Return the rows of an ablation, from what is kept of it."""
+    """Return the rows of an ablation from its summary."""
     others = list(dict.fromkeys(other for row in result["rows"].values() for other in row["against"]))
     features = list(dict.fromkeys(name for row in result["rows"].values() for name in row.get("weights", {})))
-    columns = dict.fromkeys(_MEASURES, ".2f")
+    columns = {"seeds": "d", **dict.fromkeys(_MEASURES, ".2f")}
     for other in others:
         columns |= {f"against {other}": "+z.2f", f"p against {other}": "p"}
     columns |= {"minutes": ".1f", **{column: form for column, (_, form) in COSTS.items()}}
@@ -201,19 +219,17 @@ def _weight_of(feature: str) -> str:
 
 
 def _cells(row: Json) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {column: row.get(measure) for column, measure in _MEASURES.items()}
+    cells: dict[str, Cell] = {"seeds": len(row.get("seeds", [])) or None}
+    cells |= {column: row.get(measure) for column, measure in _MEASURES.items()}
     for other, compared in row["against"].items():
         cells |= {f"against {other}": compared["difference"], f"p against {other}": compared["p_value"]}
-    seconds = row.get("seconds")
-    cells["minutes"] = None if seconds is None else seconds / 60
-    for column, (keys, _) in COSTS.items():
-        cells[column] = _at(row.get("translating"), keys)
+    cells["minutes"] = _minutes(row)
+    cells |= {column: _at(row.get("translating"), keys) for column, (keys, _) in COSTS.items()}
     return cells | {_weight_of(feature): weight for feature, weight in row.get("weights", {}).items()}
 
 
 def networks_of(result: Json) -> Table:
     """Return the networks of an ablation."""
-    columns = {"parameters": ",d", "updates": ",d", "passes": ".1f", "minutes": ".1f"}
     losses = {
         f"nats per {unit} {where}": (part, f"per_{unit}")
         for part, where in (("held_out", "held out"), ("validation", "of the dev set"))
@@ -222,15 +238,21 @@ def networks_of(result: Json) -> Table:
     perplexities = {"perplexity": "network", "of the n-gram model": "backoff", "interpolated": "interpolation"}
     rows: dict[str, dict[str, Cell]] = {}
     for name, network in result["networks"].items():
-        seconds = network.get("seconds")
-        rows[name] = {key: network.get(key) for key in ("parameters", "updates", "passes")}
-        rows[name]["minutes"] = None if seconds is None else seconds / 60
-        rows[name] |= {column: _at(network, keys) for column, keys in losses.items()}
+        cells = {"parameters": network.get("parameters"), "updates": network.get("updates")}
+        cells |= {"epochs": network.get("passes"), "minutes": _minutes(network)}
+        cells |= {column: _at(network, keys) for column, keys in losses.items()}
         for found in network.get("perplexities", [])[:1]:
-            rows[name] |= {column: found["perplexity"][key] for column, key in perplexities.items()}
-            rows[name]["weight"] = found["weight"]
+            cells |= {column: found["perplexity"][key] for column, key in perplexities.items()}
+            cells["weight"] = found["weight"]
+        rows[name] = cells
+    columns = {"parameters": ",d", "updates": ",d", "epochs": ".1f", "minutes": ".1f"}
     columns |= dict.fromkeys((*losses, *perplexities, "weight"), ".2f")
     return Table(result["title"], columns, rows, "network")
+
+
+def _minutes(timed: Json) -> float | None:
+    seconds = timed.get("seconds")
+    return None if seconds is None else seconds / 60
 
 
 def _at(value: Any, keys: Sequence[str]) -> Any:

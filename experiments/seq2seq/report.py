@@ -13,7 +13,7 @@ from phrasescore.files import write_atomically, write_json
 Cells: TypeAlias = "dict[str, tuple[str, float | str | None]]"
 """By column: a format, as the tables of `docs/results` have it, and a figure."""
 
-_PERPLEXITIES = {"perplexity": "teacher_forced", "free-running": "free_running", "the tutorial's way": "tutorial"}
+_PERPLEXITIES = {"perplexity": "teacher_forced", "free-running": "free_running", "tutorial's perplexity": "tutorial"}
 _NOTE = (
     "Perplexities are of the test set, per word and end symbol. Losses are nats per pair, and per word and end symbol "
     "of validation pairs."
@@ -67,7 +67,7 @@ def _row(report: Json, system: Json) -> Cells:
         "parameters": (",d", found["parameters"]),
         "minutes": (".1f", last["seconds"] / 60),
         "updates": (",d", last["update"]),
-        "passes": (".2f", last["epoch"]),
+        "epochs": (".2f", last["epoch"]),
         **(_of_sentences(report, system) if "perplexity" in found else _of_phrases(found)),
     }
 

@@ -1,9 +1,8 @@
-"""Pages show what docs/results says, and say nothing else."""
+"""The figures of the pages come from docs/results and from nowhere else."""
 
 from __future__ import annotations
 
 import json
-import re
 import xml.etree.ElementTree as ElementTree
 from argparse import Namespace
 from pathlib import Path
@@ -11,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from experiments.pages.__main__ import ROOT, run
+from experiments.drawing import dot_plot
+from experiments.pages.__main__ import APPENDIX, ROOT, run
+from experiments.pages.appendix import appendix
 from experiments.pages.markers import filled, untraced
-from experiments.pages.plot import dot_plot
-from experiments.pages.results import Results, Selection
+from experiments.pages.results import Results
 from phrasescore.errors import UserError
 
 KEPT = Results(ROOT / "docs" / "results")
@@ -44,6 +44,7 @@ def table() -> dict[str, Any]:
     return {
         "kind": "table",
         "title": "speeds",
+        "description": "On two cores.",
         "columns": {"what": "", "lines/s": ",.0f", "share": ".0%"},
         "rows": [["annotate", 12345, 0.28], ["score", None, 0.5]],
         "recorded": {"from": "a test", "missing": []},
@@ -62,13 +63,10 @@ def results(tmp_path: Path) -> Results:
 
 
 def page(text: str, results: Results) -> str:
-    def draw(selection: Selection) -> bytes:
-        return b""
-
-    return filled(text, Path("page.md"), results, draw)[0]
+    return filled(text, Path("page.md"), results)[0]
 
 
-def test_the_pages_of_this_repository_are_what_the_results_say() -> None:
+def test_the_pages_of_this_repository_show_the_results() -> None:
     assert run(Namespace(check=True)) == 0
 
 
@@ -78,13 +76,29 @@ def test_every_file_of_results_follows_the_schema_and_can_be_shown(name: str) ->
     assert any(found.cell(row, column) for row in found.rows for column in found.columns)
 
 
-def test_every_file_of_results_is_shown_somewhere() -> None:
-    pages = "".join(path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
-    named = {
-        *re.findall(r"<!--= ([^; /]+)", pages),
-        *re.findall(r"^([\w.-]+)(?:/\w+)?(?: as .*)?$", pages, re.MULTILINE),
-    }
-    assert set(KEPT.names()) <= named
+@pytest.mark.parametrize("name", KEPT.names())
+def test_the_appendix_describes_every_file(name: str) -> None:
+    assert KEPT.read(name).get("description"), "say what the figures are and under which conditions"
+    assert f"\n## {name}\n" in (ROOT / APPENDIX).read_text()
+
+
+def test_the_results_fit_on_one_page() -> None:
+    assert len((ROOT / "docs" / "results.md").read_text().splitlines()) < 300
+
+
+def test_a_section_of_the_appendix(results: Results) -> None:
+    page = appendix(results)
+    assert "| [even](#even) | toy |\n" in page
+    assert page.endswith(
+        "## speed\n\n"
+        "**speeds.** On two cores.\n\n"
+        "File: [speed.json](results/speed.json). Source: a test.\n\n"
+        "| what | lines/s | share |\n| --- | --- | --- |\n| annotate | 12,345 | 28 % |\n| score |  | 50 % |\n"
+    )
+    section = page[page.index("\n## a\n") : page.index("\n## b\n")]
+    assert "Corpus: toy, en-fr, 1,234 sentence pairs. Source: a test." in section
+    assert "| +RNN | 41.50 | +1.50 | 0.090 |\n" in section
+    assert "| network | nats per pair of the dev set |\n" in section
 
 
 @pytest.mark.parametrize(
@@ -108,10 +122,10 @@ def test_a_figure_is_named_by_file_row_and_column(results: Results, address: str
     ("marker", "message"),
     [
         ("<!--= c; +RNN; test BLEU -->", r"c\.json"),
-        ("<!--= a; +WP; test BLEU -->", r"page\.md: line 2: a has no row \+WP; there are baseline, \+RNN; mend"),
-        ("<!--= a; +RNN; tset BLEU -->", r"line 2: a has no column tset BLEU; there are "),
+        ("<!--= a; +WP; test BLEU -->", r"page\.md:2: a has no row \+WP; there are baseline, \+RNN; fix"),
+        ("<!--= a; +RNN; tset BLEU -->", r":2: a has no column tset BLEU; there are "),
         ("<!--= a; +RNN; chrF -->", r"a has nothing in row \+RNN, column chrF"),
-        ("<!--= a; +RNN -->", r"is not FILE; ROW; COLUMN"),
+        ("<!--= a; +RNN -->", r"is not `FILE; ROW; COLUMN`"),
         ("<!--= speed/networks; rnn; x -->", r"speed\.json: has no part networks"),
     ],
 )
@@ -122,7 +136,7 @@ def test_a_figure_that_is_nowhere(results: Results, marker: str, message: str) -
 
 @pytest.mark.parametrize("before", ["", "  ", "text\n", "- "])
 def test_a_figure_at_the_beginning_of_a_line_would_break_the_paragraph(results: Results, before: str) -> None:
-    with pytest.raises(UserError, match=r"page\.md: line \d: begins with a comment.*; put a word before it"):
+    with pytest.raises(UserError, match=r"page\.md:\d: .* begins with a comment.*; put a word before it"):
         page(f"{before}<!--= a; +RNN; test BLEU -->41.50<!--/--> BLEU", results)
 
 
@@ -140,8 +154,25 @@ def test_a_table_of_several_files_names_each_once(results: Results) -> None:
     )
 
 
-def test_two_tables_of_one_name_are_none(results: Results) -> None:
-    with pytest.raises(UserError, match=r"page\.md: line 1: has two tables called x; call one otherwise"):
+def test_a_matrix_has_a_line_for_each_file_and_a_column_for_each_row(results: Results) -> None:
+    marker = "<!-- table\na as first\nb as second\nrows: baseline; +RNN\ncells: test BLEU\n-->\n"
+    assert page(f"{marker}old\n<!-- end -->", results) == (
+        f"{marker}"
+        "| corpus | baseline | +RNN |\n"
+        "| --- | --- | --- |\n"
+        "| first | 40.00 ± 0.25 | 41.50 |\n"
+        "| second | 50.00 ± 0.25 | 49.75 |\n"
+        "<!-- end -->"
+    )
+
+
+def test_a_plot_shows_one_column(results: Results) -> None:
+    with pytest.raises(UserError, match=r"page\.md:1: a plot has no line `cells: COLUMN`; add it"):
+        page("<!-- plot x.svg\na\ncolumns: test BLEU\n-->\n<!-- end -->", results)
+
+
+def test_two_tables_must_not_have_one_name(results: Results) -> None:
+    with pytest.raises(UserError, match=r"page\.md:1: has two tables called x; rename one"):
         page("<!-- table\na as x\nb as x\n-->\n<!-- end -->", results)
 
 
@@ -151,9 +182,9 @@ def test_columns_with_nothing_in_them_are_left_out(results: Results) -> None:
     assert "| score | 50 % |\n" in shown
 
 
-@pytest.mark.parametrize("line", ["rows: +WP", "columns: chfr"])
+@pytest.mark.parametrize("line", ["rows: +WP", "columns: chfr", "cells: bleu"])
 def test_a_table_of_what_is_nowhere(results: Results, line: str) -> None:
-    with pytest.raises(UserError, match=r"page\.md: line 1: there is no (row \+WP|column chfr); mend the marker"):
+    with pytest.raises(UserError, match=r"page\.md:1: there is no (row \+WP|column chfr|column bleu); fix the marker"):
         page(f"<!-- table\na\n{line}\n-->\n<!-- end -->", results)
 
 
@@ -175,15 +206,18 @@ def test_a_page_that_differs_fails_the_check_and_is_written_without_it(results: 
     readme = tmp_path / "README.md"
     readme.write_text(
         "It gains <!--= a; +RNN; against baseline -->?<!--/-->\n"
-        "<!-- plot docs/bleu.svg\na\ncolumns: test BLEU\n-->\n<!-- end -->\n"
+        "<!-- plot docs/bleu.svg\na\ncells: test BLEU\n-->\n<!-- end -->\n"
     )
-    with pytest.raises(UserError, match=r"README\.md: is not what docs/results says; run `make pages`"):
+    with pytest.raises(UserError, match=r"results-appendix\.md: differs from docs/results; run `make pages`"):
+        run(Namespace(check=True), tmp_path)
+    (tmp_path / APPENDIX).write_text(appendix(results))
+    with pytest.raises(UserError, match=r"README\.md: differs from docs/results; run `make pages`"):
         run(Namespace(check=True), tmp_path)
     assert run(Namespace(check=False), tmp_path) == 0
     assert "+1.50" in readme.read_text()
-    assert "![test BLEU. toy: baseline 40.00, +RNN 41.50.](docs/bleu.svg)" in readme.read_text()
+    assert "![test BLEU. toy: baseline 40.00 ± 0.25, +RNN 41.50.](docs/bleu.svg)" in readme.read_text()
     assert run(Namespace(check=True), tmp_path) == 0
-    differences = readme.read_text().replace("columns: test BLEU", "columns: against baseline")
+    differences = readme.read_text().replace("cells: test BLEU", "cells: against baseline")
     readme.write_text(differences)
     assert run(Namespace(check=False), tmp_path) == 0
     assert "![against baseline. toy: +RNN +1.50.](docs/bleu.svg)" in readme.read_text()
@@ -192,15 +226,14 @@ def test_a_page_that_differs_fails_the_check_and_is_written_without_it(results: 
         run(Namespace(check=True), tmp_path)
 
 
-def test_the_plot_has_a_dot_for_each_figure(results: Results) -> None:
-    tables = {"first": results.table("a"), "second": results.table("b")}
-    selection = Selection(tables, ["test BLEU"])
-    drawn = dot_plot(selection)
-    assert drawn == dot_plot(selection)
+def test_the_plot_has_a_dot_for_each_figure() -> None:
+    figures = {"first": {"baseline": 40.0, "+RNN": 41.5}, "second": {"+RNN": 49.75}}
+    drawn = dot_plot("test BLEU", figures)
+    assert drawn == dot_plot("test BLEU", figures)
     texts = [element.text for element in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
     assert {"first", "second", "baseline", "+RNN", "test BLEU"} <= set(texts)
-    differences = dot_plot(Selection(tables, ["against baseline"]))
-    assert drawn.count(b"<use ") - differences.count(b"<use ") >= 2
+    more = dot_plot("test BLEU", {**figures, "second": {"+RNN": 49.75, "baseline": 50.0}})
+    assert more.count(b"<use ") - drawn.count(b"<use ") == 1
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_what_translating_costs_is_told(tmp_path: Path) -> None:
     cold, warm = {"seconds": 0.5, "queries": 300.0, "served": 0.4}, {"seconds": 0.05, "queries": 300.0, "served": 1.0}
     report["rows"]["+RNN"]["translating"] = {"sentences": 3, "device": "cpu", "cold": cold, "warm": warm}
     part = write(tmp_path / "a", report)
-    assert part.costs.head() == ["row", "seconds a sentence", "again", "queries", "from the cache"]
+    assert part.costs.head() == ["row", "s/sentence", "s/sentence, warm cache", "LM queries", "cache hits"]
     assert part.costs.body()[1] == ["+RNN", "0.500", "0.050", "300", "40 %"]
     assert "What translating a sentence costs" in page(part).text
 
