@@ -39,6 +39,7 @@ from phrasescore.nn.size import check_size
 from phrasescore.pairs import Direction
 from phrasescore.plugins import check_plugins, loaded_plugins
 from phrasescore.registry import NotRegisteredError
+from phrasescore.table.factors import Factors
 from phrasescore.tensor_file import DamagedError, Shapes, TensorFile, open_tensors, write_tensors
 from phrasescore.versions import versions
 from phrasescore.vocabulary import Vocabulary
@@ -48,7 +49,7 @@ FORMAT = 1
 KIND = "encoder-decoder"
 TRAINING_STATE = "training-state"
 REPLACEMENT = ".replacement"
-_SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary")
+_SCORING = ("kind", "model", "direction", "source_vocabulary", "target_vocabulary", "vocabulary", "factors")
 """What of a description determines the scores. Plugins, which users may put right, have digests of their own."""
 _COPY = "copy the model folder again"
 _ADVICE = f"{_COPY} or train again"
@@ -94,6 +95,8 @@ class TrainedModel(Trained):
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     direction: Direction
+    factors: Factors | None = None
+    """Which factors of a table's words make its words; None if it learnt from text, which has none."""
 
     @property
     def vocabulary_digests(self) -> tuple[str, str]:
@@ -108,10 +111,11 @@ def save_description(
     source: Vocabulary,
     target: Vocabulary,
     sections: dict[str, Any],
+    factors: Factors | None = None,
 ) -> None:
     """Write everything but the weights; the folder must exist.
 
-    `sections` say what the network was trained on and how.
+    `sections` say what the network was trained on and how, `factors` what its words are made of if that was a table.
     """
     source.save(folder / SOURCE_VOCABULARY)
     target.save(folder / TARGET_VOCABULARY)
@@ -120,6 +124,7 @@ def save_description(
         "direction": direction,
         "source_vocabulary": describe_vocabulary(source),
         "target_vocabulary": describe_vocabulary(target),
+        **({} if factors is None else {"factors": list(factors.positions)}),
         **sections,
     }
     write_description(folder, KIND, facts)
@@ -187,6 +192,7 @@ def load_model(folder: Path) -> TrainedModel:
             source,
             target,
             description["direction"],
+            Factors.of(description["factors"]) if "factors" in description else None,
             folder=folder,
             weights_digest=weights.sha256,
             is_checked=weights.are_checked,
@@ -240,7 +246,16 @@ def _describes(description: dict[str, Any], keys: set[str]) -> bool:
         and isinstance(plugins, list)
         and all(_has_texts(one, {"path", "sha256"}) for one in plugins)
         and ("direction" not in keys or description["direction"] in get_args(Direction))
+        and _are_factors(description.get("factors", [0]))
     )
+
+
+def _are_factors(value: object) -> bool:
+    try:
+        Factors.of(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _has_texts(value: object, keys: set[str]) -> bool:

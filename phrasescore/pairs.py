@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.configuration import option
-from phrasescore.errors import UserError
+from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, full_disk_told
 from phrasescore.phrases import Ids, Phrases, offsets_of
+from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.table.reader import TableReader
 from phrasescore.text import Say, Show, counted, silently, unseen
 from phrasescore.vocabulary import Vocabulary, count_words
@@ -50,10 +51,27 @@ class DataConfig:
     weight_by_count: bool = option(
         False, "weight a pair by its joint count instead of counting each distinct pair once"
     )
+    factor: str = option("0", "factors of a factored table's words that make a word of the network, as 0 or 0,1")
     held_out: float = option(0.01, "share of the pairs kept from training to measure the loss", minimum=0, maximum=1)
     held_out_limit: int = option(
         10_000, "the most pairs held out or, in context, sentences; and the most that are measured", minimum=0
     )
+
+    def __post_init__(self) -> None:
+        """Check the factors.
+
+        Raises:
+            UsageError: they are not a list of positions.
+        """
+        try:
+            Factors.parse(self.factor)
+        except ValueError as error:
+            raise UsageError(f"--factor: {error}") from None
+
+    @property
+    def factors(self) -> Factors:
+        """Which factors of a table's words make the words of the network."""
+        return Factors.parse(self.factor)
 
     def held_out_of(self, pairs: int) -> int:
         """Return how many of some pairs are kept from training."""
@@ -233,11 +251,12 @@ def _read_sides(
     joint_counts: list[NDArray[np.float32]] = []
     digest = hashlib.sha256()
     lines, has_counts = 0, True
-    for chunk in TableReader(table):
+    reader = TableReader(table, factors=config.factors)
+    for chunk in reader:
         counts = [entry.occurrences("pair") for entry in chunk.entries]
         has_counts = has_counts and None not in counts
         joint = np.array([1.0 if value is None else value for value in counts], np.float32)
-        phrases = [entry.source for entry in chunk.entries], [entry.target for entry in chunk.entries]
+        phrases = config.factors.network_phrases(chunk.entries)
         source_hash, target_hash = (
             side.add(texts, joint) for side, texts in zip(sides, orient(phrases, config.direction), strict=True)
         )
@@ -252,6 +271,8 @@ def _read_sides(
         raise UserError(f"{display_name(table)}: has lines without joint counts; leave --weight-by-count out")
     if not lines:
         raise UserError(f"{display_name(table)}: holds no phrase pairs; give a phrase table of at least one line")
+    if config.factors != SURFACE and max(reader.shape.factors) < 2:
+        raise UserError(f"{display_name(table)}: has no factors; leave --factor out, or give a factored table")
     if vocabularies is None:
         vocabularies = choose_vocabularies(sides, config, say=say)
     source, target, words = finish_sides(sides, vocabularies, digest)

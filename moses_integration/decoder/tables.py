@@ -61,6 +61,8 @@ class PhraseTable:
     def _parse(self, row: int, line: bytes) -> TargetPhrase:
         try:
             entry = parse_line(line)
+            if max(entry.factors()) > 1:
+                raise LineFault("line", "has factored words, which the embedded decoder does not know", "use Moses")
             fields = entry.other_fields()
             if len(fields) > _SPARSE and fields[_SPARSE]:
                 raise LineFault(

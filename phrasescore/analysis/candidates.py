@@ -33,7 +33,7 @@ def look_up(
     """Return the table's outputs of an input phrase, and the inputs it has most often.
 
     Args:
-        reader: the table.
+        reader: the table; of factored words, phrases have the factors that it is read with.
         direction: of the network; its inputs are the table's sources, or its targets.
         phrase: the input.
         others: how many other inputs to return; of equally frequent ones a sample that does not depend on their order.
@@ -48,7 +48,8 @@ def look_up(
         previous = None
         for chunk in reader:
             for entry in chunk.entries:
-                input_, output = orient((entry.source, entry.target), direction)
+                sides = reader.factors.network_words(entry.source), reader.factors.network_words(entry.target)
+                input_, output = orient(sides, direction)
                 if input_ == phrase:
                     candidates.append(Candidate(output, table_probability(entry, direction, reader)))
                 elif input_ != previous:

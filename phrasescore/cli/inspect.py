@@ -54,7 +54,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "the best targets that beam search finds), targets drawn from the network, and the encoder's update and reset "
         "gates while it reads the phrase. All logarithms are natural.",
     )
-    parser.add_argument("phrase", help="source phrase, tokenised as the table is")
+    parser.add_argument(
+        "phrase", help="source phrase, tokenised as the table is; of factored words, the factors trained on"
+    )
     add_model_option(parser, several=False)
     parser.add_argument(
         "--table",
@@ -130,7 +132,8 @@ def run(args: argparse.Namespace) -> int:
     others: list[bytes] = []
     if args.table:
         reporter.say(f"reading {display_name(args.table)}")
-        candidates, others = look_up(TableReader(args.table), scorer.model.direction, phrase, args.among or _AMONG)
+        reader = TableReader(args.table, factors=scorer.factors)
+        candidates, others = look_up(reader, scorer.model.direction, phrase, args.among or _AMONG)
     elif not args.phrases:
         _advise_table(args.models[0], reporter)
     if args.phrases:

@@ -17,8 +17,10 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
+from phrasescore.scoring.given_pairs import given_phrase
 from phrasescore.scoring.scores import UnknownSide
-from phrasescore.table.entry import LineFault, check_length
+from phrasescore.table.entry import LineFault
+from phrasescore.table.factors import Factors
 from phrasescore.text import Say, chunks, text_lines
 from phrasescore.words import join_words
 
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         reporter.say(scorer.note)
     sides: tuple[UnknownSide, ...] = ("source", "target")
     unknown, words = [0, 0], [0, 0]
-    for pairs in _chunks(args.pairs, reporter.say):
+    for pairs in _chunks(args.pairs, scorer.model.factors, reporter.say):
         scores = scorer.score_encoded(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
         sys.stdout.writelines(f"{value:.9g}\n" for value in scores.values(per_word=args.per_word).tolist())
         sys.stdout.flush()
@@ -70,8 +72,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chunks(path: str | Path, say: Say) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Yield the pairs of the input in chunks; `say` is told of lines that are not UTF-8."""
+def _chunks(path: str | Path, factors: Factors | None, say: Say) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Yield the pairs of the input in chunks, with `factors` those of words that have several.
+
+    `say` is told of lines that are not UTF-8.
+    """
     number = 0
     for lines in chunks(text_lines(path, say), _PAIRS_AT_ONCE):
         pairs = []
@@ -84,9 +89,7 @@ def _chunks(path: str | Path, say: Say) -> Iterator[list[tuple[bytes, bytes]]]:
                     "mend the line"
                 )
             try:
-                check_length("source", source)
-                check_length("target", others[0])
+                pairs.append((given_phrase("source", source, factors), given_phrase("target", others[0], factors)))
             except LineFault as fault:
                 raise UserError(f"{display_name(path)}, line {number}, {fault}") from fault
-            pairs.append((source, others[0]))
         yield pairs

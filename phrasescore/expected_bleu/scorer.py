@@ -16,6 +16,7 @@ from phrasescore.expected_bleu.model import KIND, PairFunction, load_function
 from phrasescore.model_folder import load_again
 from phrasescore.pairs import Direction
 from phrasescore.scoring.scores import Scores
+from phrasescore.table.factors import SURFACE
 from phrasescore.workers import Shared, Stored
 
 
@@ -39,6 +40,8 @@ class FunctionScorer:
 
     kind = KIND
     note: str | None = None
+    factors = SURFACE
+    """It is trained on translations, in which Moses writes the first factor."""
 
     def __init__(self, functions: Sequence[PairFunction]) -> None:
         self.models = tuple(functions)

@@ -130,7 +130,11 @@ class Annotation:
         Raises:
             UserError: a line is faulty, or a network is damaged or not to be seen from here.
         """
-        checker = LineChecker(self.table, keep_faulty=self.keep_faulty, columns=block.columns, last_score=self.replaced)
+        with plugins_blamed():
+            factors = self.scorer.get().factors
+        checker = LineChecker(
+            self.table, keep_faulty=self.keep_faulty, shape=block.shape, factors=factors, last_score=self.replaced
+        )
         chunk = block.check(checker)
         counts = Counts(lines_read=chunk.lines_read, faulty_lines=len(chunk.faulty))
         for faulty in chunk.faulty.values():
@@ -144,7 +148,7 @@ class Annotation:
             chunk = replace(chunk, entries=[entry.without_last_score() for entry in chunk.entries])
         with plugins_blamed(), one_thread():
             scorer = self.scorer.get()
-            pairs = scorer.encode([entry.source for entry in chunk.entries], [entry.target for entry in chunk.entries])
+            pairs = scorer.encode(*factors.network_phrases(chunk.entries))
             asks = any(column.needs_log_prob for column in self.columns)
             scores = scorer.score_encoded(pairs) if asks else scorer.count_encoded(pairs)
         texts = [column.texts(scores) for column in self.columns]
@@ -153,9 +157,9 @@ class Annotation:
         )
         counts.pairs_clipped = sum(clipped for _, clipped in texts)
         _count(chunk, scores, counts)
-        counts.columns_before = block.columns
-        if block.columns is not None:
-            counts.columns_after = block.columns + len(self.columns) - (self.replaced is not None)
+        counts.columns_before = block.shape.columns
+        if block.shape.columns is not None:
+            counts.columns_after = block.shape.columns + len(self.columns) - (self.replaced is not None)
         return AnnotatedBlock(compress(lines, self.compression) if any(lines) else b"", counts, block.share_read)
 
     def _annotated_lines(self, chunk: Chunk, texts: Iterable[bytes]) -> list[bytes]:

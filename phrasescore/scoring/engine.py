@@ -31,6 +31,7 @@ from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
 from phrasescore.plugins import load_plugins, loaded_plugins
 from phrasescore.scoring.given_pairs import GivenPairs, clean_pairs, clean_places, clean_sentence
 from phrasescore.scoring.scores import Scores
+from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.text import chunks
 from phrasescore.transfer import fetch
 from phrasescore.vocabulary import UNKNOWN
@@ -145,6 +146,11 @@ class Scorer:
         )
         return scorer
 
+    @property
+    def factors(self) -> Factors:
+        """Which factors of a table's words make the words of the networks."""
+        return self.model.factors or SURFACE
+
     def shared(self) -> Shared[Self]:
         """Return what a task takes of it: networks are loaded again where the task is done.
 
@@ -171,15 +177,16 @@ class Scorer:
         """Return ln p(target | source), end symbol included, of each pair, a source and a target phrase.
 
         A natural logarithm; [P]. Of a pandas DataFrame the columns `source` and `target` are the pairs. Blanks separate
-        words, as they are in the table that the network was trained on. Of networks for source-given-target it is
-        ln p(source | target). Networks that were trained on phrases in their sentences see the phrase alone.
+        words, as they are in the table that the network was trained on; of factored words the factors count that it was
+        trained on. Of networks for source-given-target it is ln p(source | target). Networks that were trained on
+        phrases in their sentences see the phrase alone.
 
         Raises:
             TypeError: they are no pairs of texts.
             UserError: a text cannot be a phrase, a source has no words, or a network is damaged.
         """
         found = [np.zeros(0)]
-        for some in chunks(clean_pairs(pairs), max(_PAIRS_AT_ONCE, self.batch_pairs)):
+        for some in chunks(clean_pairs(pairs, self.model.factors), max(_PAIRS_AT_ONCE, self.batch_pairs)):
             scores = self.score_encoded(self.encode([source for source, _ in some], [target for _, target in some]))
             found.append(scores.log_prob)
         return np.concatenate(found)
@@ -387,6 +394,11 @@ def _require_alike(models: Sequence[TrainedModel], direction: Direction | None) 
             raise UserError(
                 f"{model.folder}: was trained for {model.direction}, {first.folder} for {first.direction}; average "
                 "networks of one direction only"
+            )
+        if (model.factors or SURFACE) != (first.factors or SURFACE):
+            raise UserError(
+                f"{model.folder}: was trained with --factor {model.factors or SURFACE}, {first.folder} with "
+                f"{first.factors or SURFACE}; average networks of the same factors only"
             )
         if model.vocabulary_digests != first.vocabulary_digests:
             raise UserError(

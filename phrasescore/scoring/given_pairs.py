@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from phrasescore.errors import UserError
 from phrasescore.table.entry import LineFault, check_length
+from phrasescore.table.factors import Factors
 from phrasescore.words import join_words
 
 Text = str | bytes
@@ -32,8 +33,8 @@ GivenPairs = Iterable[tuple[Text, Text]] | Frame
 """Source and target phrases; of a DataFrame the columns `source` and `target`."""
 
 
-def clean_pairs(pairs: GivenPairs) -> Iterator[tuple[bytes, bytes]]:
-    """Yield source and target of each pair.
+def clean_pairs(pairs: GivenPairs, factors: Factors | None = None) -> Iterator[tuple[bytes, bytes]]:
+    """Yield source and target of each pair, with `factors` those of words that have several.
 
     Raises:
         TypeError: they are no pairs of texts.
@@ -42,7 +43,9 @@ def clean_pairs(pairs: GivenPairs) -> Iterator[tuple[bytes, bytes]]:
     for number, pair in enumerate(_pairs_of(pairs), 1):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(one, Text) for one in pair):
             raise TypeError(f"pair {number}: is {pair!r:.60}; give a source and a target phrase, str or bytes")
-        source, target = (_clean_phrase(text, f"pair {number}", side) for side, text in zip(_SIDES, pair, strict=True))
+        source, target = (
+            _clean_phrase(text, f"pair {number}", side, factors) for side, text in zip(_SIDES, pair, strict=True)
+        )
         if not source:
             raise UserError(f"pair {number}, source: has no words; give a phrase")
         yield source, target
@@ -87,18 +90,29 @@ def clean_places(
         yield place, _clean_phrase(target, f"phrase {number}", "target")
 
 
-def _clean_phrase(phrase: Text, name: str, side: str) -> bytes:
+def _clean_phrase(phrase: Text, name: str, side: str, factors: Factors | None = None) -> bytes:
     """Return a phrase with one blank between words.
 
     Raises:
-        UserError: see `clean_text`, or it is too long.
+        UserError: see `clean_text`, or it is too long, or lacks factors.
     """
     words = clean_text(phrase, f"{name}, {side}")
     try:
-        check_length(side, words)
+        return given_phrase(side, words, factors)
     except LineFault as fault:
         raise UserError(f"{name}, {fault}") from fault
-    return words
+
+
+def given_phrase(side: str, words: bytes, factors: Factors | None) -> bytes:
+    """Return a phrase, with one space between words, in the words of a network that learnt from a table.
+
+    `factors` are those that make its words; None if it learnt from text.
+
+    Raises:
+        LineFault: the phrase is too long, or lacks factors.
+    """
+    check_length(side, words)
+    return words if factors is None else factors.of_phrase(words, side)
 
 
 def clean_text(text: Text, name: str) -> bytes:

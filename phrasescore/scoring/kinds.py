@@ -13,6 +13,7 @@ from phrasescore.model_folder import network_kind
 from phrasescore.pairs import Direction
 from phrasescore.scoring.engine import Scorer
 from phrasescore.scoring.scores import Scores
+from phrasescore.table.factors import Factors
 from phrasescore.workers import Shared
 
 
@@ -51,6 +52,11 @@ class TableScorer(Protocol):
     @property
     def device(self) -> Device:
         """Where and how precisely it computes."""
+        ...
+
+    @property
+    def factors(self) -> Factors:
+        """Which factors of a table's words make the words that it scores."""
         ...
 
     @property

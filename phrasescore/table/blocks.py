@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -16,6 +17,7 @@ from phrasescore.errors import UsageError
 from phrasescore.files import LONGEST_LINE, can_be_read_only_once, open_input
 from phrasescore.table.entry import LineFault, cut_source, parse_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, next_lines, rest_of_line
+from phrasescore.table.shape import UNKNOWN_SHAPE, Shape
 
 _MORE_LINES = 4096
 _MORE_BYTES = 1 << 20
@@ -30,8 +32,8 @@ class Block:
     first_line: int
     lines: int
     """How many; 0 if the line that the block before ends with goes on in it."""
-    columns: int | None
-    """Scores of the table's first good line, None if that comes after this block."""
+    shape: Shape
+    """What the lines of the table share, as far as lines up to the end of this block show it."""
     share_read: float | None
     """The share of the table that was read so far, None for a pipe."""
 
@@ -97,17 +99,17 @@ def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = C
     Raises:
         UserError: the file cannot be read or is corrupt.
     """
-    columns: int | None = None
+    shape = UNKNOWN_SHAPE
     first_line, next_line = 1, b""
     with open_input(path) as source:
         while lines := next_lines(source.stream, _at_most(block_lines, limit, first_line), next_line):
             more = _at_most(_MORE_LINES, limit, first_line + len(lines))
             next_line = _finish_source(lines, source.stream, more)
-            columns = columns or _columns_of(lines)
-            yield Block(b"".join(lines), first_line, len(lines), columns, source.share_read())
+            shape = _shape_of(lines, shape)
+            yield Block(b"".join(lines), first_line, len(lines), shape, source.share_read())
             first_line += len(lines)
             for piece in rest_of_line(source.stream, lines[-1]):
-                yield Block(piece, first_line, 0, columns, source.share_read())
+                yield Block(piece, first_line, 0, shape, source.share_read())
 
 
 def _at_most(lines: int, limit: int | None, first_line: int) -> int:
@@ -126,11 +128,11 @@ def _finish_source(lines: list[bytes], stream: BinaryIO, most: int) -> bytes:
     return b""
 
 
-def _columns_of(lines: Iterable[bytes]) -> int | None:
-    """Return the number of scores of the first good line, None if there is none."""
+def _shape_of(lines: Iterable[bytes], shape: Shape) -> Shape:
+    """Return the shape with what the next lines show of it."""
     for line in lines:
-        try:
-            return parse_line(line).score_count()
-        except LineFault:
-            continue
-    return None
+        if shape.is_complete:
+            break
+        with suppress(LineFault):
+            shape = shape.joined(parse_line(line))
+    return shape

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from phrasescore.files import MAGIC_LENGTH, STANDARD_STREAM, detect_format
 from phrasescore.table.entry import LOWEST_LOG, SEPARATOR, Entry, LineFault, parse_alignment
+from phrasescore.table.factors import describe_factors
 from phrasescore.table.reader import TableReader
 from phrasescore.table.runs import SourceRuns
 from phrasescore.text import Show, counted, is_text, unseen
@@ -58,6 +59,8 @@ class TableReport:
     repeated_pairs: int = 0
     source_lengths: Counter[int] = field(default_factory=Counter)
     target_lengths: Counter[int] = field(default_factory=Counter)
+    factors: tuple[int, int] = (0, 0)
+    """Factors of a source word and of a target word; 0 of a side without words."""
     undecodable_words: int = 0
     problems: Counter[str] = field(default_factory=Counter)
     """What Moses would refuse or misread, by kind, with the number of lines."""
@@ -96,6 +99,7 @@ def check_table(
             else:
                 checker.add(next(good))
         show(chunk.share_read, counted(checker.report.lines, "line"))
+    checker.report.factors = reader.shape.factors
     checker.finish(path)
     return checker.report
 
@@ -198,6 +202,11 @@ class _Checker:
         report.distinct_sources = self.source_runs.distinct()
         if not report.lines:
             report.notes.append("the table is empty")
+        if max(report.factors) > 1:
+            report.notes.append(
+                f"a factored table: {describe_factors(*report.factors)}; networks learn factor 0 unless `train "
+                "--factor` names others, and the embedded decoder cannot load the table"
+            )
         if report.distinct_sources < len(self.source_runs):
             report.notes.append(
                 "lines of one source are not together: ProbingPT and on-disk tables cannot be made of it"

@@ -18,6 +18,7 @@ from phrasescore.number import moses_number, parse_number
 from phrasescore.words import join_words, quote, split_words
 
 SEPARATOR = b"|||"
+FACTOR_DELIMITER = b"|"
 LOWEST_LOG = -100.0
 """Moses' floor under the logarithm of every score (moses/TypeDef.h)."""
 MOST_WORDS, MOST_BYTES = 1_000, 10_000
@@ -70,6 +71,10 @@ class Entry(NamedTuple):
     def score_count(self) -> int:
         """Return the number of scores."""
         return self.scores.count(b" ") + 1 if self.scores else 0
+
+    def factors(self) -> tuple[int, int]:
+        """Return the number of factors of a source word and of a target word; 0 of a target without words."""
+        return count_factors(self.source), count_factors(self.target)
 
     def other_fields(self) -> list[bytes]:
         """Return the fields after the scores: alignment, counts, sparse features, properties."""
@@ -127,7 +132,7 @@ def parse_line(line: bytes) -> Entry:
     """Cut a line, with its line end, and check its phrases and scores.
 
     Raises:
-        LineFault: it is not a line of a phrase-based, unfactored table that Moses would load and understand.
+        LineFault: it is not a line of a phrase-based table that Moses would load and understand.
     """
     if line.find(b"\0") >= 0:
         raise LineFault("line", "holds a NUL byte", "the file is damaged or not UTF-8; convert or rebuild it")
@@ -148,27 +153,47 @@ def fault_of_the_whole(line: bytes) -> LineFault:
 
 
 def check_phrases(source: bytes, target: bytes) -> None:
-    """Check that phrases, words with one blank between them, have no factors or labels of a hierarchical rule.
+    """Check that phrases, words with one blank between them, have no labels of a hierarchical rule.
 
     Raises:
-        LineFault: they have, one has more than MOST_WORDS words or MOST_BYTES bytes, or the source is empty.
+        LineFault: they have, words of a phrase differ in the number of their factors or lack one, a phrase has more
+            than MOST_WORDS words or MOST_BYTES bytes, or the source is empty.
     """
     if not source:
         raise LineFault("field 1 (source)", "is empty", "remove the line; Moses would skip it")
     both = source + target
-    if len(both) < MOST_WORDS and both.find(b"[") < 0 and both.find(b"|") < 0:
+    if len(both) < MOST_WORDS and both.find(b"[") < 0 and both.find(FACTOR_DELIMITER) < 0:
         return
     for field, phrase in (("field 1 (source)", source), ("field 2 (target)", target)):
         check_length(field, phrase)
         _check_labels(field, phrase)
-    if b"|" in both:
-        field = "field 1 (source)" if b"|" in source else "field 2 (target)"
-        raise LineFault(
-            field,
-            "holds `|`, which separates the factors of a factored table",
-            "factored tables cannot be scored; train without factors, or escape a literal `|` as `&#124;`",
-            is_about_the_table=True,
-        )
+        check_factors(field, phrase)
+
+
+def check_factors(field: str, phrase: bytes) -> None:
+    """Check that the words of a phrase have the same number of factors, and that none is empty.
+
+    Raises:
+        LineFault: that is not so. Moses would misread the words silently.
+    """
+    if FACTOR_DELIMITER not in phrase:
+        return
+    words = [word.split(FACTOR_DELIMITER) for word in phrase.split(b" ")]
+    remedy = "rebuild the table, and escape a literal `|` as `&#124;`"
+    for factors in words:
+        if b"" in factors:
+            raise LineFault(field, "has a word with an empty factor", remedy, found=FACTOR_DELIMITER.join(factors))
+    for factors in words:
+        if len(factors) != len(words[0]):
+            reason = "mixes words of different numbers of factors"
+            raise LineFault(field, reason, remedy, found=FACTOR_DELIMITER.join(factors))
+
+
+def count_factors(phrase: bytes) -> int:
+    """Return how many factors the words of a phrase have, by its first word; 0 without words."""
+    if phrase.find(FACTOR_DELIMITER) < 0:
+        return 1 if phrase else 0
+    return phrase.partition(b" ")[0].count(FACTOR_DELIMITER) + 1
 
 
 def check_length(field: str, phrase: bytes) -> None:

@@ -10,7 +10,8 @@ from typing import BinaryIO, NamedTuple
 from phrasescore.errors import InputError
 from phrasescore.files import LONGEST_LINE, display_name, open_input
 from phrasescore.table.entry import Entry, LineFault, cut_source, parse_line
-from phrasescore.text import counted
+from phrasescore.table.factors import SURFACE, Factors
+from phrasescore.table.shape import UNKNOWN_SHAPE, Shape
 from phrasescore.words import quote
 
 CHUNK_LINES = 32_768
@@ -99,7 +100,8 @@ class LineChecker:
         path: str | Path,
         *,
         keep_faulty: bool = False,
-        columns: int | None = None,
+        shape: Shape = UNKNOWN_SHAPE,
+        factors: Factors = SURFACE,
         last_score: bytes | None = None,
     ) -> None:
         """Check nothing yet.
@@ -107,13 +109,15 @@ class LineChecker:
         Args:
             path: what to call the table in messages.
             keep_faulty: whether faulty lines are passed on.
-            columns: scores that each line has; as many as the first good one if it is None.
-            last_score: what the last of them is in each line, if that matters.
+            shape: what all lines share, as far as earlier lines show it.
+            factors: which factors the words must have, if they have several.
+            last_score: what the last score is in each line, if that matters.
         """
         self.path = path
         self.keep_faulty = keep_faulty
-        self.columns = columns
-        """Scores a line, known after the first good one."""
+        self.shape = shape
+        """What all lines share, known after the first good ones."""
+        self.factors = factors
         self._last_score = last_score
 
     def check(self, lines: Iterable[bytes], first_line: int, share_read: float | None) -> Chunk:
@@ -127,7 +131,7 @@ class LineChecker:
         for index, line in enumerate(lines):
             try:
                 entry = parse_line(line)
-                self._check_columns(entry.score_count())
+                self.shape = self.shape.joined(entry, self.factors)
                 if self._last_score is not None:
                     self._check_last_score(entry)
                 entries.append(entry)
@@ -145,16 +149,6 @@ class LineChecker:
         what = str(fault).removeprefix("line") if fault.field == "line" else f", {fault}"
         return InputError(f"{display_name(self.path)}, line {number}{what}")
 
-    def _check_columns(self, found: int) -> None:
-        if self.columns is None:
-            self.columns = found
-        elif found != self.columns:
-            raise LineFault(
-                "field 3 (scores)",
-                f"has {counted(found, 'score')} where the lines before have {self.columns}",
-                "the table was cut or mixed with another; rebuild it",
-            )
-
     def _check_last_score(self, entry: Entry) -> None:
         score = entry.scores.rpartition(b" ")[2]
         if score != self._last_score:
@@ -166,17 +160,18 @@ class LineChecker:
 
 
 class TableReader(LineChecker):
-    """Reads chunks of a phrase table and checks each line. The first good line fixes the number of score columns."""
+    """Reads chunks of a phrase table and checks each line. The first good lines fix its shape."""
 
     def __init__(
         self,
         path: str | Path,
         *,
         keep_faulty: bool = False,
+        factors: Factors = SURFACE,
         limit: int | None = None,
         chunk_lines: int = CHUNK_LINES,
     ) -> None:
-        super().__init__(path, keep_faulty=keep_faulty)
+        super().__init__(path, keep_faulty=keep_faulty, factors=factors)
         self.limit = limit
         self.chunk_lines = chunk_lines
 

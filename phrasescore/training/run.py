@@ -276,7 +276,9 @@ def _description(
 
     def save(place: Path, training: dict[str, Any]) -> None:
         direction = settings.data.direction
-        save_description(place, settings.model, direction, *vocabularies, {**sections, "training": training})
+        factors = settings.data.factors if settings.sentences is None else None
+        facts = {**sections, "training": training}
+        save_description(place, settings.model, direction, *vocabularies, facts, factors)
 
     return Description(fixed, {**places(files), "digests": digests, **data.summary}, save)
 

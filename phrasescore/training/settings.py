@@ -85,6 +85,8 @@ class Settings:
             idle(["pairs_a_sentence"], "without --alignment, by which phrase pairs are found in sentences")
             if self.sentences is not None:
                 idle(["long_pairs"], "with parallel text, of which a pass takes all")
+        if self.sentences is not None:
+            idle(["factor"], "with parallel text, whose words are taken whole")
         if self.training.schedule == "constant":
             idle(["final_rate"], AT_CONSTANT_RATE)
         if model.readout != "maxout":

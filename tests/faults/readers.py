@@ -91,6 +91,11 @@ class Pair:
         phrases = (b" ".join(words) for words in (self.source, self.target, self.scores))
         return b" ||| ".join((*phrases, *self.others))
 
+    def factors(self) -> tuple[set[int], set[int]]:
+        """Return the numbers of factors that words have on either side."""
+        source, target = ({word.count(b"|") + 1 for word in words} for words in (self.source, self.target))
+        return source, target
+
     def values(self) -> list[float]:
         """Return the scores."""
         return [float(score) for score in self.scores]
@@ -106,7 +111,7 @@ def read_pair(line: bytes) -> Pair | None:
 
     Raises:
         RefusedError: Moses stops there, or takes a NaN or an infinity for a score; or it is no line of words without
-            factors and labels.
+            labels, with the same factors on a side.
     """
     source, target, scores, *others = (*line.split(b"|||"), None, None, None)[: max(3, line.count(b"|||") + 1)]
     if source is None or target is None or scores is None:
@@ -115,8 +120,10 @@ def read_pair(line: bytes) -> Pair | None:
         raise RefusedError("holds a NUL byte")
     pair = Pair(tokens(source), tokens(target), tokens(scores), tuple(field.strip(b" \t") for field in others if field))
     for word in (*pair.source, *pair.target):
-        if b"|" in word or (len(word) > 1 and word.startswith(b"[") and word.endswith(b"]")):
-            raise RefusedError("holds factors or labels")
+        if b"" in word.split(b"|") or (len(word) > 1 and word.startswith(b"[") and word.endswith(b"]")):
+            raise RefusedError("holds an empty factor or a label")
+    if any(len(numbers) > 1 for numbers in pair.factors()):
+        raise RefusedError("mixes numbers of factors")
     for score in pair.scores:
         if not _NUMBER.fullmatch(score):
             raise RefusedError("has a score that is no number")
@@ -131,12 +138,15 @@ def read_table(content: bytes) -> list[Pair]:
     """Read a phrase table by Moses' rule.
 
     Raises:
-        RefusedError: see `read_pair`; or lines have different numbers of scores.
+        RefusedError: see `read_pair`; or lines have different numbers of scores or factors.
     """
     with np.errstate(over="ignore"):
         pairs = [pair for line in lines_of(content) if (pair := read_pair(line)) is not None]
     if len(Counter(len(pair.scores) for pair in pairs)) > 1:
         raise RefusedError("has lines with different numbers of scores")
+    for side in zip(*(pair.factors() for pair in pairs), strict=True):
+        if len(set().union(*side)) > 1:
+            raise RefusedError("has lines with different numbers of factors")
     return pairs
 
 

@@ -47,7 +47,8 @@ def _stops(line: bytes, fault: str) -> OddLine:
     return OddLine(line, "stops", fault=fault)
 
 
-_FACTORS = "holds `|`, which separates the factors"
+_EMPTY_FACTOR = "has a word with an empty factor"
+_MIXED_FACTORS = "mixes words of different numbers of factors"
 _LABEL = "holds what Moses reads as a label of a hierarchical rule"
 
 ODD_LINES = [
@@ -104,11 +105,13 @@ ODD_LINES = [
     _stops(b"a ||| x |||  ||| 0-0", "field 3 (scores): is empty"),
     _stops(b"a ||| x |||\t||| 0-0", "field 3 (scores): is empty"),
     _stops(b"a ||| x |||| 0.5 0.25", "field 3 (scores): has something that Moses cannot read as a number: `|`"),
-    # Of a word with `|`, Moses drops what is behind it.
-    OddLine(b"a|N ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_FACTORS}"),
-    OddLine(b"a ||| x|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_FACTORS}"),
-    OddLine(b"a |||| x ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_FACTORS}"),
-    OddLine(b"a || b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_FACTORS}"),
+    # Of a word with `|`, Moses drops what is behind it if the ini has no factors.
+    OddLine(b"a|N b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_MIXED_FACTORS}"),
+    OddLine(b"a ||| x y|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_MIXED_FACTORS}"),
+    OddLine(b"a ||| x|N|s y|N ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_MIXED_FACTORS}"),
+    OddLine(b"a ||| x| ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_EMPTY_FACTOR}"),
+    OddLine(b"a |||| x ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_EMPTY_FACTOR}"),
+    OddLine(b"a || b ||| x ||| 0.5 0.25", "misreads", fault=f"field 1 (source): {_EMPTY_FACTOR}"),
     _stops(b"a ||| x [y] z ||| 0.5 0.25", f"field 2 (target): {_LABEL}"),
     OddLine(b"a ||| x [y] ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),
     OddLine(b"a ||| x\t[y] ||| 0.5 0.25", "misreads", fault=f"field 2 (target): {_LABEL}"),

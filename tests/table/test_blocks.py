@@ -12,6 +12,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import LONGEST_LINE
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.reader import LineChecker
+from phrasescore.table.shape import Shape
 from tests.conftest import MINI
 
 TABLE = MINI / "phrase-table.gz"
@@ -25,7 +26,7 @@ def test_blocks_do_not_divide_the_lines_of_a_source() -> None:
     assert all(before[-1] != after[0] for before, after in pairwise(sources))
     assert all(500 <= block.lines < 700 for block in blocks[:-1])
     assert any(block.lines > 500 for block in blocks)
-    assert {block.columns for block in blocks} == {4}
+    assert {block.shape for block in blocks} == {Shape(4, (1, 1))}
     assert blocks[-1].share_read == 1
 
 
@@ -49,12 +50,12 @@ def test_the_first_good_line_says_how_many_columns_there_are(tmp_path: Path) -> 
     path = tmp_path / "table"
     path.write_bytes(b"broken\nbroken\na ||| b ||| 1 x\nc ||| d ||| 1 2 3\ne ||| f ||| 1\n")
     blocks = list(read_blocks(path, block_lines=2))
-    assert [block.columns for block in blocks] == [None, 3, 3]
-    chunk = blocks[2].check(LineChecker(path, keep_faulty=True, columns=blocks[2].columns))
+    assert [block.shape.columns for block in blocks] == [None, 3, 3]
+    chunk = blocks[2].check(LineChecker(path, keep_faulty=True, shape=blocks[2].shape))
     [faulty] = chunk.faulty.values()
     assert (faulty.number, faulty.line) == (5, b"e ||| f ||| 1\n")
     with pytest.raises(UserError, match=r"line 5, field 3 .*: has 1 score where the lines before have 3"):
-        blocks[2].check(LineChecker(path, columns=3))
+        blocks[2].check(LineChecker(path, shape=Shape(3)))
 
 
 @given(

@@ -79,8 +79,9 @@ def test_words_are_split_on_blanks_and_tabs_alone() -> None:
         (b"a ||| b ||| 0.5|\n", "number: `0.5|`; rebuild the table"),
         (b"a ||| b ||| 0.5 -1\n", "makes NaN without a word: `-1`; columns are probabilities, not logarithms"),
         (b"a ||| b ||| inf\n", "infinite in Moses without a word: `inf`; rebuild the table"),
-        (b"a|N ||| b|N ||| 0.5\n", "field 1 (source): holds `|`"),
-        (b"a ||| b|N ||| 0.5\n", "field 2 (target): holds `|`"),
+        (b"a|N b ||| b|N ||| 0.5\n", "field 1 (source): mixes words of different numbers of factors: `b`; rebuild"),
+        (b"a ||| b|N c|N|s ||| 0.5\n", "field 2 (target): mixes words of different numbers of factors: `c|N|s`"),
+        (b"a ||| | ||| 0.5\n", "field 2 (target): has a word with an empty factor: `|`; rebuild the table, and escape"),
         (b"[X] ||| b [X] ||| 0.5\n", "hierarchical"),
         (b"a [X][X] c [X] ||| b [X] ||| 0.5\n", "rule: `[X][X]`"),
         (
