@@ -34,8 +34,8 @@ _OTHER_MARKS = {
 }
 """The longer ones first, for one begins with another."""
 
-_LEAST_SHARE = 0.05
-"""The share of unusual lines that is worth a warning."""
+_FEW_LINES, _SMALL_SHARE = 2, 0.05
+"""Unusual lines that are not worth a warning: so many, and a smaller share of all lines."""
 
 LineReader = Callable[[BinaryIO, str], Iterator[bytes]]
 """Yields the lines of an open text that messages call by some name: `lines_of` or `utf8_lines_of`."""
@@ -141,9 +141,8 @@ class _UnusualLines:
             (self.marked, "a sentence mark, <s> or </s>, at an end, which is taken for a word", "remove the marks"),
             (self.with_fields, "`|||`, which is taken for a word", "give the text of one language in each file"),
         ):
-            if count and count >= _LEAST_SHARE * self.lines:
-                verb = "has" if count == 1 else "have"
-                say(f"{name}: {count:,} of {counted(self.lines, 'line')} {verb} {fault}; {remedy}")
+            if count > _FEW_LINES and count >= _SMALL_SHARE * self.lines:
+                say(f"{name}: {count:,} of {counted(self.lines, 'line')} have {fault}; {remedy}")
 
 
 def lines_abreast(

@@ -70,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.toolkits.toolkit import NbestRequest
     from phrasescore.errors import naming
     from phrasescore.files import display_name, read_lines, write_lines
+    from phrasescore.unknown_words import UnknownWords
+    from phrasescore.words import split_words
 
     nbest = NbestRequest(*args.nbest) if args.nbest else None
     require_one_standard_input(args.ini, args.source)
@@ -89,7 +91,10 @@ def run(args: argparse.Namespace) -> int:
                 Reporter(quiet=hidden).task("decoding") as task,
                 toolkit.translator(ini, source, folder) as translate,
             ):
-                translate(ini.weights(), output, nbest, task.count)
+                unknown = translate(ini.weights(), output, nbest, task.count)
+            words = sum(len(split_words(line)) for line in read_lines(source))
+            name = display_name(args.source)
+            UnknownWords(words=words, unknown=unknown).warn_if_many(name, "phrase table", reporter.say)
         if args.prepared:
             return 0
         text = SystemText.of(ini)

@@ -39,6 +39,7 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import STANDARD_STREAM, display_name, open_output, read_lines, require_writable
 from phrasescore.number import parse_number
 from phrasescore.text import silently, text_lines
+from phrasescore.unknown_words import UnknownWords
 
 _SHORT = {**SHORT_NAMES, "h": "help"}
 _LONG_ONLY = {"n-best-list", "weight-overwrite", "search-algorithm", "max-phrase-length", "inputtype"}
@@ -130,7 +131,8 @@ def _run(arguments: Sequence[str]) -> int:
     require_writable(*outputs, inputs=(_one(switches, "config"), text, *ini.model_files()))
     printing = _printing(switches)
     with DecoderPool(ini, settings, sentences, processes) as pool:
-        _write(pool.run(printing, model.weights()), switches)
+        unknown = _write(pool.run(printing, model.weights()), switches)
+    UnknownWords(words=sum(map(len, sentences)), unknown=unknown).warn_if_many(display_name(text), "phrase table", say)
     return 0
 
 
@@ -194,6 +196,8 @@ class _Printed:
     best: bytes
     nbest: bytes
     details: bytes
+    unknown: int
+    """Number of words that the phrase table does not have."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +225,7 @@ class _Printing:
             translation_line(best, self.trace) + b"\n",
             b"".join(entry.to_line() for entry in entries),
             details(model, sentence, best, graph.values_of_best()) if self.details else b"",
+            model.count_unknown(sentence),
         )
 
 
@@ -248,7 +253,9 @@ def _printing(switches: dict[str, list[str]]) -> _Printing:
     )
 
 
-def _write(results: Iterator[_Printed], switches: dict[str, list[str]]) -> None:
+def _write(results: Iterator[_Printed], switches: dict[str, list[str]]) -> int:
+    """Write what is asked for; return the number of unknown words."""
+    unknown = 0
     listing = switches.get("n-best-list", ["/dev/null"])[0]
     # An n-best list on standard output takes the place of the translations, as in Moses.
     to_stdout = listing in (STANDARD_STREAM, "/dev/stdout")
@@ -258,7 +265,9 @@ def _write(results: Iterator[_Printed], switches: dict[str, list[str]]) -> None:
             sys.stdout.buffer.write(result.nbest if to_stdout else result.best)
             nbest.write(result.nbest)
             detailed.write(result.details)
+            unknown += result.unknown
     sys.stdout.buffer.flush()
+    return unknown
 
 
 def _settings(ini: MosesIni, switches: dict[str, list[str]]) -> DecoderSettings:

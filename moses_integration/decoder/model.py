@@ -153,6 +153,11 @@ class LogLinearModel:
             self._translations[source] = self._evaluate(source, targets)
         return self._translations[source]
 
+    def count_unknown(self, sentence: Words) -> int:
+        """Return how many words of a sentence have no translation of their own in the table."""
+        found = [self.every_translation((word,)) for word in sentence]
+        return sum(one is not None and one.targets[0].scores is None for one in found)
+
     def _copy(self, word: Words) -> TargetPhrase:
         """Return what becomes of an unknown word."""
         if self.drop_unknown and not re.search(rb"[0-9]", word[0]):

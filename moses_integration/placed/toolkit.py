@@ -67,7 +67,8 @@ class PlacingToolkit:
             output: Path | str,
             nbest: NbestRequest | None = None,
             progress: Progress | None = None,
-        ) -> None:
+        ) -> int:
+            unknown = 0
             with ExitStack() as stack:
                 best = stack.enter_context(open_output(output))
                 listed = nbest and stack.enter_context(open_output(nbest.path))
@@ -75,10 +76,13 @@ class PlacingToolkit:
                     placed, named = place(part), part.folder / "output.names"
                     lists = nbest and replace(nbest, path=part.folder / "nbest.names")
                     with self._toolkit.translator(MosesIni.read(placed.ini), placed.text, part.folder) as run:
-                        run(weights, named, lists, progress and partial(_show_part, progress, part, parts[-1].end))
+                        unknown += run(
+                            weights, named, lists, progress and partial(_show_part, progress, part, parts[-1].end)
+                        )
                     best.writelines(without_names(line) + b"\n" for line in read_lines(named))
                     if listed and lists:
                         listed.writelines(_renumbered(line, part.first) for line in read_lines(lists.path))
+            return unknown
 
         yield translate
 

@@ -38,12 +38,12 @@ class Translating:
 
     def __call__(
         self, number: int, sentence: Words, model: LogLinearModel, graph: SearchGraph
-    ) -> tuple[bytes, list[bytes]]:
-        """Return the translation and the lines of its n-best list."""
+    ) -> tuple[bytes, list[bytes], int]:
+        """Return the translation, the lines of its n-best list, and the number of unknown words."""
         best = graph.best()
         listed = graph.n_best(self.nbest, distinct=True) if self.nbest else []
         lines = [nbest_entry(model, number, one, segmentation=True, alignment=True).to_line() for one in listed]
-        return b" ".join(best.words) if best else b"", lines
+        return b" ".join(best.words) if best else b"", lines, model.count_unknown(sentence)
 
 
 class EmbeddedToolkit:
@@ -121,15 +121,18 @@ def _translate(
     output: Path | str,
     nbest: NbestRequest | None = None,
     progress: Progress | None = None,
-) -> None:
-    """Write the translations of so many sentences, and their n-best lists."""
+) -> int:
+    """Write the translations of so many sentences, and their n-best lists; return the number of unknown words."""
+    unknown = 0
     with ExitStack() as stack:
         best = stack.enter_context(open_output(output))
         lists = stack.enter_context(open_output(nbest.path)) if nbest else None
         results = pool.run(Translating(nbest.size if nbest else 0), weights)
-        for done, (translation, lines) in enumerate(results, 1):
+        for done, (translation, lines, more) in enumerate(results, 1):
+            unknown += more
             best.write(translation + b"\n")
             if lists:
                 lists.writelines(lines)
             if progress:
                 progress(done, sentences)
+    return unknown

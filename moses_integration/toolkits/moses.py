@@ -159,15 +159,17 @@ class MosesToolkit:
         output: Path | str,
         nbest: NbestRequest | None = None,
         progress: Progress | None = None,
-    ) -> None:
-        """Run `moses` on filtered tables; how far it is shows in its log only."""
+    ) -> int:
+        """Run `moses` on filtered tables, see `Translate`; how far it is shows in its log only."""
         folder.mkdir(parents=True, exist_ok=True)
         weighted, path = MosesIni.read(filtered()), folder / "weighted.ini"
         weighted.set_weights(weights)
         weighted.write(path)
         translations, lists, log = folder / "translations", folder / "nbest", folder / "moses.log"
+        unknown = folder / "unknown"
+        write_lines(unknown, ())
         command: list[str | Path] = [self._moses.binary("moses"), "-f", path.resolve()]
-        command += ["-threads", self._threads, "-v", "0"]
+        command += ["-threads", self._threads, "-v", "0", "-output-unknowns", unknown.resolve()]
         artefacts = [translations]
         if nbest:
             command += ["-n-best-list", lists.resolve(), str(nbest.size), "distinct"]
@@ -183,6 +185,7 @@ class MosesToolkit:
         if nbest:
             with open_output(nbest.path) as stream, lists.open("rb") as content:
                 shutil.copyfileobj(content, stream)
+        return sum(len(words_of(line)) for line in read_lines(unknown))
 
     def _filter(self, ini: MosesIni, source: Path, folder: Path) -> Path:
         """Return a moses.ini whose text tables hold only what the input needs, binary if that is wanted.

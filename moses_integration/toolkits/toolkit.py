@@ -60,8 +60,8 @@ class Translate(Protocol):
         output: Path | str,
         nbest: NbestRequest | None = None,
         progress: Progress | None = None,
-    ) -> None:
-        """Write the translations, a line each.
+    ) -> int:
+        """Write the translations, a line each; return how many source words are unknown to the phrase table.
 
         Raises:
             UserError: the text or the system cannot be used, or a file cannot be written.

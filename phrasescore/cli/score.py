@@ -22,6 +22,7 @@ from phrasescore.scoring.scores import UnknownSide
 from phrasescore.table.entry import LineFault
 from phrasescore.table.factors import Factors
 from phrasescore.text import Say, chunks, text_lines
+from phrasescore.unknown_words import UnknownWords
 from phrasescore.words import join_words
 
 _PAIRS_AT_ONCE = 8192
@@ -56,18 +57,17 @@ def run(args: argparse.Namespace) -> int:
     if scorer.note is not None:
         reporter.say(scorer.note)
     sides: tuple[UnknownSide, ...] = ("source", "target")
-    unknown, words = [0, 0], [0, 0]
+    unknown = [UnknownWords(side) for side in sides]
     for pairs in _chunks(args.pairs, scorer.model.factors, reporter.say):
         scores = scorer.score_encoded(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
         sys.stdout.writelines(f"{value:.9g}\n" for value in scores.values(per_word=args.per_word).tolist())
         sys.stdout.flush()
-        for number, side in enumerate(sides):
-            unknown[number] += int(scores.unknown(side).sum())
-            words[number] += scores.words[number]
-    if any(unknown):
+        for side, words, counted in zip(sides, scores.words, unknown, strict=True):
+            counted.add(int(scores.unknown(side).sum()), words)
+    if any(counted.unknown for counted in unknown):
         reporter.say(
-            f"{unknown[0]:,} of {words[0]:,} source words and {unknown[1]:,} of {words[1]:,} target words are unknown "
-            "to the network; they are scored as <unk>, as rare words of its text were"
+            f"{unknown[0]} and {unknown[1]} are unknown to the network; they are scored as <unk>, as rare words of its "
+            "text were"
         )
     return 0
 

@@ -105,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
         reporter.say(scorer.note)
     if (args.text, args.output) == (STANDARD_STREAM, STANDARD_STREAM) and sys.stdin.isatty():
         return _converse(args, translator, reporter.say)
+    name = display_name(args.text)
     # A bar among the translations on a terminal would only be in their way.
     reporter = Reporter(quiet=args.quiet or (args.output == STANDARD_STREAM and sys.stdout.isatty()))
     pictures: list[tuple[bytes, Translation]] = []
@@ -117,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
             task.update(None, f"{done:,} sentences, {done / (time.monotonic() - started):,.0f} sentences/s")
             firsts = [(sentence, some[0]) for sentence, some in zip(sentences, translations, strict=True) if some]
             pictures += firsts[: _PICTURES - len(pictures)]
+    translator.unknown.warn_if_many(name, "network", reporter.say)
     if args.attention:
         _draw(args, pictures)
     return 0

@@ -17,6 +17,7 @@ from phrasescore.search.greedy import greedy_search
 from phrasescore.search.sampling import Drawn, draw_translations
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.walk import Looks, Numbers, Walk
+from phrasescore.unknown_words import UnknownWords
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import split_words
 
@@ -64,6 +65,8 @@ class Translator:
         self.has_attention = all(network.config.uses_attention for network in scorer.networks)
         config.check(has_attention=self.has_attention)
         self._scorer, self._config, self._batch_size = scorer, config, batch_size
+        self.unknown = UnknownWords()
+        """Of all sentences so far."""
 
     def translate(self, sentences: Sequence[bytes], first: int = 0) -> list[list[Translation]]:
         """Return the translations of each sentence, best first; a sentence without words has none.
@@ -77,6 +80,7 @@ class Translator:
         """
         split = [split_words(sentence) for sentence in sentences]
         ids = self._scorer.model.source_vocabulary.encode([b" ".join(words) for words in split])
+        self.unknown.add(int((ids.ids == UNKNOWN).sum()), len(ids.ids))
         order = np.argsort(-ids.lengths, kind="stable")
         order = order[ids.lengths[order] > 0]
         found: list[list[Translation]] = [[] for _ in sentences]

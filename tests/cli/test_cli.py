@@ -547,7 +547,7 @@ def test_words_that_the_network_does_not_know_are_told_of(tmp_path: Path) -> Non
         )
     done = run("score", "-m", MODEL, stdin=b"the xx\tle chat\n")
     assert len(done.stdout.splitlines()) == 1
-    assert b"1 of 2 source words and 0 of 2 target words are unknown to the network; they are" in done.stderr
+    assert b"1 of 2 source words (50%) and 0 of 2 target words (0%) are unknown to the network; they are" in done.stderr
     assert run("score", "-m", MODEL, stdin=b"the dogs\tles chiens\n").stderr == b""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -164,3 +165,36 @@ def test_pairs_that_build_drops(texts: Path, capsys: pytest.CaptureFixture[str],
     blank_lines(texts / "train.en", *range(1, 59))
     said = warnings_of(BUILD, capsys, code=1)
     assert "train.en: has too few sentence pairs with train.fr that are fit for training: 2 of 60 pairs kept" in said
+
+
+# Text that cannot be translated
+
+FOREIGN = {
+    "translate": ("phrasescore", "translate", "-m", "model", "dev.en", "-o", "out", "--device", "cpu"),
+    "decode": DECODE,
+    "decoder": ("phrasescore-decoder", "-f", INI, "-i", "dev.en"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_text_that_cannot_be_translated(
+    name: str, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None
+) -> None:
+    if name == "translate":
+        assert phrasescore([*TRANSLATOR]) == 0
+    model = "network" if name == "translate" else "phrase table"
+    assert "unknown to" not in warnings_of(FOREIGN[name], capsys)
+    words = (texts / "dev.en").read_text().upper().split()
+    (texts / "dev.en").write_text((texts / "dev.en").read_text().upper())
+    unknown = sum(word.lower() != word for word in words)
+    said = f"dev.en: {unknown} of {len(words)} source words ({unknown / len(words):.0%}) are unknown to the {model} and"
+    assert said in warnings_of(FOREIGN[name], capsys)
+
+
+def test_an_empty_table_translates_nothing(texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:
+    (texts / "empty.gz").write_bytes(gzip.compress(b""))
+    ini = MosesIni.read(Path(INI)).with_absolute_paths()
+    ini.set_argument("TranslationModel0", "path", str(texts / "empty.gz"))
+    ini.write(texts / "empty.ini")
+    said = warnings_of((*DECODE[:2], "empty.ini", *DECODE[3:]), capsys)
+    assert "source words (100%) are unknown to the phrase table and cannot be translated; check" in said

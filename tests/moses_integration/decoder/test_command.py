@@ -377,7 +377,7 @@ def test_unknown_words(
     system = SmallSystem([Line((b"a",), (b"A",), (0.5,))], WEIGHTS, distortion_limit=0)
     replace(system, settings={"drop-unknown": section}).write(tmp_path)
     (tmp_path / "text").write_bytes(b"\tzz  a \r\n")
-    code, out, err = run(capfdbinary, "-f", tmp_path / "moses.ini", "-i", tmp_path / "text", *switches)
+    code, out, err = run(capfdbinary, "-f", tmp_path / "moses.ini", "-i", tmp_path / "text", "-v", "0", *switches)
     assert (code, out, err) == (0, expected + b"\n", "")
 
 
