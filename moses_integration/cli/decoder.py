@@ -118,8 +118,8 @@ def _run(arguments: Sequence[str]) -> int:
     if _one(switches, "inputtype", "0") != "0":
         raise UsageError("-inputtype: this decoder reads plain text (0) only; use Moses")
     say = _say if _whole(switches, "verbose", 1) else silently
-    if ini.note:
-        say(ini.note)
+    for note in ini.notes:
+        say(note)
     text = _one(switches, "input-file", STANDARD_STREAM)
     lines = list(text_lines(text, say))
     require_words(lines, display_name(text))

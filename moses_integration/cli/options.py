@@ -109,11 +109,11 @@ def toolkit_of(args: argparse.Namespace, reporter: Reporter) -> BuildingToolkit:
 def read_ini(
     path: Path, reporter: Reporter, outputs: Sequence[str | Path | None] = (), networks: Sequence[Path] | None = None
 ) -> MosesIni:
-    """Read a moses.ini, and say where its paths are taken from.
+    """Read a moses.ini, and log how it was read where that is not as usual.
 
     Args:
         path: of the ini.
-        reporter: told of the paths.
+        reporter: gets the notes of the ini.
         outputs: what the command will write.
         networks: the folders of networks that it reads besides those that the ini names.
 
@@ -126,6 +126,6 @@ def read_ini(
 
     ini = MosesIni.read(path)
     require_writable(*outputs, inputs=(*ini.model_files(), *files_of_models([*networks_of(ini), *(networks or ())])))
-    if ini.note:
-        reporter.say(ini.note)
+    for note in ini.notes:
+        reporter.say(note)
     return ini

@@ -17,6 +17,8 @@ from phrasescore.errors import UserError
 from phrasescore.words import phrases_of
 
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
+_OTHER_LANGUAGE_MODELS = ("SRILM", "IRSTLM")
+"""Libraries that read ARPA files as KenLM does."""
 
 
 def load_model(ini: MosesIni, sentences: Iterable[Words], settings: DecoderSettings) -> LogLinearModel:
@@ -62,6 +64,11 @@ def _check_kinds(ini: MosesIni, lines: Iterable[FeatureLine]) -> None:
             raise BeyondDecoderError(
                 f"{ini.at(line.row)}: the embedded decoder reads text tables, not {line.kind}",
                 "name the text table in a PhraseDictionaryMemory line",
+            )
+        if line.kind in _OTHER_LANGUAGE_MODELS:
+            raise BeyondDecoderError(
+                f"{ini.at(line.row)}: the embedded decoder has no {line.kind}",
+                "if its file is in the ARPA format, call the feature KENLM, which gives the same scores",
             )
         if line.kind not in KINDS:
             raise BeyondDecoderError(

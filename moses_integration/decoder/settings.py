@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.search import OutOfRange, SearchSettings
-from moses_integration.ini import MosesIni, parse_truth, quote_text, split_blanks
+from moses_integration.ini import PRINTING, MosesIni, parse_truth, quote_text, split_blanks
 from phrasescore.errors import UserError
 from phrasescore.number import parse_number
 
@@ -70,27 +70,18 @@ _OFF = {
     "cube-pruning-deterministic-search",
     "cube-pruning-lazy-scoring",
     "early-distortion-cost",
-    "include-segmentation-in-n-best",
     "lminimum-bayes-risk",
     "mark-unknown",
     "minimum-bayes-risk",
     "monotone-at-punctuation",
-    "print-alignment-info",
-    "print-alignment-info-in-n-best",
-    "print-id",
-    "report-all-factors",
-    "report-all-factors-in-n-best",
 }
 _DEFAULTS = {
     "cube-pruning-diversity": "0",
     "decoding-graph-backoff": "0",
     "factor-delimiter": "|",
     "inputtype": "0",
-    "labeled-n-best-list": "true",
     "max-trans-opt-per-coverage": "5000",
-    "n-best-factor": "20",
     "stack-diversity": "0",
-    "start-translation-id": "0",
     "xml-input": "pass-through",
     **dict.fromkeys(_OFF, "false"),
 }
@@ -162,7 +153,7 @@ def _refuse_others(ini: MosesIni) -> None:
         raise UserError(f"{ini.place('')}: stands before the first section, which Moses refuses; remove the line")
     for name in ini.sections():
         values, place, shown = ini.values(name), ini.place(name), quote_text(name)
-        if not values or name in _USED | _HARMLESS or values == [_DEFAULTS.get(name)]:
+        if not values or name in _USED | _HARMLESS | PRINTING.keys() or values == [_DEFAULTS.get(name)]:
             continue
         if name in _CHANGES_SCORES:
             raise BeyondDecoderError(

@@ -125,11 +125,19 @@ class IniLines:
     def append(self, section: str, text: str) -> None:
         """Add a line after the last one of a section, or a new section at the end."""
         rows = [row for row, _ in self.rows(section)] or self._rows_of_headers(section)
-        place = rows[-1] + 1 if rows else len(self.lines)
-        new = [text] if rows else ["", f"[{section}]", text]
-        if place and not self.lines[place - 1].endswith("\n"):
-            self.lines[place - 1] += self._end
-        self._splice(place, place, [line + self._end for line in new])
+        if rows:
+            self._insert(rows[-1] + 1, [text])
+        else:
+            self.append_section(section, [text])
+
+    def append_section(self, section: str, texts: Sequence[str]) -> None:
+        """Add a section at the end, even if the file has one of this name."""
+        self._insert(len(self.lines), ["", f"[{section}]", *texts])
+
+    def rename_section(self, section: str, name: str) -> None:
+        """Rename a section; if the file has one of the new name, the values of both become one section's."""
+        for row in self._rows_of_headers(section):
+            self.replace(row, _HEADER.pattern, f"[{name}]")
 
     def take_lines_of(self, other: IniLines) -> None:
         """Become what an edited copy of this file is."""
@@ -139,6 +147,11 @@ class IniLines:
         """Return where a section begins."""
         headers = ((row, _HEADER.match(without_comment(line))) for row, line in enumerate(self.lines))
         return [row for row, header in headers if header and header[1] == section]
+
+    def _insert(self, place: int, texts: Sequence[str]) -> None:
+        if place and not self.lines[place - 1].endswith("\n"):
+            self.lines[place - 1] += self._end
+        self._splice(place, place, [text + self._end for text in texts])
 
     def _splice(self, start: int, end: int, lines: Sequence[str]) -> None:
         """Replace some lines by others."""
@@ -150,6 +163,10 @@ class IniLines:
         """Put a text in the place of what matches first in a line, before its comment."""
         line, hash_, comment = self.lines[row].partition("#")
         self.lines[row] = re.sub(pattern, lambda match: replacement, line, count=1) + hash_ + comment
+
+    def replace_value(self, row: int, value: str) -> None:
+        """Replace the value of a line, before its comment."""
+        self.replace(row, rf"[^{TRIMMED}].*?(?=[{TRIMMED}]*$)", value)
 
     def fault(self, row: int, reason: str, remedy: str) -> UserError:
         """Return the error that says what is wrong with a line."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_integration.ini.lines import TRIMMED, IniLines, quote_text, read_lines, split_blanks, without_comment
+from moses_integration.ini.old_format import convert_old_format
+from moses_integration.ini.printing import printing_sections
 from moses_integration.ini.reordering_type import ReorderingType
 from phrasescore.errors import UserError
 from phrasescore.files import real_path, write_atomically
@@ -32,7 +34,6 @@ PATHS = (
 """Arguments that are files or folders: a cache, which need not be there, and others of rarer features of Moses."""
 _ENDINGS = ("", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx")
 """What Moses tries behind a path (LexicalReorderingTable.cpp, PhraseDictionaryCompact.cpp, PDTAimp.cpp)."""
-_OLD_SECTIONS = {"ttable-file", "lmodel-file", "distortion-file", "generation-file", "global-lexical-file"}
 OTHER_WEIGHTS = ("weight-add", "weight-overwrite", "alternate-weight-setting")
 """Sections that give dense weights to features besides [weight] (moses/Parameter.cpp, moses/StaticData.cpp)."""
 
@@ -95,29 +96,36 @@ class FeatureLine:
 class MosesIni(IniLines):
     """A moses.ini. Relative paths in it are taken from `folder`."""
 
-    note = ""
-    """What to tell who works with it: where the paths are taken from, if not from where the file stands."""
-
     def __init__(self, lines: Iterable[str], name: str = "moses.ini", folder: Path | None = None) -> None:
         super().__init__(lines, name)
         self.folder = folder if folder is not None else Path()
+        self.notes: list[str] = []
+        """Messages for the user about how the file was read."""
 
     @classmethod
     def read(cls, path: Path) -> MosesIni:
         """Read a file.
 
-        Relative paths are taken from its folder, where `build` puts what it names. If none of them is there, but one
-        is in the working directory, they are all taken from that, as Moses does.
+        An ini of Moses' old format is converted. Relative paths are taken from its folder, where `build` puts what it
+        names. If none of them is there, but one is in the working directory, they are all taken from that, as Moses
+        does.
 
         Raises:
-            UserError: it cannot be read, is no regular file, is larger than any moses.ini, or of Moses' old format.
+            UserError: it cannot be read, is no regular file, is larger than any moses.ini, or is of Moses' old format
+                and cannot be converted.
         """
         ini = cls(read_lines(path), str(path), real_path(path).parent)
-        ini._refuse_old_format()
+        if convert_old_format(ini):
+            ini.notes.append(f"{path}: is of Moses' old format; its models and weights are converted as in Moses")
+        printing = printing_sections(ini)
+        if printing:
+            names = ", ".join(f"[{section}]" for section in printing)
+            change = "changes" if len(printing) == 1 else "change"
+            ini.notes.append(f"{path}: {names} {change} only what Moses prints; ignored")
         relative = [*ini._relative_paths()]
         if not any(_is_there(ini.folder / one) for one in relative) and any(_is_there(Path(one)) for one in relative):
             ini.folder = Path.cwd()
-            ini.note = (
+            ini.notes.append(
                 f"{path}: its relative paths are taken from the working directory, {ini.folder}, as Moses takes them, "
                 "for none of them is in its own folder"
             )
@@ -408,15 +416,6 @@ class MosesIni(IniLines):
             for key, _, argument in (word.partition("=") for word in split_blanks(value)):
                 if key in _MODELS and argument and not Path(argument).is_absolute():
                     yield argument
-
-    def _refuse_old_format(self) -> None:
-        for name in self.sections():
-            is_weight = name.startswith("weight-") and name not in (*OTHER_WEIGHTS, "weight-file")
-            if name in _OLD_SECTIONS or is_weight:
-                raise UserError(
-                    f"{self.name}: [{quote_text(name)}] is of the old format of Moses; convert it with "
-                    "`scripts/training/convert-moses-ini-to-v2.perl < OLD > NEW` of Moses"
-                )
 
 
 def files_at(path: Path) -> list[Path]:

@@ -467,7 +467,9 @@ def test_paths_that_start_at_the_working_directory(tutorial: Path, monkeypatch: 
     monkeypatch.chdir(tutorial)
     ini = MosesIni.read(path)
     assert ini.path_of(ini.phrase_table()) == tutorial / "models/t.gz"
-    assert ini.note.startswith(f"{path}: its relative paths are taken from the working directory, {tutorial}, as ")
+    assert [note.split(", as ")[0] for note in ini.notes] == [
+        f"{path}: its relative paths are taken from the working directory, {tutorial}"
+    ]
     ini.require_files()
     # Elsewhere, and beside the old one too, they would mean other files.
     ini.write(path.with_name("new.ini"))
@@ -475,7 +477,7 @@ def test_paths_that_start_at_the_working_directory(tutorial: Path, monkeypatch: 
     assert [moved.feature(label).arguments["path"] for label in ("TranslationModel0", "LM0")] == [
         str(tutorial / "models" / name) for name in ("t.gz", "lm.arpa")
     ]
-    assert not moved.note
+    assert not moved.notes
     ini.write(tutorial / "new.ini")
     assert (tutorial / "new.ini").read_bytes() == path.read_bytes()
     # The new table's path is taken from there, too.
@@ -493,7 +495,7 @@ def test_the_folder_of_the_ini_comes_first(tutorial: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tutorial)
     ini = MosesIni.read(path)
     assert ini.path_of(ini.feature("LM0")) == path.parent / "models/lm.arpa"
-    assert not ini.note
+    assert not ini.notes
     with pytest.raises(UserError, match=rf"line 7: path=models/t\.gz is not there, relative to {path.parent}; an ini"):
         ini.require_files()
 
@@ -544,20 +546,6 @@ def test_folders_whose_names_are_not_utf8(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 # What is refused
-
-
-@pytest.mark.parametrize(
-    "section", ["ttable-file", "lmodel-file", "distortion-file", "generation-file", "weight-t", "weight-lr", "weight-d"]
-)
-def test_the_old_format_is_named(section: str, tmp_path: Path) -> None:
-    path = tmp_path / "moses.ini"
-    path.write_text(f"[input-factors]\n0\n[{section}]\n0 0 0 5 t.gz\n")
-    with pytest.raises(
-        UserError, match=rf"moses.ini: \[{section}\] is of the old format of Moses; convert it with `scr"
-    ):
-        MosesIni.read(path)
-    path.write_text("[feature]\nA\n[weight-file]\nx\n[weight-add]\nA0= 1\n[weight-overwrite]\nA0= 1\n")
-    assert len(MosesIni.read(path).features()) == 1
 
 
 def test_sizes_that_no_moses_ini_has(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "my system").mkdir()
     (tmp_path / "my system/moses.ini").write_text(ini)
     (tmp_path / "overriding.ini").write_text(ini + "[weight-overwrite]\nLM0= 1\n")
-    (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n")
+    (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n[weight-i]\n1\n")
     (tmp_path / "unknown.ini").write_text(ini.replace("Distortion\n", "Distorsion\n"))
     (tmp_path / "weights.ini").write_text(ini.replace("TranslationModel0= 0.2 0.2", "TranslationModel0= 0.2"))
     (tmp_path / "compact.ini").write_text(ini.replace("PhraseDictionaryMemory", "PhraseDictionaryCompact"))
@@ -177,8 +177,8 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             ["tune", "FOLDER/overriding.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
             "overriding.ini: line 38: [weight-overwrite] overrides [weight]; move its weights there",
         ),
-        (["add-column", "FOLDER/old.ini", "--table", "x", "-o", "FOLDER/o"], "[ttable-file] is of the old format of M"),
-        ([*DECODE, "FOLDER/old.ini", "--source", "FOLDER/two"], "[ttable-file] is of the old format of Moses; convert"),
+        (["add-column", "FOLDER/old.ini", "--table", "x", "-o", "FOLDER/o"], "line 6: [weight-i] is of the old format"),
+        ([*DECODE, "FOLDER/old.ini", "--source", "FOLDER/two"], "[weight-i] is of the old format of Moses and cannot"),
         (
             [*DECODE, "FOLDER/pipe", "--source", "FOLDER/two"],
             "pipe: is a folder, a pipe or a device; give the moses.ini",

@@ -118,8 +118,6 @@ def test_a_switch_needs_no_value_but_a_section_does() -> None:
             r"line 2: .* know \[distortion-limt\], which may change .* mend its name, or use M",
         ),
         ({"mark_unknown": "false\nfalse"}, r"does not know \[mark-unknown\]"),
-        ({"n_best_list": "list\n5"}, r"line 2: .* does not know \[n-best-list\]"),
-        ({"report_segmentation": "false"}, r"does not know \[report-segmentation\]"),
         ({"cache": "1"}, r"does not know \[cache\]"),
         ({"x" * 100: "1"}, r"does not know \[`?x{37}\.\.\."),
         ({"drop_unknown": "0\n1"}, r"line 2: \[drop-unknown\] has more than one value; mend the line"),
@@ -148,7 +146,7 @@ def test_of_several_numbers_the_first_counts() -> None:
 def test_sections_that_change_nothing() -> None:
     """Those without effect, those with Moses' defaults, and what mert-moses.pl makes of short flags."""
     harmless = {"threads": "4", "verbose": "0", "minphr_memory": "true", "th": "4", "v": "0", "s": "1", "du": "true"}
-    defaults = {"xml_input": "pass-through", "print_id": "false", "start_translation_id": "0", "inputtype": "0"}
+    defaults = {"xml_input": "pass-through", "mark_unknown": "false", "decoding_graph_backoff": "0", "inputtype": "0"}
     assert read_settings(ini_of(feature="x", weight="y", **harmless, **defaults)) == read_settings(ini_of())
 
 
