@@ -14,6 +14,7 @@ from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.decoder.tables import PhraseTable
 from moses_integration.ini import FeatureLine, MosesIni, parse_truth, quote_text
 from phrasescore.errors import UserError
+from phrasescore.table.factors import Factors
 from phrasescore.words import phrases_of
 
 _BINARY_TABLES = ("PhraseDictionaryCompact", "PhraseDictionaryOnDisk", "PhraseDictionaryBinary", "ProbingPT")
@@ -21,16 +22,19 @@ _OTHER_LANGUAGE_MODELS = ("SRILM", "IRSTLM")
 """Libraries that read ARPA files as KenLM does."""
 
 
-def load_model(ini: MosesIni, sentences: Iterable[Words], settings: DecoderSettings) -> LogLinearModel:
-    """Load what a moses.ini names, as far as these sentences need it.
+def load_model(
+    ini: MosesIni, sentences: Iterable[Words], settings: DecoderSettings, *, factored_targets: bool = False
+) -> LogLinearModel:
+    """Load what a moses.ini names, as far as these sentences need it; see `declare_model`.
 
     Raises:
         UserError: a feature is not supported, or a file is missing, malformed or of another width.
     """
     wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.search.longest_phrase)}
-    model = declare_model(ini)
+    model = declare_model(ini, factored_targets=factored_targets)
     table = ini.phrase_table()
-    model.table = PhraseTable(ini.path_of(table), table.width, wanted)
+    target_factors = len(_target_factors(ini, is_factored=factored_targets))
+    model.table = PhraseTable(ini.path_of(table), table.width, wanted, target_factors)
     model.table_limit = table_limit(ini)
     model.drop_unknown = settings.drop_unknown
     for feature in model.features:
@@ -38,8 +42,11 @@ def load_model(ini: MosesIni, sentences: Iterable[Words], settings: DecoderSetti
     return model
 
 
-def declare_model(ini: MosesIni) -> LogLinearModel:
+def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinearModel:
     """Return features and weights of a moses.ini without loading any file, as for `-show-weights`.
+
+    With `factored_targets` the phrase table may have target words of several factors. The model then ranks the
+    translations of a phrase, but the search does not write factored translations.
 
     Raises:
         UserError: a feature is not supported, or features and weights do not match.
@@ -47,7 +54,8 @@ def declare_model(ini: MosesIni) -> LogLinearModel:
     ini.phrase_table()
     lines = ini.features()
     _check_kinds(ini, lines)
-    features = [_declare(ini, line) for line in lines]
+    target_factors = _target_factors(ini, is_factored=factored_targets)
+    features = [_declare(ini, line, target_factors) for line in lines]
     if not any(isinstance(feature, UnknownWordPenalty) for feature in features):
         raise UserError(f"{ini.name}: has no UnknownWordPenalty; Moses cannot do without, add it to [feature]")
     model = LogLinearModel(features)
@@ -79,11 +87,19 @@ def _check_kinds(ini: MosesIni, lines: Iterable[FeatureLine]) -> None:
         seen.add(line.kind)
 
 
-def _declare(ini: MosesIni, line: FeatureLine) -> Feature:
+def _target_factors(ini: MosesIni, *, is_factored: bool) -> list[str]:
+    """Return the factors of target words, in the order in which the phrase table's words have them."""
+    named = ini.phrase_table().arguments.get("output-factor", "0")
+    return named.split(",") if is_factored and re.fullmatch("0(,[1-9])+", named) else ["0"]
+
+
+def _declare(ini: MosesIni, line: FeatureLine, target_factors: list[str]) -> Feature:
     """Return the feature of a line."""
     kind = KINDS[line.kind]
+    of_target = [("output-factor", ",".join(target_factors))] if line.kind == "PhraseDictionaryMemory" else []
+    of_target += [("factor", factor) for factor in target_factors]
     for key, value in line.arguments.items():
-        if not kind.accepts(key, value):
+        if not kind.accepts(key, value) and (key, value) not in of_target:
             shown = quote_text(f"{key}={value}")
             raise BeyondDecoderError(
                 f"{ini.at(line.row)}: the embedded decoder does not know `{shown}` of {kind.name}", "remove it"
@@ -95,6 +111,7 @@ def _declare(ini: MosesIni, line: FeatureLine) -> Feature:
         feature = kind.make(ini, line)
     except ValueError as fault:
         raise _fault(ini, line, str(fault)) from fault
+    feature.factors = Factors((target_factors.index(line.arguments.get("factor", "0")),))
     if "num-features" in line.arguments and line.width != feature.width:
         raise _fault(ini, line, f"num-features is {line.width} where {kind.name} has {feature.width}; mend the line")
     if "tuneable" in line.arguments:

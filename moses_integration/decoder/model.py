@@ -169,9 +169,9 @@ class LogLinearModel:
         estimate_TF = np.zeros((len(targets), self.width))
         for feature in self.phrase_features:
             values_TF[:, self.columns[feature.label]] = feature.values(source, targets)
-        words = [target.words for target in targets]
         for context in self.context_features:
             columns = self.columns[context.label]
+            words = [context.words_of(target) for target in targets]
             values_TF[:, columns], estimate_TF[:, columns] = context.alone(words)
         rows = {jump.label: jump.rows(source, targets) for jump in self.jump_features}
         return Translations(targets, values_TF, estimate_TF, rows)

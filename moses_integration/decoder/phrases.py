@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
 from phrasescore.table.entry import LOWEST_LOG
+from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.words import split_words
 
 Words = tuple[bytes, ...]
@@ -39,8 +40,15 @@ class Feature:
     tuneable: bool = True
     """Whether it appears in n-best lists and is tuned."""
 
+    factors: Factors = SURFACE
+    """The factor of target words that it looks at, by its position in the phrase table's words."""
+
     def __init__(self, label: str) -> None:
         self.label = label
+
+    def words_of(self, target: TargetPhrase) -> Words:
+        """Return the words of a translation as the feature sees them: of factored words one factor."""
+        return tuple(map(self.factors.network_words, target.words))
 
     def load(self, wanted: Set[bytes]) -> None:
         """Read what its line names, as far as these source phrases need it; most features name nothing.

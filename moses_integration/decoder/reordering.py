@@ -132,7 +132,7 @@ class LexicalReordering(JumpFeature):
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:
         """Return the logarithms [T, K] of the table."""
         none = (0.0,) * self.width
-        found = [self.table.lookup(source, target.words) or none for target in targets]
+        found = [self.table.lookup(source, self.words_of(target)) or none for target in targets]
         return np.array(found, np.float64).reshape(len(targets), self.width)
 
     def values(self, jumps: Jumps, previous_row_NK: Floats, row_NK: Floats) -> Floats:

@@ -17,6 +17,7 @@ from phrasescore.number import single
 from phrasescore.table.entry import (
     LOWEST_LOG,
     SEPARATOR,
+    Entry,
     LineFault,
     fault_of_the_whole,
     parse_alignment,
@@ -24,6 +25,7 @@ from phrasescore.table.entry import (
     parse_scores,
     without_end,
 )
+from phrasescore.table.factors import describe_factors
 from phrasescore.text import counted
 from phrasescore.words import join_words
 
@@ -34,13 +36,13 @@ _SPARSE = 2
 class PhraseTable:
     """Translations of the source phrases that occur in the input."""
 
-    def __init__(self, path: Path, width: int, wanted: Set[bytes]) -> None:
-        """Read the lines whose source is in `wanted`.
+    def __init__(self, path: Path, width: int, wanted: Set[bytes], target_factors: int = 1) -> None:
+        """Read the lines whose source is in `wanted`; target words have so many factors.
 
         Raises:
             UserError: the table cannot be read or has a malformed line.
         """
-        self.path, self.width = path, width
+        self.path, self.width, self._target_factors = path, width, target_factors
         self._lines: dict[bytes, list[tuple[int, bytes]]] = {}
         for row, source, line in wanted_lines(path, wanted, join_words):
             self._lines.setdefault(source, []).append((row, line))
@@ -61,8 +63,8 @@ class PhraseTable:
     def _parse(self, row: int, line: bytes) -> TargetPhrase:
         try:
             entry = parse_line(line)
-            if max(entry.factors()) > 1:
-                raise LineFault("line", "has factored words, which the embedded decoder does not know", "use Moses")
+            if entry.factors() not in ((1, self._target_factors), (1, 0)):
+                raise _unexpected_factors(entry)
             fields = entry.other_fields()
             if len(fields) > _SPARSE and fields[_SPARSE]:
                 raise LineFault(
@@ -156,6 +158,12 @@ def wanted_lines(
                 last, phrase = field, phrase_of(field)
             if phrase in wanted:
                 yield row, phrase, line
+
+
+def _unexpected_factors(entry: Entry) -> LineFault:
+    """Return what is wrong with a line whose words have other factors than the ini says."""
+    found = describe_factors(*entry.factors())
+    return LineFault("line", f"has {found}, which are others than moses.ini says", "mend output-factor= in the ini")
 
 
 def _floored_logs(scores: bytes, width: int, promise: str) -> tuple[float, ...]:

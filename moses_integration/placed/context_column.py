@@ -57,7 +57,11 @@ class _Scoring:
                 [b" ".join(sentence) for sentence in some.sentences],
                 (place_S3[:, 0], place_S3[:, 1], place_S3[:, 2]),
                 np.repeat(np.arange(len(some.places)), options_S),
-                [b" ".join(target) for place in some.places for target in place.phrase.targets],
+                [
+                    scorer.factors.network_words(b" ".join(target))
+                    for place in some.places
+                    for target in place.phrase.targets
+                ],
             )
             scores = scorer.score_encoded(pairs)
             words: dict[str, int] = {}

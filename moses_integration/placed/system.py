@@ -166,7 +166,7 @@ def _declare(ini: MosesIni, tables: Mapping[str, Path], weights: Weights | None,
     for label, path in tables.items():
         # A link of an earlier system's is replaced, not followed.
         placed.set_argument(label, "path", str(path.parent.resolve() / path.name))
-    model = declare_model(placed)
+    model = declare_model(placed, factored_targets=True)
     if weights is not None:
         model.set_weights(weights, origin)
         placed.set_weights(weights)
@@ -178,7 +178,7 @@ def _load(
     ini: MosesIni, sentences: Sequence[Words], settings: DecoderSettings, weights: Weights | None
 ) -> LogLinearModel:
     """Load what the sentences need of a system; the weights may be some of a wider phrase table, and are checked."""
-    model, table = load_model(ini, sentences, settings), ini.phrase_table()
+    model, table = load_model(ini, sentences, settings, factored_targets=True), ini.phrase_table()
     if weights is not None:
         own = {table.label: weights[table.label][: table.width]} if table.label in weights else {}
         model.set_weights({**weights, **own})

@@ -16,6 +16,7 @@ from moses_integration.placed.places import Copy, Place
 from phrasescore.phrases import offsets_of
 from phrasescore.scoring.columns import FLOOR, LARGEST_COUNT
 from phrasescore.table.entry import SEPARATOR, cut_line, without_end
+from phrasescore.table.factors import SURFACE
 
 
 def phrase_lines(places: Sequence[Place], text: Sequence[Words], values_OK: Floats) -> Iterator[bytes]:
@@ -40,7 +41,9 @@ def reordering_lines(
     for place in places:
         words, targets, _ = place.phrase
         if words not in found:
-            found[words] = _reordering_ends(table, words, [(target, target) for target in targets])
+            # A reordering table names no other factor of target words than the first.
+            surfaces = [tuple(map(SURFACE.network_words, target)) for target in targets]
+            found[words] = _reordering_ends(table, words, zip(surfaces, surfaces, strict=True))
         ends.append((_source(place, text), found[words]))
     for word, name, target in copies:
         original = (word,) if target else ()

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from moses_integration.building.corpus import Corpus
 from moses_integration.building.translation_tables import TableCounts, build_tables
+from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.graph import SearchGraph
 from moses_integration.decoder.model import LogLinearModel
 from moses_integration.decoder.output import nbest_entry
 from moses_integration.decoder.phrases import Words, require_words, words_of
 from moses_integration.decoder.pool import DecoderPool
 from moses_integration.decoder.settings import read_settings
-from moses_integration.ini import MosesIni, Weights
+from moses_integration.ini import MosesIni, Weights, quote_text
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
 from moses_integration.tuning.tune import Tuner, check_dev_set
@@ -59,7 +60,19 @@ class EmbeddedToolkit:
         return self.name
 
     def check(self, ini: MosesIni, folder: Path, *, tunes: bool) -> None:
-        """Let everything pass: what the decoder does not know it refuses before it begins."""
+        """Reject factored target words, which the table of a text may have but the decoder does not write.
+
+        Whatever else the decoder does not know it rejects before it begins.
+
+        Raises:
+            BeyondDecoderError: the phrase table has factored target words.
+        """
+        table = ini.phrase_table()
+        if (factors := table.arguments.get("output-factor", "0")) != "0":
+            raise BeyondDecoderError(
+                f"{ini.name}: line {table.row + 1}: `output-factor={quote_text(factors)}` asks for factored "
+                "translations, which the embedded decoder does not write"
+            )
 
     def check_folder(self, folder: Path) -> None:
         """Let every name pass."""

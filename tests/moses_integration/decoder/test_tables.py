@@ -75,7 +75,10 @@ def test_a_compressed_table_is_told_by_its_content(tmp_path: Path) -> None:
         ),
         (b"a ||| B ||| 1 1 ||| 0-", r"line 2: field 4 \(alignment\): is not a list of .* positions: `0-`; rebuild"),
         (b"a ||| B ||| 1 1 ||| 0-" + 5000 * b"1", r"line 2: field 4 \(alignment\): is not a list of"),
-        (b"a ||| B|x ||| 1 1", "line 2: has factored words, which the embedded decoder does not know; use Moses"),
+        (
+            b"a ||| B|x ||| 1 1",
+            "line 2: has 1 factor per source word, 2 factors per target word, which are others",
+        ),
         (
             b"a ||| B [laughter] ||| 1 1",
             r"line 2: field 2 \(target\): holds what Moses reads as a label of a .*`\[laughter\]`;",
