@@ -2,7 +2,8 @@
 
     ID ||| word word ... word  ||| Label0= v v Label1= v ||| total [||| segmentation] [||| alignment]
 
-Marian's `F0=-1.5`, without a blank, is read, too (src/translator/output_printer.h), and lists that have totals alone:
+Marian's `F0=-1.5`, without a space (src/translator/output_printer.h), is also read, and written as Moses writes it.
+So are lists that have totals alone:
 
     ID ||| word word ... word ||| total
 
@@ -52,7 +53,7 @@ class NbestEntry:
     words: bytes
     """The words with one blank between them."""
     scores: bytes
-    """`Label0= v v Label1= v`, as it stands in the file."""
+    """`Label0= v v Label1= v`, with a space before every value."""
     total: bytes
     """Weighted sum of the scores, UnknownWordPenalty included, or what else the toolkit ranks its translations by."""
     extras: tuple[bytes, ...] = ()
@@ -67,16 +68,15 @@ class NbestEntry:
         features: dict[str, list[float]] = {}
         label: str | None = None
         for token in self.scores.split(b" "):
-            name, equals, number = token.rpartition(b"=")
-            if equals:
-                label = name.decode("utf-8", "surrogateescape")
+            if token.endswith(b"="):
+                label = token[:-1].decode("utf-8", "surrogateescape")
                 if label in features:
-                    raise ValueError(f"has the label {quote(name)} twice")
+                    raise ValueError(f"has the label {quote(token[:-1])} twice")
                 features[label] = []
-            if number:
+            elif token:
                 if label is None:
                     raise ValueError("has a score without a label before it")
-                features[label].append(parse_number(number))
+                features[label].append(parse_number(token))
         return features
 
     def with_feature(self, label: str, values: Sequence[float]) -> NbestEntry:
@@ -104,6 +104,10 @@ def _format_feature(label: str, values: Sequence[float]) -> bytes:
     return b" ".join([label.encode("utf-8", "surrogateescape") + b"=", *map(format_number, values)])
 
 
+_WITHOUT_SPACE = re.compile(rb"=(?=[^ =]+(?: |$))")
+"""The end of a label whose value follows at once."""
+
+
 def parse_entry(line: bytes) -> NbestEntry:
     """Parse a line without its end.
 
@@ -122,7 +126,8 @@ def parse_entry(line: bytes) -> NbestEntry:
     if not re.fullmatch(rb"[0-9]{1,9}", sentence):
         raise ValueError(f"`{quote(sentence)}` is no sentence number")
     parse_number(total.strip(b" "))
-    entry = NbestEntry(int(sentence), words.strip(b" "), scores.strip(b" "), total.strip(b" "), tuple(extras))
+    scores = _WITHOUT_SPACE.sub(b"= ", scores.strip(b" "))
+    entry = NbestEntry(int(sentence), words.strip(b" "), scores, total.strip(b" "), tuple(extras))
     entry.features()
     return entry
 

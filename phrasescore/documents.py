@@ -1,8 +1,9 @@
 """JSON and TOML that others may have written: read in bounded time and memory, or refused in one sentence.
 
 A document is a regular file, plain and in UTF-8, no larger than the bounds below. It nests at most `DEEPEST` levels,
-its numbers are finite, whole ones fit into 64 bits, no key of an object stands there twice, and JSON has an object at
-its top. So what is read can be walked through, converted and written again without surprise:
+its numbers are finite, whole ones fit into 64 bits, its strings can be names of files, no key of an object stands there
+twice, and JSON has an object at its top. So what is read can be walked through, converted and written again without
+surprise:
 
     description = read_json(folder / "config.json", "copy the model folder again")
     settings = read_toml(path)
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,10 @@ LARGEST_JSON, LARGEST_JSON_LINES, LARGEST_TOML = 1 << 24, 1 << 26, 1 << 20
 DEEPEST = 100
 """Levels of nesting."""
 _WHOLE_NUMBERS = range(-(2**63), 2**64)
+
+
+_NOT_IN_NAMES = re.compile("[\\0\ud800-\udc7f\udd00-\udfff]")
+"""No name of a file has them. U+DC80 to U+DCFF stand for its bytes that are not UTF-8 (PEP 383)."""
 
 
 class _OutOfBoundsError(ValueError):
@@ -123,19 +129,22 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(document: dict[str, Any]) -> None:
-    """Check nesting and numbers, level by level: recursion is what deep nesting breaks.
+    """Check nesting, numbers and strings, level by level: recursion is what deep nesting breaks.
 
     Raises:
         _OutOfBoundsError: a bound is passed.
     """
     holders: list[Any] = [document]
     for _ in range(DEEPEST):
-        values = [value for holder in holders for value in (holder.values() if isinstance(holder, dict) else holder)]
+        values = [value for holder in holders for value in holder]
+        values += [value for holder in holders if isinstance(holder, dict) for value in holder.values()]
         for value in values:
             if isinstance(value, float) and not math.isfinite(value):
                 raise _OutOfBoundsError("has a number that is not finite")
             if type(value) is int and value not in _WHOLE_NUMBERS:
                 raise _OutOfBoundsError(_TOO_LONG)
+            if isinstance(value, str) and _NOT_IN_NAMES.search(value):
+                raise _OutOfBoundsError("has a string with a NUL or half of a surrogate pair")
         holders = [value for value in values if isinstance(value, dict | list)]
         if not holders:
             return

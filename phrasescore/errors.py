@@ -55,9 +55,11 @@ def sentence_of(error: BaseException) -> str | None:
 
 @contextmanager
 def naming(names: Mapping[Path, Path]) -> Iterator[None]:
-    """Let messages about files name others, those that the user knows."""
+    """Let messages about files name others, those that the user knows; a full disk is that of the file itself."""
     try:
         yield
+    except FullDiskError:
+        raise
     except UserError as error:
         if not any(str(error).startswith(f"{path}: ") for path in names):
             raise

@@ -29,6 +29,7 @@ from typing import NoReturn
 MEMORY = 3 << 30
 """Bytes of memory of its own that a child may have."""
 LARGEST_FILE = 1 << 28
+"""Bytes of a file that a child may write, unless it is given another limit: writing more fails as on a full disk."""
 SECONDS = 60.0
 """What takes longer hangs. A command of an undamaged world takes less than a second; but to read a bomb of 4 GB takes a
 quiet core 15 s."""
@@ -87,11 +88,12 @@ class Forker:
         environment: Mapping[str, str],
         stdin: bytes = b"",
         seconds: float = SECONDS,
+        largest_file: int = LARGEST_FILE,
     ) -> Finished:
         """Run a command in `folder` until it ends, or the alarm ends it."""
         with tempfile.TemporaryDirectory() as streams:
             Path(streams, "stdin").write_bytes(stdin)
-            request = _Request(program, arguments, str(folder), dict(environment), streams, seconds)
+            request = _Request(program, arguments, str(folder), dict(environment), streams, seconds, largest_file)
             self._socket.sendall(json.dumps(asdict(request)).encode() + b"\n")
             answer = json.loads(self._answers.readline())
             out, err = (Path(streams, name).read_bytes() for name in ("stdout", "stderr"))
@@ -126,6 +128,7 @@ class _Request:
     streams: str
     """The folder of stdin, stdout and stderr."""
     seconds: float
+    largest_file: int
 
 
 def _serve(descriptor: int) -> None:
@@ -167,7 +170,7 @@ def _be_child(request: _Request) -> NoReturn:
         for number, name in enumerate(("stdin", "stdout", "stderr")):
             os.dup2(os.open(Path(request.streams, name), os.O_RDWR | os.O_CREAT), number)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request.largest_file, request.largest_file))
         signal.setitimer(signal.ITIMER_REAL, request.seconds)
         main = importlib.import_module(_PROGRAMS[request.program]).main
         code = main(request.arguments)

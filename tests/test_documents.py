@@ -38,6 +38,9 @@ from tests.conftest import DATA
         (b'{"a": {"b": NaN}}', "has a number that is not finite"),
         (b'{"a": -Infinity}', "has a number that is not finite"),
         (b'{"a": 1, "a": 2}', "has a key twice in one object"),
+        (b'{"a": ["x\\ud800"]}', "has a string with a NUL or half of a surrogate pair"),
+        (b'{"x\\udfff": 1}', "has a string with a NUL or half of a surrogate pair"),
+        (b'{"a": "\\u0000"}', "has a string with a NUL or half of a surrogate pair"),
         (b"[]", "is no object of JSON"),
         (b"", r"is not JSON \(Expecting value"),
         ('{"a": 1}'.encode("utf-16"), r"is not JSON \('utf-8' codec can't decode byte 0xff in position 0"),
@@ -59,6 +62,7 @@ def test_json_that_is_refused(content: bytes, fault: str) -> None:
         (b"a = " + b"9" * 5000, "has a whole number of more than 64 bits"),
         (b"a = 1e400", "has a number that is not finite"),
         (b"a = nan", "has a number that is not finite"),
+        (b'a = "\\u0000"', "has a string with a NUL or half of a surrogate pair"),
         (b"a = 1\na = 2", r"is not TOML \(Cannot overwrite a value"),
         (b"a = \xff", r"is not TOML \('utf-8' codec can't decode"),
     ],
@@ -74,6 +78,8 @@ def test_what_is_within_the_bounds_is_read() -> None:
     )
     assert parse_json(text + "}", "here", "mend it")["whole"] == [-(2**63), 2**64 - 1]
     assert parse_toml(b"[a]\nb = 0.5", "here") == {"a": {"b": 0.5}}
+    # A character beyond 16 bits, and a name of a file with a byte that is not UTF-8.
+    assert parse_json('{"a": ["\\ud83d\\ude00", "\\udcff"]}', "here", "fix it") == {"a": ["\U0001f600", "\udcff"]}
 
 
 def test_a_key_with_many_dots_is_refused_at_once() -> None:

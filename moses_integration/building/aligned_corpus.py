@@ -10,14 +10,16 @@ from array import array
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moses_integration.building.stored_arrays import load_array, save_array
 from phrasescore.errors import UserError
 from phrasescore.extraction.points import parse_points
 from phrasescore.extraction.spans import AlignedSentences
+from phrasescore.files import full_disk_told
 from phrasescore.phrases import Ids, Offsets, offsets_of
 from phrasescore.text import lines_abreast
 from phrasescore.words import quote, split_words
@@ -59,10 +61,11 @@ class Text:
 
     def save(self, folder: Path) -> None:
         """Write the text into a folder, which must exist."""
-        (folder / "words").write_bytes(b"\n".join(self.words))
-        (folder / "spelling").write_bytes(self.spelling)
+        for name, content in (("words", b"\n".join(self.words)), ("spelling", self.spelling)):
+            with full_disk_told(str(folder / name)):
+                (folder / name).write_bytes(content)
         for name in ("ids_N", "offsets", "places_N"):
-            np.save(folder / name, getattr(self, name))
+            save_array(folder, name, getattr(self, name))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -101,19 +104,13 @@ class AlignedCorpus:
             (folder / name).mkdir()
             getattr(self, name).save(folder / name)
         for name in ("source_P", "target_P"):
-            np.save(folder / name, getattr(self, name))
+            save_array(folder, name, getattr(self, name))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Return the corpus of a folder, of which only what is looked at comes into memory."""
         texts = Text.load(folder / "source"), Text.load(folder / "target")
         return cls(*texts, load_array(folder, "source_P"), load_array(folder, "target_P"))
-
-
-def load_array(folder: Path, name: str) -> NDArray[Any]:
-    """Return an array that `np.save` has written, of which only what is looked at comes into memory."""
-    array: NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
-    return array
 
 
 def refuse_misread(line: bytes, path: Path, number: int, *, is_target: bool) -> None:

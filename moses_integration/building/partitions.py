@@ -19,13 +19,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.building.aligned_corpus import AlignedCorpus, load_array
+from moses_integration.building.aligned_corpus import AlignedCorpus
 from moses_integration.building.extraction import Instances, extract_phrase_pairs
 from moses_integration.building.lexical import WordWeights
 from moses_integration.building.phrase_order import phrase_ranks, rank_bounds
 from moses_integration.building.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
 from moses_integration.building.phrase_scores import PHRASE_TABLE, phrase_table_lines
 from moses_integration.building.reordering import REORDERING_TABLE, reordering_table_lines
+from moses_integration.building.stored_arrays import load_array, save_array
 from phrasescore.files import open_output
 
 _WORDS_A_PARTITION = 1 << 18
@@ -47,10 +48,10 @@ class Workspace:
     def fill(cls, folder: Path, longest: int, corpus: AlignedCorpus, weights: WordWeights) -> Workspace:
         """Write what the tasks need of a corpus into a folder."""
         corpus.save(folder)
-        np.save(folder / "source_weights", weights.source_N)
-        np.save(folder / "target_weights", weights.target_N)
+        save_array(folder, "source_weights", weights.source_N)
+        save_array(folder, "target_weights", weights.target_N)
         for name, text in (("source_ranks", corpus.source), ("target_ranks", corpus.target)):
-            np.save(folder / name, phrase_ranks(text, longest))
+            save_array(folder, name, phrase_ranks(text, longest))
         return cls(folder, longest, -(-len(corpus.source.ids_N) // _WORDS_A_PARTITION) or 1)
 
     def table(self, part: int, name: str) -> Path:
@@ -60,9 +61,9 @@ class Workspace:
     def join_target_counts(self) -> None:
         """Join what the partitions of the targets were counted to."""
         for name in ("target", "target_count"):
-            arrays = [load_array(self.folder, f"{name}.{part}") for part in range(self.partitions)]
-            shape = (sum(map(len, arrays)),)
-            np.concatenate(arrays, out=np.lib.format.open_memmap(self.folder / f"{name}.npy", "w+", np.int64, shape))
+            save_array(
+                self.folder, name, *(load_array(self.folder, f"{name}.{part}") for part in range(self.partitions))
+            )
 
 
 class _Shared:
@@ -126,9 +127,9 @@ class Extraction:
         instances = extract_phrase_pairs(shared.corpus, batch.first, batch.end, self.space.longest)
         part_I = np.searchsorted(shared.source_bounds, shared.ranks.of_sources(instances), "right")
         order_I = np.argsort(part_I, kind="stable")
-        np.save(folder / f"instances.{batch.number}", instances.take(order_I).to_records())
+        save_array(folder, f"instances.{batch.number}", instances.take(order_I).to_records())
         target_R, count_R = np.unique(shared.ranks.of_targets(instances), return_counts=True)
-        np.save(folder / f"targets.{batch.number}", np.stack([target_R, count_R]).astype(np.int64))
+        save_array(folder, f"targets.{batch.number}", np.stack([target_R, count_R]).astype(np.int64))
         return Extracted(
             np.searchsorted(part_I[order_I], np.arange(self.space.partitions + 1)),
             np.concatenate([[0], np.searchsorted(target_R, shared.target_bounds), [len(target_R)]]),
@@ -147,8 +148,10 @@ class TargetCounting:
         files = (load_array(folder, f"targets.{number}")[:, rows] for number, rows in enumerate(part.rows))
         target_J, count_J = np.concatenate(list(files), axis=1)
         target_R, number_J = np.unique(target_J, return_inverse=True)
-        np.save(folder / f"target.{part.number}", target_R)
-        np.save(folder / f"target_count.{part.number}", np.bincount(number_J, count_J, len(target_R)).astype(np.int64))
+        save_array(folder, f"target.{part.number}", target_R)
+        save_array(
+            folder, f"target_count.{part.number}", np.bincount(number_J, count_J, len(target_R)).astype(np.int64)
+        )
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,10 @@ def full_disk_told(label: str) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
+        # Where a file is copied, the second name is that of the copy.
+        name = error.filename2 or error.filename or label
         raise FullDiskError(
-            f"{error.filename or label}: cannot be written ({error.strerror}); free space or write to another disk"
+            f"{name}: cannot be written ({error.strerror}); free space or write to another disk"
         ) from error
 
 

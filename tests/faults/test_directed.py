@@ -19,7 +19,7 @@ import pytest
 from tests.faults import mutations, readers
 from tests.faults.commands import CHECKPOINT, COMMANDS
 from tests.faults.oracle import Oracle
-from tests.faults.world import ANNOTATED, ARPA, COLUMN_INI, INI, TABLE, World
+from tests.faults.world import ANNOTATED, ARPA, COLUMN_INI, INI, PARTS, TABLE, World
 from tests.moses_integration.cli.running import environment
 
 _MOST_MEMORY = 1 << 30
@@ -306,6 +306,25 @@ def test_text_is_what_it_is_taken_for(world: World, case: Directed) -> None:
 # moses.ini
 
 OTHER = "PhraseDictionaryGroup name=G0 members=TranslationModel0,TranslationModel1 num-features=4"
+STRINGS = [
+    *(
+        Directed("rescore", "weights.json", replaced(old, r'"path": "\ud800"'), says="weights.json")
+        for old in (r'"path": "[^"]*moses[^"]*"', r'"path": "[^"]*model"', r'"path": "[^"]*arpa"')
+    ),
+    Directed("rescore", "dev.nbest", replaced(r"PhrasePenalty0= \S+", "PhrasePenalty0=0"), 0),
+    Directed("join", f"{PARTS[0]}.part.json", replaced(r'"sha256": "[^"]*"', r'"sha256": "\ud800"')),
+    Directed("train-on", "model/config.json", replaced(r'"table": "[^"]*"', r'"table": "\ud800"')),
+    Directed("annotate", "model/config.json", replaced(r'"table": "[^"]*"', r'"table": "\ud800"')),
+    Directed("decode", "system/preparation.json", replaced(r'": "[^"]*"', r'": "\ud800"')),
+    Directed("train", "settings.toml", replaced(r"hidden = 6", r'hidden = "\u0000"')),
+]
+
+
+@pytest.mark.parametrize("case", STRINGS, ids=name_of)
+def test_strings_that_are_no_names_of_files(world: World, case: Directed) -> None:
+    judge(world, case)
+
+
 INIS = [
     Directed("add-column", INI, replaced("\nDistortion\n", f"\n{OTHER}\nDistortion\n"), says="TranslationModel0"),
     Directed("add-column", INI, replaced("path=phrase-table.gz", "path=system/phrase-table.gz"), None),

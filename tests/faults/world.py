@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from tests.conftest import MINI
-from tests.forked import SECONDS, Finished, Forker
+from tests.forked import LARGEST_FILE, SECONDS, Finished, Forker
 from tests.moses_integration.cli.running import environment
 
 TABLE, ANNOTATED = "system/phrase-table.gz", "system/phrase-table.rnn.gz"
@@ -136,7 +136,14 @@ class World:
             shutil.rmtree(self.folder)
         shutil.copytree(self._pristine, self.folder)
 
-    def run(self, command: tuple[str, ...], seconds: float = SECONDS) -> Finished:
-        """Run a program with its arguments in the copy, for so long at most."""
+    def run(self, command: tuple[str, ...], seconds: float = SECONDS, largest_file: int = LARGEST_FILE) -> Finished:
+        """Run a program with its arguments in the copy, for so long at most, with a limit on the size of its files."""
         program, *arguments = command
-        return self._forker.run(program, *arguments, folder=self.folder, environment=self._environment, seconds=seconds)
+        return self._forker.run(
+            program,
+            *arguments,
+            folder=self.folder,
+            environment=self._environment,
+            seconds=seconds,
+            largest_file=largest_file,
+        )

@@ -79,6 +79,8 @@ def test_the_lists_of_marian() -> None:
     single = parse_entry("0 ||| ▁le ▁chat ||| F0=-1.5 ||| -0.75".encode())
     assert (single.words, single.features(), single.total) == ("▁le ▁chat".encode(), {"F0": [-1.5]}, b"-0.75")
     assert parse_entry(single.with_feature("X", [2]).to_line()[:-1]).features() == {"F0": [-1.5], "X": [2]}
+    assert single.scores == b"F0= -1.5"
+    assert parse_entry(b"0 ||| le ||| LM0= -2 a=b=1 P0=0 ||| -1").scores == b"LM0= -2 a=b= 1 P0= 0"
     several = parse_entry(b"0 ||| le chat ||| F0= -1.5 F1= -2e-05 ||| -0.75")
     assert several.features() == {"F0": [-1.5], "F1": [-2e-05]}
     assert parse_entry(b"3 |||  ||| F0=-1.5 ||| -0.75").words == b""

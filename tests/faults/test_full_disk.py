@@ -1,0 +1,30 @@
+"""A full disk: one sentence names the file and says what to do. A limit on the size of files stands for the disk."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.faults.commands import COMMANDS
+from tests.faults.oracle import wrong_end
+from tests.faults.world import World
+
+_SENTENCE = re.compile(
+    r"^phrasescore\S*( \S+)*: (\S+|a temporary file in \S+): cannot be written \(File too large\); free space or "
+)
+WRITING = [name for name, command in COMMANDS.items() if command.writes]
+# The larger the limit, the later the file that does not fit. Below these, messages do not fit either.
+LIMITS = [(name, 1500) for name in WRITING] + [("build", limit) for limit in (2500, 4000, 8192, 16384, 30000)]
+
+
+@pytest.mark.parametrize(("name", "limit"), LIMITS)
+def test_a_file_that_does_not_fit_is_named(world: World, name: str, limit: int) -> None:
+    command = COMMANDS[name]
+    world.renew()
+    done = world.run(command.argv, largest_file=limit)
+    assert not list(wrong_end(done, command))
+    if done.code:
+        found = _SENTENCE.match(done.err.decode())
+        assert found, done.err.decode()
+        assert found[2] not in command.reads
