@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from phrasescore.errors import UserError
@@ -158,6 +158,14 @@ class IniLines:
         before = self._numbers[start - 1] if start else 1
         self.lines[start:end] = lines
         self._numbers[start:end] = [before] * len(lines)
+
+    def sort_values(self, section: str, key: Callable[[str], int]) -> None:
+        """Sort the values of a section; they share the lines that they have, and keep their numbers in messages."""
+        rows = [row for row, _ in self.rows(section)]
+        values = sorted(self.rows(section), key=lambda one: key(one[1]))
+        moved = [(self.lines[row], self._numbers[row]) for row, _ in values]
+        for row, (line, number) in zip(rows, moved, strict=True):
+            self.lines[row], self._numbers[row] = line, number
 
     def replace(self, row: int, pattern: str, replacement: str) -> None:
         """Put a text in the place of what matches first in a line, before its comment."""

@@ -3,8 +3,7 @@
 The old format names models in sections of their own ([ttable-file], [lmodel-file] ...) and their weights, one a line,
 in others ([weight-t], [weight-l] ...). Source: moses/Parameter.cpp, ConvertWeightArgs.
 
-The conversion replaces line by line, so that messages name the lines of the user's file, and comments stay. Features
-therefore have the order of their sections in the file, where Moses has an order of its own.
+The conversion replaces line by line, so that messages name the lines of the user's file, and comments stay.
 """
 
 from __future__ import annotations
@@ -26,6 +25,17 @@ _TABLES = {
     "12": "PhraseDictionaryCompact",
 }
 _LANGUAGE_MODELS = {"0": "SRILM", "1": "IRSTLM", "8": "KENLM", "9": "KENLM"}
+_ORDER = {
+    **dict.fromkeys(_LANGUAGE_MODELS.values(), 0),
+    "Generation": 1,
+    "Distortion": 2,
+    "LexicalReordering": 3,
+    "PhrasePenalty": 4,
+    "WordPenalty": 5,
+    "UnknownWordPenalty": 6,
+    **dict.fromkeys(_TABLES.values(), 7),
+}
+"""The order in which Moses adds the features."""
 _SINGLE = {"weight-u": "UnknownWordPenalty", "weight-w": "WordPenalty", "weight-p": "PhrasePenalty"}
 """Features that have one weight and no model."""
 _UNKNOWN = {
@@ -82,7 +92,7 @@ def convert_old_format(ini: IniLines) -> bool:
     if not old:
         return False
     _refuse(ini, old)
-    # Features that have weights but no line come last; Moses adds the two penalties in any case.
+    # Features without a line of their own. Moses adds the two penalties on words in any case.
     added = [kind for section, kind in _SINGLE.items() if section != "weight-p" or section in old]
     for section, kind in _SINGLE.items():
         weights = _Weights(ini, section)
@@ -100,6 +110,7 @@ def convert_old_format(ini: IniLines) -> bool:
     for section in ("ttable-limit", "lmodel-oov-feature"):
         ini.set_values(section, [])
     ini.append_section("feature", added)
+    ini.sort_values("feature", lambda feature: _ORDER[split_blanks(feature)[0]])
     return True
 
 
