@@ -79,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     toolkit: Toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, outputs=(args.output, nbest.path if nbest else None), networks=args.in_context)
+    ini.require_some_weight()
     ini, toolkit = placing(args, ini, toolkit, reporter)
     with work_folder(args.work) as folder:
         prepared, tokens = folder / "input.prepared", folder / "output.tokens"

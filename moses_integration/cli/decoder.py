@@ -113,6 +113,7 @@ def _run(arguments: Sequence[str]) -> int:
     if "show-weights" in switches:
         sys.stdout.write(_show_weights(model))
         return 0
+    ini.require_some_weight(model.weights())
     _refuse_sparse_weights(switches)
     settings = _settings(ini, switches)
     if _one(switches, "inputtype", "0") != "0":

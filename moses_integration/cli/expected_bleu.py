@@ -88,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     require_divisible(ini)
+    ini.require_some_weight()
     # Now, and not when the halves have been built.
     read_settings(ini)
     corpus = given or training_corpus(ini)

@@ -61,18 +61,22 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import MosesIni
     from moses_integration.placed.system import place_text
+    from moses_integration.toolkits.moses_input import require_moses_words
     from phrasescore.errors import naming
     from phrasescore.files import display_name
+    from phrasescore.text import text_lines
 
     require_one_standard_input(args.ini, args.source, args.weights)
     reporter = Reporter(quiet=args.quiet)
     ini = read_ini(args.ini, reporter)
     columns, weights, chosen_by = context_column(args, ini, reporter), None, None
     tuned = MosesIni.read(args.weights) if args.weights else ini
+    tuned.require_some_weight()
     if columns is None:
         refuse_idle(args, ["processes", "scheduler"], "without a network in context")
     else:
         require_tuned_for(tuned, columns)
+        ini.require_some_weight()
         # Weights that Moses' own scripts have found name none; they were sought among the options of the system given.
         chosen_by = option_weights(tuned) or option_weights(ini) or ini.weights_of_features()
     if args.weights:
@@ -81,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
         prepared = temporary / "prepared"
         with naming({prepared: Path(display_name(args.source))}):
             prepare_text(ini, "source", args.source, prepared, args.prepared, reporter.say)
+            # Moses is to translate the text that is written.
+            require_moses_words(text_lines(prepared), prepared)
             origin = str(args.weights or args.ini)
             made = place_text(ini, prepared, folder, columns, weights, origin, args.table_limit, chosen_by)
     if made.sentences and not made.places:

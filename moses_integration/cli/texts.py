@@ -93,7 +93,7 @@ def prepare_text(
 
 
 def _require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
-    """Check that a text with names is that of the tables of an ini, and that tables for any text get none with names.
+    """Check that a text with names is that of the tables of an ini, if those are of one text.
 
     Args:
         ini: the system's.
@@ -103,13 +103,9 @@ def _require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
     Raises:
         UserError: it is another one.
     """
-    from moses_integration.placed.names import require_unmarked
     from moses_integration.placed.text_digest import digest_of_text
 
-    digest = digest_of_text(ini)
-    if digest is None:
-        require_unmarked(text_lines(text), display_name(raw))
-    elif digest != sha256_of(text):
+    if digest_of_text(ini) not in (None, sha256_of(text)):
         raise UserError(
             f"{display_name(raw)}: is not the text that the tables of {ini.name} were made for; give the whole file "
             "`text` beside that ini, or the ini from which it was made, or place it again if that was long ago"

@@ -91,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     reporter = Reporter(quiet=args.quiet)
     toolkit: Toolkit = toolkit_of(args, reporter)
     ini = read_ini(args.ini, reporter, outputs=(args.output, args.report), networks=args.in_context)
+    ini.require_some_weight()
     new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
     ini, toolkit = placing(args, ini, toolkit, reporter, new_weight, tunes=True)
     ini.require_effective_weights()

@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             f"{ini.name}: has a column in context already; give the ini from before that, or no --in-context"
         )
+    ini.require_some_weight()
     ini, toolkit = placing(args, ini, toolkit, reporter, new_weight=0.0)
     weights = ini.weights_of_features()
     weight_of = dict(zip(component_names(weights), chain.from_iterable(weights.values()), strict=True))

@@ -96,6 +96,9 @@ def _target_factors(ini: MosesIni, *, is_factored: bool) -> list[str]:
 def _declare(ini: MosesIni, line: FeatureLine, target_factors: list[str]) -> Feature:
     """Return the feature of a line."""
     kind = KINDS[line.kind]
+    if "path" in kind.arguments:
+        # First, for what stands in its place is no argument to remove.
+        ini.path_of(line)
     of_target = [("output-factor", ",".join(target_factors))] if line.kind == "PhraseDictionaryMemory" else []
     of_target += [("factor", factor) for factor in target_factors]
     for key, value in line.arguments.items():

@@ -241,6 +241,12 @@ class MosesIni(IniLines):
             UserError: the line names none.
         """
         if key not in feature.arguments:
+            if "property-index" in feature.arguments:
+                raise self.fault(
+                    feature.row,
+                    f"{feature.label} has property-index=, by which moses2 alone takes scores from the phrase table",
+                    f"replace it by {key}= of a table of its own",
+                )
             raise self.fault(feature.row, f"{feature.label} has no {key}=", "add it")
         return self.folder / feature.arguments[key]
 
@@ -306,6 +312,24 @@ class MosesIni(IniLines):
         """
         for row, _ in self.rows("weight-overwrite"):
             raise self.fault(row, "[weight-overwrite] overrides [weight]", "move its weights there")
+
+    def require_some_weight(self, weights: Weights | None = None) -> None:
+        """Check, before a text is translated, that not all weights are 0: any translation would be as good as another.
+
+        Args:
+            weights: of all features; None for those of [weight]. That of unknown words, which is not tuned, is no help.
+
+        Raises:
+            UserError: all are 0, or they are malformed.
+        """
+        if self.rows("weight-overwrite"):
+            return
+        weights = self.weights_of_features() if weights is None else weights
+        if not any(any(weights[one.label]) for one in self.features() if one.kind != "UnknownWordPenalty"):
+            raise UserError(
+                f"{self.name}: all weights are 0, that of UnknownWordPenalty aside, so any translation is as good as "
+                "another; give a tuned moses.ini"
+            )
 
     def require_placeable(self, path: Path) -> None:
         """Check that a moses.ini at `path` could hold the paths, before long work that ends with writing it.

@@ -74,6 +74,10 @@ class EmbeddedToolkit:
                 "translations, which the embedded decoder does not write"
             )
 
+    def check_text(self, source: Path) -> None:
+        """Reject bars, which the n-best lists could not hold."""
+        require_words(text_lines(source), source)
+
     def check_folder(self, folder: Path) -> None:
         """Let every name pass."""
 
@@ -95,7 +99,7 @@ class EmbeddedToolkit:
         source, seeds = request.source, request.seeds
         sentences, references = list(text_lines(source)), read_references(request.references)
         check_dev_set(sentences, references, (source, request.references[0]))
-        require_words(sentences, source)
+        self.check_text(source)
         shared = self._shared(request.folder)
         with Tuner(ini, sentences, references, request.settings, self._processes, self._scheduler, shared) as tuner:
             for place, seed in enumerate(seeds):
@@ -118,9 +122,8 @@ class EmbeddedToolkit:
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield what translates prepared sentences; its decoders are kept from one time to the next."""
-        lines = list(text_lines(source))
-        require_words(lines, source)
-        sentences = [words_of(line) for line in lines]
+        self.check_text(source)
+        sentences = [words_of(line) for line in text_lines(source)]
         with DecoderPool(
             ini, read_settings(ini), sentences, self._processes, self._scheduler, self._shared(folder)
         ) as pool:

@@ -21,6 +21,7 @@ from moses_integration.decoder.tables import filter_table
 from moses_integration.ini import PRINTING, FeatureLine, MosesIni, Weights
 from moses_integration.toolkits.binary_tables import binary_form
 from moses_integration.toolkits.installation import Installation, StepFailure, has_content, run_step
+from moses_integration.toolkits.moses_input import require_moses_words
 from moses_integration.toolkits.script_names import check_folder_name, link_files
 from moses_integration.toolkits.toolkit import Binary, NbestRequest, Progress, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
@@ -65,6 +66,10 @@ class MosesToolkit:
         for feature in ini.features() if tunes else ():
             ini.check_label(feature)
 
+    def check_text(self, source: Path) -> None:
+        """Reject words that Moses would stop at or take for markup."""
+        require_moses_words(text_lines(source), source)
+
     def check_folder(self, folder: Path) -> None:
         """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
         check_folder_name(folder)
@@ -99,6 +104,7 @@ class MosesToolkit:
         """Run mert-moses.pl for each seed when it is asked for, on tables filtered for the dev set."""
         source, seeds, folder = request.source, request.seeds, request.folder
         self.check(ini, folder, tunes=True)
+        self.check_text(source)
         folder.mkdir(parents=True, exist_ok=True)
         sentences, references = list(text_lines(source)), read_references(request.references)
         check_dev_set(sentences, references, (source, request.references[0]))
@@ -148,6 +154,7 @@ class MosesToolkit:
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield what runs `moses`, always on the same tables, filtered for the input when they are first needed."""
         self.check(ini, folder, tunes=False)
+        self.check_text(source)
         yield partial(self._translate, cache(partial(self._filter, ini, source, folder)), source, folder)
 
     def _translate(

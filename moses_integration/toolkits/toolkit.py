@@ -82,6 +82,14 @@ class Toolkit(Protocol):
         """
         ...
 
+    def check_text(self, source: Path) -> None:
+        """Check, before long work, that the toolkit's decoder reads prepared sentences as their words.
+
+        Raises:
+            UserError: it does not.
+        """
+        ...
+
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Tune the weights of a system with each seed when it is asked for."""
         ...

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -37,6 +39,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "sub").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "cut.gz").write_bytes((MINI / "phrase-table.5.gz").read_bytes()[:5000])
+    shutil.copy(MINI / "phrase-table.gz", tmp_path / "own.gz")
     ini = (MINI / "moses.ini").read_text()
     (tmp_path / "lost.ini").write_text(ini)
     (tmp_path / "own.ini").write_text(ini.replace("path=phrase-table.gz", "path=cut.gz"))
@@ -46,6 +49,10 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "old.ini").write_text("[ttable-file]\n0 0 0 5 t.gz\n[weight-t]\n1\n[weight-i]\n1\n")
     (tmp_path / "unknown.ini").write_text(ini.replace("Distortion\n", "Distorsion\n"))
     (tmp_path / "weights.ini").write_text(ini.replace("TranslationModel0= 0.2 0.2", "TranslationModel0= 0.2"))
+    zeros = re.sub(r"(?m)^(?!Unknown)(\w+= ).*$", lambda line: line[1] + "0 " * (len(line[0].split()) - 1), ini)
+    (tmp_path / "zeros.ini").write_text(zeros)
+    (tmp_path / "indexed.ini").write_text(re.sub(r"path=reordering\S*", "property-index=0", ini))
+    (tmp_path / "brackets").write_text("the [ letter .\nthe [X] .\n")
     (tmp_path / "compact.ini").write_text(ini.replace("PhraseDictionaryMemory", "PhraseDictionaryCompact"))
     return tmp_path
 
@@ -131,6 +138,26 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         ([*DECODE, INI, "--source", "FOLDER/nowhere"], "nowhere: cannot be read"),
         ([*DECODE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "is not there, but the ini names it"),
         ([*DECODE, "FOLDER/unknown.ini", "--source", "FOLDER/two"], "has no feature Distorsion; remove it, or use"),
+        *(
+            (arguments, "zeros.ini: all weights are 0, that of UnknownWordPenalty aside, so any translation is as good")
+            for arguments in (
+                [*DECODE, "FOLDER/zeros.ini", "--source", "FOLDER/two"],
+                [*PLACE, "FOLDER/zeros.ini", "--source", "FOLDER/two"],
+                [*PLACE, INI, "--source", "FOLDER/two", "--weights", "FOLDER/zeros.ini"],
+                ["tune", "FOLDER/zeros.ini", "--prepared", "-o", "FOLDER/tuned.ini", *DEV],
+                ["worth", "FOLDER/zeros.ini", "--prepared", *DEV],
+                ["expected-bleu", "FOLDER/zeros.ini", "-o", "FOLDER/function"],
+            )
+        ),
+        (
+            [*DECODE, "FOLDER/indexed.ini", "--source", "FOLDER/two"],
+            "line 22: LexicalReordering0 has property-index=, by which moses2 alone takes scores from the phrase "
+            "table; replace it by path= of a table of its own",
+        ),
+        (
+            [*PLACE, INI, "--source", "FOLDER/brackets"],
+            "FOLDER/brackets: line 2: has `[X]`, which Moses takes for a non-terminal of a grammar; write its brackets",
+        ),
         ([*DECODE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
         ([*DECODE, "FOLDER/weights.ini", "--source", "FOLDER/two"], "has 4 features but 3 weights"),
         ([*DECODE, INI, "--source", "FOLDER/two", "--binarise", "compact"], "the embedded toolkit reads text tables"),
@@ -171,7 +198,19 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             ["tune", "FOLDER/my system/moses.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
             "cannot be written, for in a moses.ini a blank ends a value",
         ),
-        (["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"], "2 more are to be added"),
+        (
+            ["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"],
+            "2 more are to be added; give --columns 1 if all",
+        ),
+        (
+            ["add-column", INI, "--table", "FOLDER/own.gz", "-o", "FOLDER/o"],
+            f"own.gz: has 4 scores a line, but {INI} has num-features=4 and 1 more are to be added; run `phrasescore "
+            "annotate FOLDER/own.gz -m MODEL -o ANNOTATED` and give --table ANNOTATED",
+        ),
+        (
+            ["add-column", INI, "--table", str(MINI / "phrase-table.gz"), "-o", "FOLDER/o"],
+            f"1 more are to be added; {INI} names this table already, so no column is missing",
+        ),
         (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: has 1 field"),
         (
             ["tune", "FOLDER/overriding.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],

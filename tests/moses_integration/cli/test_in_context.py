@@ -479,6 +479,11 @@ def test_what_moses_refuses_is_refused_before_anything_is_scored(
     assert main(["tune", INI, *tune, "--work", str(tmp_path / "w(x")]) == 1
     assert "Moses' scripts cannot use a folder with `(` in its path" in capsys.readouterr().err
     decode = ["decode", str(tuned), "-o", str(tmp_path / "out"), *command[:-2]]
+    brackets = tmp_path / "brackets"
+    brackets.write_text(small_dev[0].read_text().replace("\n", " [X]\n", 1))
+    for arguments in (["tune", INI, *tune], decode):
+        assert main([str(brackets) if argument == source else argument for argument in arguments]) == 1
+        assert f"{brackets}: line 1: has `[X]`, which Moses takes for a non-terminal" in capsys.readouterr().err
     assert main([*decode, "--work", str(tmp_path / "w(y")]) == 1
     assert "Moses' scripts cannot use a folder with `(` in its path" in capsys.readouterr().err
 

@@ -29,7 +29,14 @@ def test_a_text_is_placed_and_translated(
         f"translate {folder}/text with it, by `phrasescore-smt decode --prepared`\n"
     )
     made = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert made.keys() == {"moses.ini", "text", "phrase-table.gz", "reordering-table.gz", ".phrasescore-work"}
+    assert made.keys() == {
+        "moses.ini",
+        "text",
+        "text.json",
+        "phrase-table.gz",
+        "reordering-table.gz",
+        ".phrasescore-work",
+    }
     # Again, into the same folder.
     assert main([*place, "-q"]) == 0
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == made

@@ -125,6 +125,22 @@ def test_an_ini_in_context_is_for_another_command(text: Path, tmp_path: Path, ca
     require_one_sentence(capfdbinary, 1, message, "-f", tmp_path / "ctx.ini", "-i", text)
 
 
+def test_weights_of_nothing_but_zeros_translate_nothing(text: Path, tmp_path: Path, capfdbinary: Capture) -> None:
+    ini = MosesIni.read(Path(INI)).with_absolute_paths()
+    ini.set_weights({label: [0] * len(weights) for label, weights in ini.weights().items() if "Unknown" not in label})
+    ini.write(tmp_path / "zeros.ini")
+    zeros = ["-f", str(tmp_path / "zeros.ini"), "-i", str(text)]
+    require_one_sentence(capfdbinary, 1, "all weights are 0, that of UnknownWordPenalty aside", *zeros)
+    for more in (["-show-weights"], ["-weight-overwrite", "LM0= 0.5"]):
+        assert main([*zeros, *more]) == 0
+        assert capfdbinary.readouterr().out
+    overwritten = (
+        "-weight-overwrite",
+        " ".join(f"{label}= {'0 ' * len(weights)}" for label, weights in ini.weights().items()),
+    )
+    require_one_sentence(capfdbinary, 1, "all weights are 0", "-f", INI, "-i", text, *overwritten)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,0 +1,39 @@
+"""What Moses' decoder takes for something else than words in a line of plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from phrasescore.errors import UserError
+from phrasescore.words import quote, split_words
+
+
+def require_moses_words(sentences: Iterable[bytes], name: object) -> None:
+    """Check that Moses reads sentences as their words; `name` is that of their file.
+
+    Raises:
+        UserError: Moses would stop at a sentence, or translate something else.
+    """
+    for number, sentence in enumerate(sentences, 1):
+        for word in split_words(sentence):
+            if _is_non_terminal(word):
+                raise UserError(
+                    f"{name}: line {number}: has `{quote(word)}`, which Moses takes for a non-terminal of a grammar; "
+                    "write its brackets as `&#91;` and `&#93;`, as prepared text has them"
+                )
+        if _has_markup(sentence):
+            raise UserError(
+                f"{name}: line {number}: has a tag `<seg ...>` or `<dlt .../>`, which Moses does not translate; remove "
+                "it, or write `<` as `&lt;`, as prepared text has it"
+            )
+
+
+def _is_non_terminal(word: bytes) -> bool:
+    """Whether a word stands in brackets (Phrase::CreateFromString, moses/Phrase.cpp)."""
+    return len(word) > 1 and word.startswith(b"[") and word.endswith(b"]")
+
+
+def _has_markup(sentence: bytes) -> bool:
+    """Whether Moses takes tags from a line (ProcessAndStripSGML and ProcessAndStripDLT, moses/Util.cpp)."""
+    line = sentence.strip(b" \t\r\n").lower()
+    return (line.startswith(b"<seg") and b">" in line) or (b"<dlt" in line and b"/>" in line)

@@ -1,0 +1,63 @@
+"""What Moses' decoder takes for something else than words: said by line, before anything is scored."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from moses_integration.cli import main
+from moses_integration.toolkits.moses_input import require_moses_words
+from phrasescore.errors import UserError
+from tests.conftest import MINI
+from tests.moses_integration.fake_moses import fake_moses
+
+INI = str(MINI / "moses.ini")
+REJECTED = ["[X]", "[a]", "[]", "[X][Y]", "[a]b]", "<seg id=1> dog </seg>", "<SEG>", '<dlt type="a"/>', "<Dlt />"]
+WORDS = ["[", "]", "[[", "[x", "x]", "x[y]", "&#91;X&#93;", "seg", "<segment", "<dlt", "/>", "<b>"]
+
+
+@pytest.mark.parametrize("text", REJECTED)
+def test_what_moses_takes_for_something_else_is_rejected(text: str) -> None:
+    with pytest.raises(UserError, match=r"^text: line 2: has (`.+`, which Moses takes|a tag `<seg )"):
+        require_moses_words([b"the dog", text.encode()], "text")
+
+
+def test_words_with_brackets_are_words() -> None:
+    require_moses_words([f"the {word} dog".encode() for word in WORDS], "text")
+    # Moses looks for it at the beginning of a line.
+    require_moses_words([b"the <seg>"], "text")
+
+
+@pytest.mark.moses
+@pytest.mark.parametrize("text", [*REJECTED, *WORDS])
+def test_moses_reads_others_as_words(moses_home: Path, text: str) -> None:
+    """A word that no table has is copied, and only that of a line that is not rejected."""
+    command = [moses_home / "bin/moses", "-f", "moses.ini", "-v", "0"]
+    done = subprocess.run(command, input=f"{text}\n".encode(), capture_output=True, check=False, cwd=MINI)
+    is_copied = done.returncode == 0 and sorted(done.stdout.split()) == sorted(text.encode().split())
+    assert is_copied == (text in WORDS)
+
+
+def test_a_real_moses_gets_no_such_text(
+    small_dev: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Neither by decode nor by tune, and before it is run; ours translates it."""
+    monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
+    monkeypatch.setattr("moses_integration.toolkits.moses.run_step", Mock(side_effect=AssertionError))
+    source, reference = tmp_path / "source", str(small_dev[1])
+    source.write_text(small_dev[0].read_text().replace("\n", " [X]\n", 2))
+    text = ["--source", str(source), "--prepared", "-q", "--processes", "1", "--toolkit"]
+    for command in (
+        ["decode", INI, "-o", str(tmp_path / "out")],
+        ["tune", INI, "-o", str(tmp_path / "tuned.ini"), "--reference", reference],
+    ):
+        assert main([*command, *text, "moses"]) == 1
+        assert f"{source}: line 1: has `[X]`, which Moses takes for a non-terminal" in capsys.readouterr().err
+    assert main(["decode", INI, "-o", str(tmp_path / "out"), *text, "embedded"]) == 0
+    assert (tmp_path / "out").read_text().count("[X]") == 2
