@@ -70,7 +70,7 @@ class EmbeddedToolkit:
         table = ini.phrase_table()
         if (factors := table.arguments.get("output-factor", "0")) != "0":
             raise BeyondDecoderError(
-                f"{ini.name}: line {table.row + 1}: `output-factor={quote_text(factors)}` asks for factored "
+                f"{ini.at(table.row)}: `output-factor={quote_text(factors)}` asks for factored "
                 "translations, which the embedded decoder does not write"
             )
 
