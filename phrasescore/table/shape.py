@@ -31,7 +31,7 @@ class Shape(NamedTuple):
             LineFault: the line has another shape, or its words lack a factor that is wanted.
         """
         columns, factors = entry.score_count(), entry.factors()
-        if (columns, factors) == self and max(wanted.positions) == 0:
+        if columns == self.columns and factors == self.factors and max(wanted.positions) == 0:
             return self
         if self.columns not in (None, columns):
             raise LineFault(

@@ -89,6 +89,6 @@ def test_shards_are_the_table(of: int) -> None:
 
 
 def test_what_follows_of_a_long_line_stays_with_it() -> None:
-    blocks = [Block(b"", 1, lines, 1, None) for lines in (5, 0, 0, 5, 0)]
+    blocks = [Block(b"", 1, lines, Shape(1), None) for lines in (5, 0, 0, 5, 0)]
     assert list(Shard(1, 2).take(blocks, 2)) == blocks[:3]
     assert list(Shard(2, 2).take(blocks, 2)) == blocks[3:]

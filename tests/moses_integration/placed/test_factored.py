@@ -81,9 +81,10 @@ def test_options_and_names_are_those_of_words_alone(tmp_path: Path) -> None:
 
 
 def test_a_network_scores_the_surface_form(tmp_path: Path) -> None:
-    words = [Vocabulary(sorted({*(MINI / f"train.{side}").read_bytes().split()})) for side in ("en", "fr")]
-    network = EncoderDecoder(ModelConfig(hidden=8, embedding=5, in_context=True), *map(len, words))
-    scorer = Scorer(TrainedModel(network.eval(), *words, "target-given-source"), choose_device("cpu", "fp32"))
+    source, target = (Vocabulary(sorted({*(MINI / f"train.{side}").read_bytes().split()})) for side in ("en", "fr"))
+    network = EncoderDecoder(ModelConfig(hidden=8, embedding=5, in_context=True), len(source), len(target))
+    model = TrainedModel(network.eval(), source, target, "target-given-source")
+    scorer = Scorer(model, choose_device("cpu", "fp32"))
     (tmp_path / "text").write_bytes(b"".join((MINI / "test.en").read_bytes().splitlines(keepends=True)[:10]))
     ini = factored_ini(tmp_path, tags=False)
     columns = []
