@@ -54,8 +54,6 @@ def analyse(
         raise UserError(f"{model_folder}: was trained for {direction}; give a network trained for target-given-source")
     say("reading the table")
     table = load_table(TableReader(table_path))
-    if not table.probability_P.any():
-        raise UserError(f"{table_path}: has no probability above 0; give a table with Moses' four scores")
     make_folder(output)
     probes = Probes(scorer, table, settings)
     say("table score against network score")

@@ -12,9 +12,13 @@ from phrasescore.files import display_name
 from phrasescore.pairs import Direction, orient
 from phrasescore.table.entry import Counted, Entry
 from phrasescore.table.reader import TableReader
+from phrasescore.words import quote
 
-_COLUMN: dict[Direction, int] = {"target-given-source": 2, "source-given-target": 0}
-"""Where Moses' four scores hold the phrase translation probability of the output given the input."""
+PROBABILITY: dict[Direction, tuple[int, str]] = {
+    "target-given-source": (3, "p(target | source)"),
+    "source-given-target": (1, "p(source | target)"),
+}
+"""Which of Moses' four scores, from 1, is the phrase translation probability of the output given the input."""
 _Input = tuple[float, int, bytes]
 """How often an input occurs, a hash that puts equally frequent ones in an order of no meaning, the input."""
 
@@ -63,16 +67,22 @@ def table_probability(entry: Entry, direction: Direction, reader: TableReader) -
     """Return Moses' phrase translation probability of the output given the input.
 
     Raises:
-        UserError: the table has too few columns.
+        UserError: the table has too few columns, or the score is no probability.
     """
+    number, name = PROBABILITY[direction]
     scores = entry.scores.split(b" ")
-    column = _COLUMN[direction]
-    if len(scores) <= column:
+    if len(scores) < number:
         raise UserError(
-            f"{display_name(reader.path)}: has {len(scores)} score columns, and the probability of {direction} is "
-            f"column {column + 1} of Moses' tables; give a table with Moses' four scores"
+            f"{display_name(reader.path)}: has {len(scores)} score columns, but {name} is score {number} of Moses' "
+            "tables; give a table with Moses' four scores"
         )
-    return float(scores[column])
+    probability = float(scores[number - 1])
+    if not 0 < probability <= 1:
+        raise UserError(
+            f"{display_name(reader.path)}: score {number} of `{quote(entry.source)} ||| {quote(entry.target)}` is "
+            f"{probability:g}, which is no probability; give a table with Moses' four scores, where it is {name}"
+        )
+    return probability
 
 
 def _largest(number: int, items: Iterable[_Input]) -> list[_Input]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from phrasescore.analysis.candidates import Candidate, look_up
+from phrasescore.analysis.candidates import PROBABILITY, Candidate, look_up
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
@@ -200,13 +200,13 @@ class _Page:
         by_network = sorted(range(len(outputs)), key=lambda i: -float(words[i].sum()))
         by_table = sorted(range(len(outputs)), key=lambda i: -candidates[i].probability)
         shown = set(by_network[:number]) | set(by_table[:number])
-        self._title(f"Targets in the table, of {len(outputs):,} the best {number} by network and by table")
+        column, name = PROBABILITY[self._scorer.model.direction]
+        best = f"of {len(outputs):,} the best {number} by network and by table"
+        self._title(f"Targets in the table, {best} (ln of score {column}, {name})")
         self._console.print(Text("   table     RNN  RNN, word by word", style="dim"))
         for index in by_network:
             if index in shown:
-                probability = candidates[index].probability
-                table = math.log(probability) if probability > 0 else -math.inf
-                self._target(f"  {table:6.2f}", outputs[index], words[index])
+                self._target(f"  {math.log(candidates[index].probability):6.2f}", outputs[index], words[index])
 
     def searched(self, number: int, *, has_table: bool) -> None:
         """Print the best targets that beam search finds."""

@@ -11,6 +11,17 @@ from phrasescore.cli.console import as_line
 from phrasescore.configuration import nearest, suggestion
 from phrasescore.files import STANDARD_STREAM
 
+_ELSEWHERE = {
+    "--dev": ("--validation", "--source"),
+    "--valid": ("--validation", "--source"),
+    "--src": ("--source",),
+    "--tgt": ("--target", "--reference"),
+    "--lr": ("--learning-rate",),
+    "--gpu": ("--device",),
+    "--threads": ("--processes",),
+}
+"""What options of other tools are called here, where spelling alone would suggest another one or none."""
+
 
 class CommandParser(argparse.ArgumentParser):
     """Parses the options of a program or of one of its commands.
@@ -57,9 +68,16 @@ class CommandParser(argparse.ArgumentParser):
             name = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
             if name in self._option_string_actions or name[1].isdecimal() or name[1] == ".":
                 continue
-            near = nearest(name, self._option_string_actions) if name.startswith("--") else None
+            near = self._meant(name) if name.startswith("--") else None
             advice = f"did you mean `{near}`?" if near else f"`{self.prog} --help` lists those that there are"
             self.error(f"{name}: is no option; {advice}")
+
+    def _meant(self, name: str) -> str | None:
+        """Return the option of this command that was probably meant by a name."""
+        # Without dashes, which would make short names alike.
+        names = {option.removeprefix("--"): option for option in self._option_string_actions if option.startswith("--")}
+        near = names.get(nearest(name.removeprefix("--"), names) or "")
+        return next((one for one in _ELSEWHERE.get(name, ()) if one in names.values()), near)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         if action.option_strings and not _may_repeat(action):

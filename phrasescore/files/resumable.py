@@ -258,6 +258,10 @@ def _differences(first: bytes, identity: Mapping[str, Any]) -> str:
         before = None
     if not isinstance(before, dict):
         return "starts over, for what a run has left that was stopped is damaged"
-    asked = json.loads(_line(identity))
-    names = [name for name in {**asked, **before} if asked.get(name) != before.get(name)]
-    return f"starts over, for a run that was stopped had other {', '.join(names) or 'formats'}"
+    return f"starts over, for a run that was stopped had other {names_of_changes(before, identity) or 'formats'}"
+
+
+def names_of_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Return the names of the values in which two objects for JSON differ, with commas between them."""
+    first, second = (json.loads(_line(one)) for one in (before, after))
+    return ", ".join(name for name in {**second, **first} if first.get(name) != second.get(name))

@@ -73,8 +73,7 @@ def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
     for block in read_blocks(table, limit, _BLOCK_LINES):
         lines, share = lines + block.lines, block.share_read
         if share is not None and time.monotonic() - started > _SECONDS_OF_READING:
-            whole = int(lines / share)
-            return (whole if limit is None else min(whole, limit)), False
+            return round(lines / share), False
     return lines, True
 
 

@@ -6,6 +6,9 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from phrasescore.errors import UserError
 from phrasescore.table.entry import LineFault, check_length
 from phrasescore.table.factors import Factors
@@ -29,8 +32,8 @@ class Frame(Protocol):
         ...
 
 
-GivenPairs = Iterable[tuple[Text, Text]] | Frame
-"""Source and target phrases; of a DataFrame the columns `source` and `target`."""
+GivenPairs = Iterable[Sequence[Text]] | NDArray[Any] | Frame
+"""Source and target phrases: pairs, an array with a pair in each row, or a DataFrame (columns `source`, `target`)."""
 
 
 def clean_pairs(pairs: GivenPairs, factors: Factors | None = None) -> Iterator[tuple[bytes, bytes]]:
@@ -41,7 +44,11 @@ def clean_pairs(pairs: GivenPairs, factors: Factors | None = None) -> Iterator[t
         UserError: a source has no words, or a text cannot be a phrase.
     """
     for number, pair in enumerate(_pairs_of(pairs), 1):
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(one, Text) for one in pair):
+        if (
+            not isinstance(pair, tuple | list | np.ndarray)
+            or len(pair) != 2
+            or not all(isinstance(one, Text) for one in pair)
+        ):
             raise TypeError(f"pair {number}: is {pair!r:.60}; give a source and a target phrase, str or bytes")
         source, target = (
             _clean_phrase(text, f"pair {number}", side, factors) for side, text in zip(_SIDES, pair, strict=True)

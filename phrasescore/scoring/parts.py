@@ -3,18 +3,17 @@
 A job that fails leaves the part of an older run under its name. So beside each part, `part.03.gz`, stands a small file,
 `part.03.gz.part.json`, that says what it is, and of what it was made:
 
-    {"part": 3, "of": 16, "made_of": "8a0c...", "sha256": "e3b0...", "lines": 31077}
+    {"part": 3, "of": 16, "made_of": {"table": "8a0c...", ...}, "sha256": "e3b0...", "lines": 31077}
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Self, get_type_hints
+from typing import Any, BinaryIO, Self, get_origin, get_type_hints
 
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
@@ -28,6 +27,7 @@ from phrasescore.files import (
     sha256_of,
     write_json,
 )
+from phrasescore.files.resumable import names_of_changes
 from phrasescore.table.blocks import Shard
 
 _BYTES_AT_ONCE = 1 << 20
@@ -43,8 +43,8 @@ class Part:
     """Its number, from 1."""
     of: int
     """How many there are."""
-    made_of: str
-    """The SHA-256 of all that decides what the whole table is: the table before, networks, options."""
+    made_of: dict[str, Any]
+    """All that decides what the whole table is: the SHA-256 of the input table and of the networks, the options."""
     sha256: str
     """That of the part as it lies there, compressed or not."""
     lines: int
@@ -60,7 +60,8 @@ class Part:
         if not description.exists():
             raise UserError(f"{path}: has no {description.name} beside it, as a part that is complete has; {_AGAIN}")
         values = read_json(description, _AGAIN)
-        is_one = {name: type(value) for name, value in values.items()} == get_type_hints(cls)
+        kinds = {name: get_origin(kind) or kind for name, kind in get_type_hints(cls).items()}
+        is_one = {name: type(value) for name, value in values.items()} == kinds
         if not is_one or not 1 <= values["part"] <= values["of"]:
             raise UserError(f"{description}: does not describe a part; {_AGAIN}")
         return cls(**values)
@@ -88,8 +89,7 @@ def describe_part(path: str | Path, shard: Shard, identity: Mapping[str, Any], l
     Raises:
         UserError: it cannot be read, or the folder cannot be written.
     """
-    made_of = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    write_json(description_of(path), asdict(Part(shard.number, shard.of, made_of, sha256_of(Path(path)), lines)))
+    write_json(description_of(path), asdict(Part(shard.number, shard.of, dict(identity), sha256_of(Path(path)), lines)))
 
 
 def without_descriptions(paths: Sequence[Path]) -> list[Path]:
@@ -132,10 +132,13 @@ def _require_all_of_one(parts: Sequence[tuple[Part, Path]]) -> None:
     """
     first, first_path = parts[0]
     for part, path in parts:
-        if (part.made_of, part.of) != (first.made_of, first.of):
+        changes = names_of_changes(
+            {**first.made_of, "number of parts": first.of}, {**part.made_of, "number of parts": part.of}
+        )
+        if changes:
             raise UserError(
-                f"{path}: is a part of another table, or was made by other networks, options or versions than "
-                f"{first_path}; run the job of the one that is wrong again"
+                f"{path}: does not belong together with {first_path}: they differ in {changes}; run the job of the one "
+                "that is wrong again"
             )
     for (before, path_before), (part, path) in pairwise(parts):
         if part.part == before.part:

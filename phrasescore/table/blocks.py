@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -16,7 +16,7 @@ from phrasescore.configuration import LARGEST
 from phrasescore.errors import UsageError
 from phrasescore.files import LONGEST_LINE, can_be_read_only_once, open_input
 from phrasescore.table.entry import LineFault, cut_source, parse_line
-from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, next_lines, rest_of_line
+from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, next_lines, rest_of_line, share_of
 from phrasescore.table.shape import UNKNOWN_SHAPE, Shape
 
 _MORE_LINES = 4096
@@ -35,7 +35,10 @@ class Block:
     shape: Shape
     """What the lines of the table share, as far as lines up to the end of this block show it."""
     share_read: float | None
-    """The share of the table that was read so far, None for a pipe."""
+    """The share that was read so far of the lines wanted: of the table, of those up to a limit, of a shard.
+
+    None for a pipe without a limit.
+    """
 
     def check(self, checker: LineChecker) -> Chunk:
         """Return the lines with what is wrong with them; see `LineChecker.check`."""
@@ -73,7 +76,7 @@ class Shard:
             if index >= end:
                 break
             if index >= first:
-                yield block
+                yield replace(block, share_read=(index + 1 - first) / (end - first))
 
 
 def require_table_file(path: str | Path, option: str) -> None:
@@ -106,10 +109,11 @@ def read_blocks(path: str | Path, limit: int | None = None, block_lines: int = C
             more = _at_most(_MORE_LINES, limit, first_line + len(lines))
             next_line = _finish_source(lines, source.stream, more)
             shape = _shape_of(lines, shape)
-            yield Block(b"".join(lines), first_line, len(lines), shape, source.share_read())
+            done = first_line - 1 + len(lines)
+            yield Block(b"".join(lines), first_line, len(lines), shape, share_of(done, limit, source.share_read()))
             first_line += len(lines)
             for piece in rest_of_line(source.stream, lines[-1]):
-                yield Block(piece, first_line, 0, shape, source.share_read())
+                yield Block(piece, first_line, 0, shape, share_of(done, limit, source.share_read()))
 
 
 def _at_most(lines: int, limit: int | None, first_line: int) -> int:

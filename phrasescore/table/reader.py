@@ -70,7 +70,7 @@ class Chunk:
     """Faulty lines by their place among those of the chunk; empty unless the reader was told to keep them."""
     lines_read: int
     share_read: float | None
-    """The share of the file that was read so far, None for a pipe."""
+    """The share of the file, or of its lines up to the limit, that was read so far; None for a pipe without a limit."""
     continued: bytes = b""
     """What follows of a line too long for memory, the last one of the chunks before; then there are no lines."""
 
@@ -159,6 +159,11 @@ class LineChecker:
             )
 
 
+def share_of(lines: int, limit: int | None, share_read: float | None) -> float | None:
+    """Return the share that is done of a file, or of its first `limit` lines, after so many lines; None if unknown."""
+    return share_read if limit is None else max(share_read or 0.0, min(1.0, lines / limit))
+
+
 class TableReader(LineChecker):
     """Reads chunks of a phrase table and checks each line. The first good lines fix its shape."""
 
@@ -185,10 +190,11 @@ class TableReader(LineChecker):
         with open_input(self.path) as source:
             first_line = 1
             while lines := self._next_lines(source.stream, first_line):
-                yield self.check(lines, first_line, source.share_read())
+                done = first_line - 1 + len(lines)
+                yield self.check(lines, first_line, share_of(done, self.limit, source.share_read()))
                 first_line += len(lines)
                 for piece in rest_of_line(source.stream, lines[-1]):
-                    yield Chunk([], {}, 0, source.share_read(), continued=piece)
+                    yield Chunk([], {}, 0, share_of(done, self.limit, source.share_read()), continued=piece)
 
     def _next_lines(self, stream: BinaryIO, first_line: int) -> list[bytes]:
         wanted = self.chunk_lines

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from phrasescore.analysis.candidates import Candidate, look_up
+from phrasescore.errors import UserError
 from phrasescore.table.reader import TableReader
 
 LINES = b"""\
@@ -54,3 +55,11 @@ def test_counts_that_are_no_numbers_count_nothing(tmp_path: Path) -> None:
         b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| n/a n/a 1\nb ||| y ||| 1 1 1 1 ||| 0-0 ||| 1 2 1\n"
     )
     assert look_up(TableReader(tmp_path / "table"), "target-given-source", b"c", 5)[1] == [b"b", b"a"]
+
+
+@pytest.mark.parametrize("score", ["7", "0"])
+def test_a_score_that_is_no_probability(score: str, tmp_path: Path) -> None:
+    """As in a table with other columns than Moses'."""
+    (tmp_path / "table").write_text(f"a ||| x ||| 1 1 {score} 1\n")
+    with pytest.raises(UserError, match=rf"table: score 3 of `a \|\|\| x` is {score}, which is no probability; give"):
+        look_up(TableReader(tmp_path / "table"), "target-given-source", b"a", 5)

@@ -107,7 +107,8 @@ def test_as_many_targets_are_drawn_as_asked_for(inspect: Callable[..., str]) -> 
 
 
 def test_scores_of_targets(inspect: Callable[..., str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    lines = inspect(PHRASE, "--table", TABLE, "-q").split("Targets in the table")[1].splitlines()[2:]
+    title, _, *lines = inspect(PHRASE, "--table", TABLE, "-q").split("Targets in the table")[1].splitlines()
+    assert title.endswith("by table (ln of score 3, p(target | source))")
     table, network, *words = lines[0].split()
     assert float(table) <= 0
     assert words[-2] == "<eos>"

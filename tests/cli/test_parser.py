@@ -27,6 +27,12 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is no option; did you mean `--hidden`?"
         ("train t --hiden 3", TRAIN, DID_YOU_MEAN_HIDDEN),
         ("train t -o f --hiden=3", TRAIN, DID_YOU_MEAN_HIDDEN),
         ("train t -o f --max-m 3", TRAIN, " train: --max-m: is no option; did you mean `--max-minutes`?"),
+        ("train t -o f --dev v", TRAIN, " train: --dev: is no option; did you mean `--validation`?"),
+        (
+            "lm score t --lr 1",
+            "lm score [options] -m FOLDER [text]",
+            " lm score: --lr: is no option; `phrasescore lm score --help` lists those that there are",
+        ),
         ("train t -o f --preset smal", TRAIN, " train: --preset: `smal` is no choice; did you mean `small`?"),
         (
             "train t -o f g",

@@ -18,6 +18,21 @@ def test_words_have_one_blank_between_them() -> None:
     assert list(clean_places([(place, " le  chien")], 2)) == [((0, 2), b"le chien")]
 
 
+@pytest.mark.parametrize("kind", [np.str_, np.bytes_, object])
+def test_an_array_has_a_pair_in_each_row(kind: type[Any]) -> None:
+    """As `df[["source", "target"]].values` is."""
+    pairs = [("the  dog", "le chien"), ("a", "")]
+    array = np.array([[text.encode() if kind is np.bytes_ else text for text in pair] for pair in pairs], dtype=kind)
+    assert list(clean_pairs(array)) == [(b"the dog", b"le chien"), (b"a", b"")]
+    assert list(clean_pairs(list(array))) == [(b"the dog", b"le chien"), (b"a", b"")]
+
+
+@pytest.mark.parametrize("array", [["the", "le"], [["the", "le", "un"]], [[1, 2]], [[["the"], ["le"]]]])
+def test_an_array_of_other_things_is_refused(array: Any) -> None:
+    with pytest.raises(TypeError, match="pair"):
+        list(clean_pairs(np.array(array)))
+
+
 @pytest.mark.parametrize(
     ("pair", "message"),
     [

@@ -70,7 +70,8 @@ def test_what_is_said_of_a_part(parts: list[Path], tmp_path: Path) -> None:
     said = [json.loads(description_of(part).read_bytes()) for part in parts]
     assert [(one["part"], one["of"]) for one in said] == [(1, 3), (2, 3), (3, 3)]
     assert sum(one["lines"] for one in said) == 600
-    assert len({one["made_of"] for one in said}) == 1
+    assert said[0]["made_of"] == said[1]["made_of"] == said[2]["made_of"]
+    assert said[0]["made_of"]["columns"] == ["unknown-target"]
     before = {path.name for path in tmp_path.iterdir()}
     annotated(tmp_path / "table", tmp_path / "whole.gz")
     annotate(tmp_path / "table", SCORER, None, shard=Shard(1, 2), columns=[COLUMNS["unknown-target"]], processes=1)
@@ -121,14 +122,29 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     ),
     (of_another_run, r"2.out.gz: is not the file that 2.out.gz.part.json tells of; run its job again"),
     *(
-        (change, r"2.out.gz: is a part of another table, or was made by other networks, .* than \S*1.out.gz; run")
-        for change in (of_another_table, with_another_option, of_another_number)
+        (
+            change,
+            rf"2.out.gz: does not belong together with \S*1.out.gz: they differ in {names}; run the job of the one",
+        )
+        for change, names in (
+            (of_another_table, "table"),
+            (with_another_option, "columns"),
+            (of_another_number, "number of parts"),
+        )
     ),
     (given_twice, r"3.out.gz: is part 3 of 3, as \S*2.out.gz is; give each part once"),
     (plain, r"2.out.gz: is not compressed as \S*joined.gz is to be; give an output of the same suffix"),
     *(
         (said_otherwise(**values), r"2.out.gz.part.json: does not describe a part; run its job again")
-        for values in ({"part": 0}, {"part": 4}, {"part": "2"}, {"part": True}, {"sha256": None}, {"more": 1})
+        for values in (
+            {"part": 0},
+            {"part": 4},
+            {"part": "2"},
+            {"part": True},
+            {"sha256": None},
+            {"made_of": "8a0c"},
+            {"more": 1},
+        )
     ),
     (lambda part: description_of(part).write_bytes(b"{"), r"2.out.gz.part.json: is not JSON .*; run its job again"),
 ]
