@@ -43,7 +43,10 @@ if TYPE_CHECKING:
     from phrasescore.scoring.kinds import TableScorer
 
 REPORT_SCHEMA = 4
-_DOUBT = "; check that it was trained on this table, or on one that is tokenised and cased alike"
+_DOUBT = (
+    "; check that it was trained on this table, or on one with the same languages on the same sides, tokenised and "
+    "cased alike"
+)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -225,7 +228,8 @@ def run(args: argparse.Namespace) -> int:
     _summarise(reporter, counts)
     if sources is not None and args.limit is None and args.shard is None:
         _doubt_texts(reporter, counts, sources.get())
-    if (advice := _advice(args, scorer, len(columns))) is not None:
+    advice = _advice(args, scorer, len(columns)) if _is_sound(counts) else None
+    if advice is not None:
         reporter.say(f"next: {advice}")
     if args.report:
         write_json(args.report, make_report(args, digest, scorer, columns, counts))
@@ -319,10 +323,26 @@ def _summarise(reporter: Reporter, counts: Counts) -> None:
             f"{counted(counts.faulty_lines, 'faulty line')}, {counts.faulty_lines_kept:,} of them kept; the first: "
             f"{counts.first_fault}"
         )
-    for side, unknown, words in (
-        ("source", counts.source_words_unknown, counts.source_words),
-        ("target", counts.target_words_unknown, counts.target_words),
-    ):
+    for side, (unknown, words) in _unknown_words(counts).items():
         if words:
-            doubt = "" if unknown < MANY_UNKNOWN * words else _DOUBT
+            doubt = _DOUBT if _is_doubtful(unknown, words) else ""
             reporter.say(f"{unknown / words:.2%} of the {side} words are unknown to the network{doubt}")
+
+
+def _unknown_words(counts: Counts) -> dict[str, tuple[int, int]]:
+    """Return for each side how many words the network does not have, and of how many."""
+    return {
+        "source": (counts.source_words_unknown, counts.source_words),
+        "target": (counts.target_words_unknown, counts.target_words),
+    }
+
+
+def _is_doubtful(unknown: int, words: int) -> bool:
+    return words > 0 and unknown >= MANY_UNKNOWN * words
+
+
+def _is_sound(counts: Counts) -> bool:
+    """Whether most lines have a score, of words that the network has: else the next command would only waste time."""
+    if 2 * counts.faulty_lines > counts.lines_read:
+        return False
+    return not any(_is_doubtful(*side) for side in _unknown_words(counts).values())

@@ -383,10 +383,10 @@ def _require_columns(scorer: TableScorer, columns: Sequence[Column]) -> None:
 
 
 def _require_lines(table: str | Path, counts: Counts) -> None:
-    """Check that there is something in a table: as the output of a command that failed it is not to replace a good one.
+    """Check that a table has a line with a score: the output of a wrong table is not to replace a good one.
 
     Raises:
-        UserError: there is not.
+        UserError: it has none.
     """
     if not counts.lines_read:
         raise UserError(f"{display_name(table)}: has no line; check that it is the table meant")
@@ -395,3 +395,5 @@ def _require_lines(table: str | Path, counts: Counts) -> None:
             f"{display_name(table)}: has no line with a source that occurs in the texts of --only-sources-in; "
             "check that they are tokenised as the table is"
         )
+    if counts.lines_written == counts.faulty_lines_kept:
+        raise UserError(f"{counts.first_fault}; all {counts.lines_read:,} lines are faulty, so none gets a score")

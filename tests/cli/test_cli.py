@@ -545,6 +545,7 @@ def test_words_that_the_network_does_not_know_are_told_of(tmp_path: Path) -> Non
         assert (
             f"100.00% of the {side} words are unknown to the network; check that it was trained on this table" in said
         )
+    assert "next:" not in said
     done = run("score", "-m", MODEL, stdin=b"the xx\tle chat\n")
     assert len(done.stdout.splitlines()) == 1
     assert b"1 of 2 source words (50%) and 0 of 2 target words (0%) are unknown to the network; they are" in done.stderr
@@ -655,6 +656,24 @@ def test_faulty_lines_are_told_of_whether_they_are_kept_or_not() -> None:
     options: list[str | Path] = ["--on-error", "keep", "--only-sources-in", MINI / "test.en"]
     done = run("annotate", "-", "-m", MODEL, *options, stdin=table)
     assert b"1 faulty line, 0 of them kept; the first: standard input, line 2: has 1 field" in done.stderr
+
+
+def test_a_table_of_faulty_lines_is_an_error(tmp_path: Path) -> None:
+    """Though they are to be kept: no line would get a score, and an old output is as good as it was."""
+    table, output = tmp_path / "table", tmp_path / "out"
+    output.write_bytes(b"old")
+    command: list[str | Path] = ["annotate", table, "-m", MODEL, "-o", output, "--on-error", "keep"]
+    table.write_bytes(b"broken\nthe ||| le ||| x\n")
+    done = run(*command)
+    assert done.returncode == 1
+    assert f"{table}, line 1: has 1 field" in error_of(done)
+    assert error_of(done).endswith("; all 2 lines are faulty, so none gets a score")
+    assert output.read_bytes() == b"old"
+    table.write_bytes(b"broken\nbroken\nthe ||| le ||| 1\n")
+    done = run(*command)
+    assert done.returncode == 0
+    assert b"2 faulty lines, 2 of them kept" in done.stderr
+    assert b"next:" not in done.stderr
 
 
 @pytest.mark.parametrize("command", ["annotate", "score"])
