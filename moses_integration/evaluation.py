@@ -120,7 +120,9 @@ def evaluate(
         p_value = _p_value(counted[0], counted[number], trials, seed) if baseline is not None and number else None
         measured = {name: Measured(one.score, float(one._ci)) for name, one in found.items()}
         evaluated.append(Evaluated(display_name(path), measured, p_value))
-        if measured["BLEU"].score < BY_CHANCE:
+        if not found["BLEU"].totals[-1]:
+            say(f"{display_name(path)}: has no line of four words or more, whose sequences BLEU counts; compare chrF")
+        elif measured["BLEU"].score < BY_CHANCE:
             say(
                 f"{display_name(path)}: has a BLEU no higher than chance makes it; check that its lines and those of "
                 f"{display_name(references[0])} belong together"

@@ -109,7 +109,7 @@ def align(
 
     Raises:
         UserError: an unknown method, a seed out of range, sides of different length or
-            without words, files that cannot be read or written; sil-thot is not installed.
+            without words, files that cannot be read or written, no link is found; sil-thot is not installed.
     """
     _check_settings(method, seed)
     if find_spec("thot") is None:
@@ -129,6 +129,11 @@ def align(
             stream.write(b" ".join(b"%d-%d" % (s, t) for s, t in pair) + b"\n")
             links += len(pair)
             unlinked += not pair
+        if not links:
+            raise UserError(
+                f"{source}: no word could be aligned with one of {target}; give more sentence pairs, for words are "
+                "aligned by the sentences in which they occur together, or a ready alignment"
+            )
     return AlignmentReport(
         method=method,
         iterations=dict(zip(METHODS[method], passes, strict=True)),

@@ -145,20 +145,15 @@ def _build(
         if alignment is not None:
             write_lines(corpus.alignment, read_lines(alignment))
     with step("tables"):
-        names = {corpus.source: source, corpus.target: target}
-        with naming(names | {corpus.alignment: alignment} if alignment else names):
+        # Our own alignment has no name that the user knows.
+        with naming({corpus.source: source, corpus.target: target, corpus.alignment: alignment or source}):
             built = build_tables(corpus, new, settings.config.longest_phrase, show_step)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
-        if others is not None:
+        if validation is not None and others is not None:
             (new / VALIDATION).mkdir(exist_ok=True)
-            of_others = build_embedded_tables(
-                others.source,
-                others.target,
-                others.alignment,
-                new / VALIDATION,
-                settings.config.longest_phrase,
-                processes,
-            )
+            texts = others.source, others.target, others.alignment
+            with naming(dict(zip(texts, (*validation, validation[0]), strict=True))):
+                of_others = build_embedded_tables(*texts, new / VALIDATION, settings.config.longest_phrase, processes)
             report["validation"] = asdict(of_others)
     language_model = new / _language_model_of(text)
     with step("language model"):

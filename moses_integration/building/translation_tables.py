@@ -78,7 +78,10 @@ def build_tables(
                 show(_EXTRACTING * len(extracted) / len(cuts), "extracting phrase pairs")
             instances = sum(int(batch.instances[-1]) for batch in extracted)
             if not instances:
-                raise UserError(f"{alignment}: yields no phrase pair; check that it aligns these texts, source first")
+                raise UserError(
+                    f"{alignment}: yields no phrase pair; give more sentence pairs whose lines translate each other, "
+                    "and an alignment of these very texts, source first"
+                )
             write_lexical_tables(lexical_model, corpus, folder)
             deque(workers.in_order(TargetCounting(space), parts_of(batch.targets for batch in extracted)), maxlen=0)
             space.join_target_counts()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from moses_integration.decoder.phrases import TargetPhrase, Words, words_of
 from phrasescore.errors import UserError
-from phrasescore.files import LONGEST_LINE, open_input, open_output
+from phrasescore.files import LONGEST_LINE, compressed_form, open_input, open_output
 from phrasescore.number import single
 from phrasescore.table.entry import (
     LOWEST_LOG,
@@ -147,7 +147,9 @@ def wanted_lines(
     Which phrase a field has is asked once for the lines that follow one another with it.
     """
     if not path.exists():
-        raise UserError(f"{path}: is not there, but the ini names it; mend the line")
+        compressed = compressed_form(path)
+        remedy = f"name {compressed}, which is there" if compressed else "mend the line"
+        raise UserError(f"{path}: is not there, but the ini names it; {remedy}")
     last = phrase = b""
     with open_input(path) as source:
         for row, line in enumerate(iter(lambda: source.stream.readline(LONGEST_LINE), b""), 1):

@@ -68,7 +68,9 @@ def _as_text(report: TableReport, limit: int | None) -> list[str]:
         lines.append(f"note: {report.undecodable_words:,} words are not valid UTF-8; a network does not know them")
     lines.extend(f"note: {note}" for note in report.notes)
     for problem, count in report.problems.most_common(_PROBLEMS_SHOWN):
-        lines.append(f"PROBLEM in {counted(count, 'line')}, first in line {report.first_lines[problem]:,}: {problem}")
+        first = report.first_lines.get(problem)
+        place = "of the" if first is None else f"in {counted(count, 'line')}, first in line {first:,}:"
+        lines.append(f"PROBLEM {place} {problem}")
     hidden = len(report.problems) - _PROBLEMS_SHOWN
     if hidden > 0:
         lines.append(f"and {hidden} other kinds of problems")
@@ -79,8 +81,6 @@ def _as_text(report: TableReport, limit: int | None) -> list[str]:
 
 def _verdict(report: TableReport, limit: int | None) -> str:
     """Return what can be said of a table in whose lines there was no problem."""
-    if not report.lines:
-        return "no problems, for there are no lines"
     if report.lines == limit:
         return f"no problems in the first {counted(limit, 'line')}"
     return "no problems: Moses would load this table"

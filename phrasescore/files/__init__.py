@@ -11,7 +11,7 @@ from phrasescore.files.reading import (
     read_bytes,
     read_lines,
 )
-from phrasescore.files.regular import open_regular, read_regular, sha256_of, sha256_of_input
+from phrasescore.files.regular import compressed_form, open_regular, read_regular, sha256_of, sha256_of_input
 from phrasescore.files.streams import (
     STANDARD_STREAM,
     STDOUT,
@@ -47,6 +47,7 @@ __all__ = [
     "can_be_read_only_once",
     "complete_standard_streams",
     "compress",
+    "compressed_form",
     "compression_for",
     "detect_format",
     "display_name",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -14,7 +15,16 @@ from phrasescore.files.streams import can_be_read_only_once
 
 def unreadable(name: str, error: OSError) -> UserError:
     """Return what to say of a file that cannot be read."""
-    return UserError(f"{name}: cannot be read ({error.strerror}); check the path and its rights")
+    remedy = "check the path and its rights"
+    if error.errno == errno.ENOENT and (compressed := compressed_form(name)):
+        remedy = f"give {compressed}, which is there"
+    return UserError(f"{name}: cannot be read ({error.strerror}); {remedy}")
+
+
+def compressed_form(name: str | Path) -> str | None:
+    """Return the name of the file with `.gz` behind it, which a user may mean, if that is there."""
+    compressed = f"{name}.gz"
+    return compressed if os.path.exists(compressed) else None  # noqa: PTH110
 
 
 def open_regular(path: Path) -> BufferedReader:

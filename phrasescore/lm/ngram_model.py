@@ -67,7 +67,8 @@ def load_kenlm(path: Path) -> kenlm.Model:
         # As bytes, for a name need not be UTF-8.
         name = os.fsencode(plain)
         try:
-            model = _in_use[file] = Model(name, config)
+            with _without_messages():
+                model = _in_use[file] = Model(name, config)
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(_explained(path, name, error)) from error
     return model
@@ -87,6 +88,25 @@ def require_log_probs(log10_probs: NDArray[np.float64], path: Path) -> None:
             f"{path}: gives words log-probabilities that are infinite or above 0; mend it: write -99 for the logarithm "
             "of 0, and no back-off weights that make a probability more than 1"
         )
+
+
+@contextmanager
+def _without_messages() -> Iterator[None]:
+    """Discard what is printed to standard error: KenLM has no setting against its line on a model without `<unk>`."""
+    try:
+        standard_error = os.dup(2)
+    except OSError:
+        # It is closed.
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
+        os.close(nowhere)
 
 
 @contextmanager
@@ -114,12 +134,17 @@ def _check_header(path: Path, plain: Path) -> None:
         header, size = file.read(_HEADER_BYTES), os.fstat(file.fileno()).st_size
     if b"\0" in header and not header.startswith(_BINARY):
         raise UserError(f"{path}: has NUL bytes, which are in no ARPA file; convert it to UTF-8 or estimate it again")
-    announced = 0
+    announced = highest = 0
     for match in re.finditer(rb"^ngram (\d+)=(.*)$", header.partition(b"\n\\1-grams:")[0], re.MULTILINE):
         order, count = match[1].decode(), match[2].strip()
         if not count.isdigit():
             raise UserError(f"{path}: the number of its {order}-grams is none; copy the file or estimate it again")
         announced += int(count[:20])
+        highest = max(highest, int(order[:20]))
+    if highest == 1:
+        raise UserError(
+            f"{path}: is a model of unigrams only, which KenLM does not read; estimate one of order 2 or more"
+        )
     if announced * _LEAST_NGRAM_BYTES > size:
         raise UserError(
             f"{path}: announces {announced:,} n-grams, more than it can hold; copy the file or estimate it again"

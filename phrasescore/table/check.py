@@ -65,7 +65,7 @@ class TableReport:
     problems: Counter[str] = field(default_factory=Counter)
     """What Moses would refuse or misread, by kind, with the number of lines."""
     first_lines: dict[str, int] = field(default_factory=dict)
-    """The line in which each problem was met first."""
+    """The line in which each problem was met first; problems of the whole file are in none."""
     notes: list[str] = field(default_factory=list)
     """What is legal but limits what the table can be used for."""
 
@@ -122,6 +122,10 @@ class _Checker:
         """Count a problem of the current line."""
         self.report.problems[kind] += 1
         self.report.first_lines.setdefault(kind, self.report.lines)
+
+    def file_problem(self, problem: str) -> None:
+        """Record a problem of the file as a whole; it has no first line."""
+        self.report.problems[f"file: {problem}"] += 1
 
     def fault(self, fault: LineFault) -> None:
         """Count the fault of the current line by its kind, whatever was found there."""
@@ -201,7 +205,7 @@ class _Checker:
         report = self.report
         report.distinct_sources = self.source_runs.distinct()
         if not report.lines:
-            report.notes.append("the table is empty")
+            self.file_problem("is empty, so that nothing can be translated with it; check how it was made")
         if max(report.factors) > 1:
             report.notes.append(
                 f"a factored table: {describe_factors(*report.factors)}; networks learn factor 0 unless `train "
@@ -227,12 +231,12 @@ class _Checker:
 
     def _check_compression(self, path: Path) -> None:
         """Moses opens tables by their names, and knows no other compression than gzip."""
-        if not path.is_file():
+        if not path.is_file() or not path.stat().st_size:
             return
         with path.open("rb") as stream:
             compression = detect_format(stream.read(MAGIC_LENGTH))
         if compression not in (None, "gz"):
-            self.problem(f"file: is {compression} data, which Moses does not read in a table; compress it as .gz")
+            self.file_problem(f"is {compression} data, which Moses does not read in a table; compress it as .gz")
         elif (compression == "gz") != (path.suffix == ".gz"):
             kind = "gzip data" if compression else "plain text"
-            self.problem(f"file: is {kind} under the name {path.name}, and Moses goes by the name; rename it")
+            self.file_problem(f"is {kind} under the name {path.name}, and Moses goes by the name; rename it")

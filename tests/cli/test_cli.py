@@ -192,7 +192,10 @@ def test_a_table_without_a_line_does_not_replace_a_good_one(tmp_path: Path) -> N
     assert message in error_of(run("annotate", "-", "-m", MODEL, "-o", output, stdin=b""))
     assert output.read_bytes() == b"good"
     checked = run("check", "-", stdin=b"")
-    assert checked.stdout.endswith(b"note: the table is empty\nno problems, for there are no lines\n")
+    assert checked.returncode == 1
+    assert checked.stdout.endswith(
+        b"PROBLEM of the file: is empty, so that nothing can be translated with it; check how it was made\n"
+    )
 
 
 def test_a_verdict_is_about_the_lines_that_were_read(small_table: Path) -> None:

@@ -200,7 +200,7 @@ def wrong_end(done: Finished, command: Command) -> Iterator[str]:
 
 def _is_verdict(done: Finished, command: Command) -> bool:
     """Whether the exit code is that of `check` for a table with problems."""
-    return done.code == 1 and command.argv[1] == "check" and b"PROBLEM in" in done.out
+    return done.code == 1 and command.argv[1] == "check" and b"PROBLEM " in done.out
 
 
 def _wrong_files(before: dict[str, object], after: dict[str, object], code: int, command: Command) -> Iterator[str]:

@@ -19,6 +19,12 @@ from tests.lm.conftest import ARPA
 
 TEXT = ARPA.read_bytes()
 PLACE = TEXT.index(b"\\1-grams:\n") + len(b"\\1-grams:\n")
+UNIGRAMS = (
+    TEXT.partition(b"\nngram 2=")[0]
+    + b"\n\n"
+    + TEXT[TEXT.index(b"\\1-grams:") : TEXT.index(b"\\2-grams:")]
+    + b"\\end\\\n"
+)
 BINARY = b"mmap lm http://kheafield.com/code format version 5\n\0"
 
 
@@ -62,6 +68,17 @@ def test_nothing_is_left_of_what_was_unpacked(tmp_path: Path, monkeypatch: pytes
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+def test_a_model_without_unknown_words_is_read_without_a_message(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    counts, words = b"ngram 1=4\nngram 2=1\n", b"-1\t<s>\t0\n-1\t</s>\n-1\tun\t0\n-1\tchien\n"
+    (tmp_path / "lm").write_bytes(
+        b"\\data\\\n%b\n\\1-grams:\n%b\n\\2-grams:\n-1\t<s> un\n\n\\end\\\n" % (counts, words)
+    )
+    assert load_kenlm(tmp_path / "lm").score("zzz", bos=False, eos=False) == -100
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_name_need_not_be_text(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"\xff")
     folder.mkdir()
@@ -91,6 +108,7 @@ def test_a_name_need_not_be_text(tmp_path: Path) -> None:
         (TEXT.replace(b"<unk>\t0", b"<unk>\tinf"), r"\(Bad backoff inf in the 1-gram\)"),
         (TEXT.replace(b"<unk>\t0", b"<unk>\tzero"), r"\(Could not parse \"zero\" into a float in the 1-gram\)"),
         (TEXT.replace(b"\t", b" "), r"\(Expected tab after probability in the 1-gram\)"),
+        (UNIGRAMS, "lm: is a model of unigrams only, which KenLM does not read; estimate one of order 2 or more"),
         (TEXT.replace(b"<s>", b"<t>"), r"\(The ARPA file is missing <s> .*\)"),
         (TEXT.decode().encode("utf-16"), "has NUL bytes, which are in no ARPA file; convert it to UTF-8"),
         (b"\xef\xbb\xbf" + TEXT, r"\(first non-empty line was \"\\ufeff\\data\\\" not \\data\\\)"),

@@ -54,6 +54,17 @@ def compare(system: Path, base: Path, tokenise: str = "13a", reference: Path = R
     return Comparison(bleu, baseline_bleu, after.p_value, signatures["p"])
 
 
+@pytest.mark.parametrize(("words", "said"), [(3, ["has no line of four words or more"]), (4, [])])
+def test_lines_that_are_too_short_for_bleu(words: int, said: list[str], tmp_path: Path) -> None:
+    """BLEU counts sequences of up to four words."""
+    text, found = tmp_path / "text", list[str]()
+    text.write_text("".join(f"{' '.join(line.split()[:words])}\n" for line in REFERENCE.read_text().splitlines()))
+    evaluate([text], [text], tokenise="none", resamples=1, say=found.append)
+    assert [
+        sentence.removeprefix(f"{text}: ").split(",")[0] for sentence in found if "tokenised" not in sentence
+    ] == said
+
+
 def test_names_of_places_are_no_part_of_a_translation(tmp_path: Path) -> None:
     named = tmp_path / "named"
     named.write_bytes(b"".join(b"%b\n" % name_of(line, 0, 0) for line in REFERENCE.read_bytes().splitlines()))

@@ -105,9 +105,12 @@ def test_a_line_too_long_for_memory_is_passed_over(tmp_path: Path) -> None:
     assert check_table(tmp_path / "table").lines == 3
 
 
-def test_an_empty_table_is_noted(tmp_path: Path) -> None:
-    assert check_lines(tmp_path / "table") == []
-    assert check_table(tmp_path / "table").notes == ["the table is empty"]
+@pytest.mark.parametrize(("name", "content"), [("table", b""), ("table.gz", b""), ("table.gz", gzip.compress(b""))])
+def test_an_empty_table_is_a_problem(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    report = check_table(tmp_path / name)
+    assert list(report.problems) == ["file: is empty, so that nothing can be translated with it; check how it was made"]
+    assert (report.first_lines, report.notes) == ({}, [])
 
 
 def test_blanks_around_scores(tmp_path: Path) -> None:

@@ -198,3 +198,29 @@ def test_an_empty_table_translates_nothing(texts: Path, capsys: pytest.CaptureFi
     ini.write(texts / "empty.ini")
     said = warnings_of((*DECODE[:2], "empty.ini", *DECODE[3:]), capsys)
     assert "source words (100%) are unknown to the phrase table and cannot be translated; check" in said
+
+
+# Errors name the file that the user gave
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_text_of_which_no_word_can_be_aligned(
+    copies: int, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None
+) -> None:
+    for name in ("train.en", "train.fr"):
+        (texts / name).write_text(copies * f"{(texts / name).read_text().splitlines()[0]}\n")
+    said = warnings_of(BUILD, capsys, code=1)
+    assert "build: train.en: no word could be aligned with one of train.fr; give more sentence pairs" in said
+    assert ".building" not in said
+
+
+def test_a_table_that_is_there_with_another_ending(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An experiment of Moses' EMS names tables without `.gz`."""
+    ini = MosesIni.read(Path(INI)).with_absolute_paths()
+    ini.set_argument("TranslationModel0", "path", str(MINI / "phrase-table"))
+    ini.write(texts / "ems.ini")
+    said = f"{MINI}/phrase-table: is not there, but the ini names it; name {MINI}/phrase-table.gz, which is there\n"
+    decode = ("phrasescore-decoder", "-f", "ems.ini", "-i", "dev.en")
+    assert warnings_of(decode, capsys, code=1).endswith(said)
+    check = ("phrasescore", "check", str(MINI / "phrase-table"))
+    assert warnings_of(check, capsys, code=1).endswith(f"directory); give {MINI}/phrase-table.gz, which is there\n")
