@@ -41,15 +41,15 @@ class PlacingToolkit:
         """See `Toolkit`."""
         self._toolkit.check(ini, folder, tunes=tunes)
 
-    def check_text(self, source: Path) -> None:
+    def check_text(self, ini: MosesIni, source: Path) -> None:
         """See `Toolkit`."""
-        self._toolkit.check_text(source)
+        self._toolkit.check_text(ini, source)
 
     def tune(self, ini: MosesIni, request: TuningRequest) -> Iterator[Tuning]:
         """Tune with the table of the dev text."""
         # Before anything is scored, and with the names that the user knows.
         self.check(ini, request.folder, tunes=True)
-        self.check_text(request.source)
+        self.check_text(ini, request.source)
         request.show(None, "scoring phrase pairs where they stand")
         placed = self._place(ini, request.source, request.folder / _PLACED)
         yield from self._toolkit.tune(MosesIni.read(placed.ini), replace(request, source=placed.text))
@@ -61,7 +61,7 @@ class PlacingToolkit:
         Names of copied words are taken off again.
         """
         self.check(ini, folder, tunes=False)
-        self.check_text(source)
+        self.check_text(ini, source)
         parts = list(_parts(source, folder))
 
         @cache

@@ -74,7 +74,7 @@ class EmbeddedToolkit:
                 "translations, which the embedded decoder does not write"
             )
 
-    def check_text(self, source: Path) -> None:
+    def check_text(self, ini: MosesIni, source: Path) -> None:
         """Reject bars, which the n-best lists could not hold."""
         require_words(text_lines(source), source)
 
@@ -99,7 +99,7 @@ class EmbeddedToolkit:
         source, seeds = request.source, request.seeds
         sentences, references = list(text_lines(source)), read_references(request.references)
         check_dev_set(sentences, references, (source, request.references[0]))
-        self.check_text(source)
+        self.check_text(ini, source)
         shared = self._shared(request.folder)
         with Tuner(ini, sentences, references, request.settings, self._processes, self._scheduler, shared) as tuner:
             for place, seed in enumerate(seeds):
@@ -122,7 +122,7 @@ class EmbeddedToolkit:
     @contextmanager
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield what translates prepared sentences; its decoders are kept from one time to the next."""
-        self.check_text(source)
+        self.check_text(ini, source)
         sentences = [words_of(line) for line in text_lines(source)]
         with DecoderPool(
             ini, read_settings(ini), sentences, self._processes, self._scheduler, self._shared(folder)

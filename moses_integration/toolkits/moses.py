@@ -66,9 +66,10 @@ class MosesToolkit:
         for feature in ini.features() if tunes else ():
             ini.check_label(feature)
 
-    def check_text(self, source: Path) -> None:
-        """Reject words that Moses would stop at or take for markup."""
-        require_moses_words(text_lines(source), source)
+    def check_text(self, ini: MosesIni, source: Path) -> None:
+        """Reject words that Moses would stop at or read otherwise; of input that is not text nothing is known."""
+        if ini.values("inputtype") in ([], ["0"]) and not ini.values("factor-delimiter"):
+            require_moses_words(text_lines(source), source, max(1, len(ini.values("input-factors"))))
 
     def check_folder(self, folder: Path) -> None:
         """Refuse a folder that Moses' scripts, which hand names to a shell as they are, could not find."""
@@ -104,7 +105,7 @@ class MosesToolkit:
         """Run mert-moses.pl for each seed when it is asked for, on tables filtered for the dev set."""
         source, seeds, folder = request.source, request.seeds, request.folder
         self.check(ini, folder, tunes=True)
-        self.check_text(source)
+        self.check_text(ini, source)
         folder.mkdir(parents=True, exist_ok=True)
         sentences, references = list(text_lines(source)), read_references(request.references)
         check_dev_set(sentences, references, (source, request.references[0]))
@@ -154,7 +155,7 @@ class MosesToolkit:
     def translator(self, ini: MosesIni, source: Path, folder: Path) -> Iterator[Translate]:
         """Yield what runs `moses`, always on the same tables, filtered for the input when they are first needed."""
         self.check(ini, folder, tunes=False)
-        self.check_text(source)
+        self.check_text(ini, source)
         yield partial(self._translate, cache(partial(self._filter, ini, source, folder)), source, folder)
 
     def _translate(

@@ -8,8 +8,13 @@ from phrasescore.errors import UserError
 from phrasescore.words import quote, split_words
 
 
-def require_moses_words(sentences: Iterable[bytes], name: object) -> None:
-    """Check that Moses reads sentences as their words; `name` is that of their file.
+def require_moses_words(sentences: Iterable[bytes], name: object, factors: int = 1) -> None:
+    """Check that Moses reads sentences as their words.
+
+    Args:
+        sentences: prepared text.
+        name: that of their file, for messages.
+        factors: how many each word has. Moses stops at a word with fewer, and ignores more without a warning.
 
     Raises:
         UserError: Moses would stop at a sentence, or translate something else.
@@ -20,6 +25,12 @@ def require_moses_words(sentences: Iterable[bytes], name: object) -> None:
                 raise UserError(
                     f"{name}: line {number}: has `{quote(word)}`, which Moses takes for a non-terminal of a grammar; "
                     "write its brackets as `&#91;` and `&#93;`, as prepared text has them"
+                )
+            if word.count(b"|") != factors - 1:
+                raise UserError(
+                    f"{name}: line {number}: has `{quote(word)}`, where Moses expects {factors} "
+                    f"{'factor' if factors == 1 else 'factors'} a word, separated by `|`; write a `|` that separates "
+                    "none as `&#124;`, as prepared text has it"
                 )
         if _has_markup(sentence):
             raise UserError(

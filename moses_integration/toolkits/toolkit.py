@@ -82,7 +82,7 @@ class Toolkit(Protocol):
         """
         ...
 
-    def check_text(self, source: Path) -> None:
+    def check_text(self, ini: MosesIni, source: Path) -> None:
         """Check, before long work, that the toolkit's decoder reads prepared sentences as their words.
 
         Raises:

@@ -646,6 +646,16 @@ def test_the_tables_of_a_text_are_for_no_other(
     assert f"{named}: is not the text that the tables of {ini} were made for; give the whole file `text`" in (
         capsys.readouterr().err
     )
+    # An ini that mert-moses.pl makes of it has no comments, and lies elsewhere.
+    tuned = tmp_path / "mert/moses.ini"
+    tuned.parent.mkdir()
+    MosesIni.read(Path(ini)).without_comments().write(tuned)
+    assert main(["decode", str(tuned), "--source", source, "-o", str(out), *ALONE]) == 1
+    assert f"{source}: is not the text that the tables of {tuned} were made for" in capsys.readouterr().err
+    (placed / "text.json").write_text("{}")
+    assert main(["decode", str(tuned), "--source", source, "-o", str(out), *ALONE]) == 1
+    assert f"{placed}/text.json: has no `text_sha256`; make the table again" in capsys.readouterr().err
+    assert main(["place", INI, "--source", source, "--prepared", "-o", str(placed), "-q"]) == 0
     assert not out.exists()
     assert main(["decode", ini, "--source", f"{placed}/text", "-o", str(out), *ALONE]) == 0
 

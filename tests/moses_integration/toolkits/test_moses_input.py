@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from unittest.mock import Mock
@@ -27,8 +28,17 @@ def test_what_moses_takes_for_something_else_is_rejected(text: str) -> None:
 
 def test_words_with_brackets_are_words() -> None:
     require_moses_words([f"the {word} dog".encode() for word in WORDS], "text")
-    # Moses looks for it at the beginning of a line.
+    # Moses looks for the tag at the beginning of a line.
     require_moses_words([b"the <seg>"], "text")
+
+
+@pytest.mark.parametrize(("factors", "word"), [(1, "a|b"), (1, "|"), (1, "a|"), (2, "a"), (2, "a|b|c")])
+def test_words_have_the_factors_that_moses_expects(factors: int, word: str) -> None:
+    """It would translate `a|b` as `a`, and stop at `a` where words have two factors."""
+    expected = "1 factor a word" if factors == 1 else "2 factors a word"
+    with pytest.raises(UserError, match=rf"line 1: has `{re.escape(word)}`, where Moses expects {expected}"):
+        require_moses_words([word.encode()], "text", factors)
+    require_moses_words([b"|".join([b"a"] * factors)], "text", factors)
 
 
 @pytest.mark.moses
