@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -244,6 +244,12 @@ def _no_odd_numbers(_: Path, out: bytes) -> Iterator[str]:
         yield f"score: {found[0]!r} is shown"
 
 
+def _longer(training: Sequence[str]) -> tuple[str, ...]:
+    """Return a training command with more updates than the run that it resumes."""
+    place = training.index("--max-updates") + 1
+    return (*training[:place], "12", *training[place + 1 :])
+
+
 _PHRASESCORE, _SMT = ("phrasescore",), ("phrasescore-smt",)
 _NUMBERS = ("--scorer", "N=numbers:numbers.txt")
 _FP32 = ("--precision", "fp32")
@@ -317,7 +323,7 @@ COMMANDS = {
         ("new/",),
     ),
     "train-on": Command(
-        (*_PHRASESCORE, *TRAIN, "--max-updates", "12", "-o", "model"),
+        (*_PHRASESCORE, *_longer(TRAIN), "-o", "model"),
         (CHECKPOINT, CHECKPOINT, "model/config.json", "model/metrics.jsonl"),
         _contents("model/weights.safetensors"),
         _network("model"),
@@ -331,7 +337,7 @@ COMMANDS = {
         ("new/",),
     ),
     "lm-train-on": Command(
-        (*_PHRASESCORE, *LM_TRAIN, "--max-updates", "12", "-o", "lm"),
+        (*_PHRASESCORE, *_longer(LM_TRAIN), "-o", "lm"),
         (LM_CHECKPOINT, "lm/config.json"),
         _contents("lm/weights.safetensors"),
         _network("lm"),
