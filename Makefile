@@ -10,7 +10,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test docs check pages format release-check speed clean
+.PHONY: help demo test docs check pages format release-check speed clean
+
+# Bare `make` prints the lines above and starts nothing.
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY)
 	$(BIN)/python -m experiments.ablation demo --output demo

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -169,3 +171,9 @@ def test_every_option_of_translate_is_in_its_synopsis() -> None:
     named = {"--model": "-m", "--output": "-o", "--quiet": "-q"}
     options = {option for option in options_of(make_parser(), ["translate"]) if option.startswith("--")} - left_out
     assert {option for option in options if named.get(option, option) not in synopsis} == set()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_bare_make_prints_the_targets() -> None:
+    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    assert {line.split()[1] for line in shown.splitlines()} >= {"demo", "test", "docs", "check", "pages"}

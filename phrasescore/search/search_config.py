@@ -26,7 +26,9 @@ class SearchConfig:
     """Which translations are looked for and which of them is the best."""
 
     beam: int = option(5, "translations followed at once; 1 is greedy search", minimum=1)
-    n_best: int = option(1, "translations of each sentence, at most --beam, or samples to draw", minimum=1)
+    n_best: int = option(
+        1, "translations of each sentence, at most --beam, or samples to draw; more than one need --json", minimum=1
+    )
     length_penalty: LengthPenalty = option(
         "per-word",
         "finished translations compete by ln p (none), by ln p per word and end symbol (per-word), or by ln p / "

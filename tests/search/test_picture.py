@@ -17,8 +17,11 @@ def test_alignments_stand_below_each_other_with_their_words(tmp_path: Path, figu
     alignments = [Alignment([b"$x^$", b"a"], [b"x", b"y", b"z"], first), Alignment([b"b"], [], second)]
     # As a formula the first word would be a faulty one.
     draw_alignments(alignments, tmp_path / "a.svg")
-    assert labels(tmp_path / "a.svg") == ["$x^$", "a", "⏎", "x", "y", "z", "⏎", "b", "⏎", "⏎"]
+    words = ["$x^$", "a", "⏎", "x", "y", "z", "⏎", "b", "⏎", "⏎"]
+    assert labels(tmp_path / "a.svg") == [*words, "attention weight", "attention: target word by source word"]
     [figure] = figures
-    for axis, expected in zip(figure.axes, (first, second), strict=True):
+    *drawn, scale = figure.axes
+    assert scale.get_ylim() == (0, 1)
+    for axis, expected in zip(drawn, (first, second), strict=True):
         assert (axis.images[0].get_array() == expected).all()
         assert axis.images[0].get_clim() == (0, 1)
