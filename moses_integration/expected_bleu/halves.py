@@ -127,7 +127,7 @@ def build_halves(
     # Here, where faults are told with names and lines that the user knows.
     read_aligned_corpus(corpus.source, corpus.target, corpus.alignment)
     sides = corpus.source, corpus.target
-    note_one_sided(*map(text_lines, sides), sides, say)
+    note_one_sided(text_lines(corpus.source), text_lines(corpus.target), sides, say)
     group_N = groups(corpus)
     half_N = divide(group_N)
     if not half_N.any():
