@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.search import OutOfRange, SearchSettings
-from moses_integration.ini import PRINTING, MosesIni, parse_truth, quote_text, split_blanks
+from moses_integration.ini import IGNORED, MosesIni, parse_truth, quote_text, split_blanks
 from phrasescore.errors import UserError
 from phrasescore.number import parse_number
 
@@ -48,7 +48,7 @@ SHORT_NAMES = {
 
 mert-moses.pl makes sections of decoder flags under the names that they have; Moses lets short ones pass and reads none.
 """
-# They concern memory, messages, threads, a server or features that are refused, not what is translated how.
+# They concern memory, messages, threads or features that are rejected, not what is translated how.
 _HARMLESS = {
     "threads",
     "verbose",
@@ -60,8 +60,14 @@ _HARMLESS = {
     "text-type",
     "mbr-size",
     "mbr-scale",
-    "server-port",
-    "server-log",
+    "lmbr-p",
+    "lmbr-r",
+    "lmbr-thetas",
+    "lmbr-map-weight",
+    "lmbr-pruning-factor",
+    "lattice-hypo-set",
+    "unknown-word-prefix",
+    "unknown-word-suffix",
     *SHORT_NAMES,
 }
 # Moses' defaults (moses/parameters/); any other value of these sections would change what is translated or written.
@@ -153,7 +159,7 @@ def _refuse_others(ini: MosesIni) -> None:
         raise UserError(f"{ini.place('')}: stands before the first section, which Moses refuses; remove the line")
     for name in ini.sections():
         values, place, shown = ini.values(name), ini.place(name), quote_text(name)
-        if not values or name in _USED | _HARMLESS | PRINTING.keys() or values == [_DEFAULTS.get(name)]:
+        if not values or name in _USED | _HARMLESS | IGNORED.keys() or values == [_DEFAULTS.get(name)]:
             continue
         if name in _CHANGES_SCORES:
             raise BeyondDecoderError(

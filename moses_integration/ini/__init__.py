@@ -8,15 +8,15 @@ from moses_integration.ini.additions import (
     first_weight,
     score_count,
 )
+from moses_integration.ini.ignored import IGNORED
 from moses_integration.ini.lines import parse_truth, quote_text, split_blanks
 from moses_integration.ini.moses_ini import IN_CONTEXT, LABEL, FeatureLine, MosesIni, Weights, files_at
-from moses_integration.ini.printing import PRINTING
 
 __all__ = [
+    "IGNORED",
     "IN_CONTEXT",
     "LABEL",
     "NEW_WEIGHT",
-    "PRINTING",
     "FeatureLine",
     "MosesIni",
     "Weights",

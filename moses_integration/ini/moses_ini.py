@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from moses_integration.ini.ignored import ignored_sections
 from moses_integration.ini.lines import TRIMMED, IniLines, quote_text, read_lines, split_blanks, without_comment
 from moses_integration.ini.old_format import convert_old_format
-from moses_integration.ini.printing import printing_sections
 from moses_integration.ini.reordering_type import ReorderingType
 from phrasescore.errors import UserError
 from phrasescore.files import real_path, write_atomically
@@ -117,11 +117,10 @@ class MosesIni(IniLines):
         ini = cls(read_lines(path), str(path), real_path(path).parent)
         if convert_old_format(ini):
             ini.notes.append(f"{path}: is of Moses' old format; its models and weights are converted as in Moses")
-        printing = printing_sections(ini)
-        if printing:
-            names = ", ".join(f"[{section}]" for section in printing)
-            change = "changes" if len(printing) == 1 else "change"
-            ini.notes.append(f"{path}: {names} {change} only what Moses prints; ignored")
+        ignored = ignored_sections(ini)
+        if ignored:
+            names = ", ".join(f"[{section}]" for section in ignored)
+            ini.notes.append(f"{path}: ignored, for they concern only what Moses reads, prints or serves: {names}")
         relative = [*ini._relative_paths()]
         if not any(_is_there(ini.folder / one) for one in relative) and any(_is_there(Path(one)) for one in relative):
             ini.folder = Path.cwd()

@@ -18,7 +18,7 @@ from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.search import SearchSettings
 from moses_integration.decoder.tables import filter_table
-from moses_integration.ini import PRINTING, FeatureLine, MosesIni, Weights
+from moses_integration.ini import IGNORED, FeatureLine, MosesIni, Weights
 from moses_integration.toolkits.binary_tables import binary_form
 from moses_integration.toolkits.installation import Installation, StepFailure, has_content, run_step
 from moses_integration.toolkits.moses_input import require_moses_words
@@ -207,7 +207,7 @@ class MosesToolkit:
         tables = {one.label: _find_table(ini, one) for one in ini.features() if _is_to_be_filtered(ini, one)}
         # mert-moses.pl would overlook a section with a comment behind its name.
         result = link_files(ini, links).without_comments()
-        for section in PRINTING:
+        for section in IGNORED:
             result.set_values(section, [])
         filtered.mkdir()
         wanted = _phrases_of_text(ini, source) if tables else set()

@@ -1,11 +1,16 @@
-"""Sections of a moses.ini that change what Moses prints, and not how it translates (moses/Parameter.cpp)."""
+"""Sections of a moses.ini that change what Moses reads, prints or serves, and not how it translates a sentence.
+
+Source: moses/Parameter.cpp.
+"""
 
 from __future__ import annotations
 
 from moses_integration.ini.lines import IniLines
 
-PRINTING = {
-    # A translation with its number, score, alignment or segmentation; words that no decoder changes.
+IGNORED = {
+    # The text to translate is that of our command.
+    "input-file": "",
+    # Translations with their numbers, scores, alignment or segmentation.
     **dict.fromkeys(("print-id", "print-passthrough", "print-alignment-info", "output-hypo-score"), "false"),
     **dict.fromkeys(("report-segmentation", "report-segmentation-enriched", "report-all-factors"), "false"),
     **dict.fromkeys(("sort-word-alignment", "start-translation-id"), "0"),
@@ -22,10 +27,15 @@ PRINTING = {
     **dict.fromkeys(("output-search-graph", "output-search-graph-extended", "output-search-graph-slf"), ""),
     **dict.fromkeys(("output-search-graph-hypergraph", "output-search-graph-pb"), ""),
     **dict.fromkeys(("unpruned-search-graph", "include-lhs-in-search-graph", "print-all-derivations"), "false"),
+    # The server.
+    **dict.fromkeys(("server", "daemon", "serial"), "false"),
+    **dict.fromkeys(("server-port", "server-log", "server-timeout", "server-maxconn", "server-maxconn-backlog"), ""),
+    **dict.fromkeys(("server-keepalive-maxconn", "server-keepalive-timeout"), ""),
+    **dict.fromkeys(("session-timeout", "session-cache-size"), ""),
 }
-"""Their names, each with the value that has no effect."""
+"""Their names, each with the value that has no effect, if there is one."""
 
 
-def printing_sections(ini: IniLines) -> list[str]:
-    """Return the sections that change what Moses prints."""
-    return [name for name in ini.sections() if name in PRINTING and ini.values(name) not in ([], [PRINTING[name]])]
+def ignored_sections(ini: IniLines) -> list[str]:
+    """Return the sections that have an effect in Moses and none here."""
+    return [name for name in ini.sections() if name in IGNORED and ini.values(name) not in ([], [IGNORED[name]])]
