@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,11 +257,10 @@ def _read_parallel(
 
     `say` is told of texts that are not prepared alike, and of lines that are empty on one side only.
     """
-    read = partial(text_lines, say=say)
     paths = (*outputs, *references)
-    readers = [read] * len(outputs) + [utf8_lines] * len(references)
+    readers = [text_lines] * len(outputs) + [utf8_lines] * len(references)
     texts = [
-        [without_names(line).decode("utf-8", "replace") for line in lines(path)]
+        [without_names(line).decode("utf-8", "replace") for line in lines(path, say)]
         for lines, path in zip(readers, paths, strict=True)
     ]
     for text, path in zip(texts, paths, strict=True):

@@ -1,0 +1,130 @@
+"""Inputs that are well-formed, and hardly what was meant: no command takes them without a word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.faults.commands import COMMANDS, TEXTS, Command
+from tests.faults.oracle import wrong_end
+from tests.faults.world import COLUMN_INI, INI, LM_INI, World
+
+_QUIET = {"-q", "-v", "0"}
+_NOT_PAIRED = {"lm-train", "lm-score", "translate", "decode", "decoder", "place", "rescore"}
+_TRANSLATING = {"translate", "decode", "decoder"}
+
+
+def loud(command: Command) -> tuple[str, ...]:
+    """Return the arguments of a command that says all it has to say."""
+    return tuple(argument for argument in command.argv if argument not in _QUIET)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Something that an input may be by mistake."""
+
+    change: Callable[[bytes], bytes]
+    says: str
+    """What standard error has, a regular expression: a warning, or the sentence of a failure."""
+
+
+def _each(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    return lambda content: b"".join(change(line) + b"\n" for line in content.splitlines())
+
+
+def _empty_lines(content: bytes) -> bytes:
+    lines = content.splitlines(keepends=True)
+    return b"".join(b"\n" if number % 3 == 1 else line for number, line in enumerate(lines))
+
+
+TEXT_KINDS = {
+    "empty lines on one side": Kind(_empty_lines, "empty on one side only"),
+    "sentence marks": Kind(_each(lambda line: b"<s> " + line + b" </s>"), "<s>"),
+    "source and target": Kind(_each(lambda line: line + b" ||| " + line), r"\|"),
+    "another language": Kind(_each(lambda line: line[::-1]), "unknown"),
+}
+
+
+def _texts() -> Iterator[tuple[str, str, str]]:
+    for name, command in COMMANDS.items():
+        for path in sorted(TEXTS & {*command.reads}):
+            yield name, path, "sentence marks"
+            yield name, path, "source and target"
+            if name not in _NOT_PAIRED:
+                yield name, path, "empty lines on one side"
+            if name in _TRANSLATING:
+                yield name, path, "another language"
+
+
+def judge(world: World, name: str, path: str, kind: Kind) -> None:
+    """Change an input of a command; what the command says must name the kind."""
+    world.renew()
+    place = world.folder / path
+    place.write_bytes(kind.change(place.read_bytes()))
+    command = COMMANDS[name]
+    done = world.run(loud(command))
+    assert not list(wrong_end(done, command))
+    assert re.search(kind.says, done.err.decode()), (done.code, done.err.decode())
+
+
+@pytest.mark.parametrize(("name", "path", "kind"), list(_texts()))
+def test_a_text_that_is_hardly_what_was_meant(world: World, name: str, path: str, kind: str) -> None:
+    judge(world, name, path, TEXT_KINDS[kind])
+
+
+LABEL = Kind(_each(lambda line: line + b" [X]"), r"\[X\]")
+ZERO = Kind(
+    lambda content: re.sub(rb"(?m)^(\w+=)((?: -?[0-9.]+)+)$", lambda m: m[1] + b" 0" * len(m[2].split()), content),
+    "weight",
+)
+
+
+def test_a_word_that_moses_takes_for_a_label(world: World) -> None:
+    """`place` writes a text for Moses, which stops at such a word."""
+    judge(world, "place", "dev.en", LABEL)
+
+
+@pytest.mark.parametrize("name", ["decode", "decoder", "place"])
+def test_weights_that_are_all_zero(world: World, name: str) -> None:
+    judge(world, name, LM_INI if name == "decoder" else COLUMN_INI, ZERO)
+
+
+_OLD_FORMAT = """\
+[ttable-file]
+0 0 0 4 phrase-table.gz
+[lmodel-file]
+8 0 3 lm.fr.arpa
+[distortion-file]
+0-0 wbe-msd-bidirectional-fe-allff 6 reordering-table.wbe-msd-bidirectional-fe.gz
+[distortion-limit]
+6
+"""
+_OLD_SECTIONS = {
+    "weight-t": ("TranslationModel0",),
+    "weight-l": ("LM0",),
+    "weight-d": ("Distortion0", "LexicalReordering0"),
+    "weight-w": ("WordPenalty0",),
+    "weight-p": ("PhrasePenalty0",),
+}
+
+
+def test_an_ini_of_the_old_format_says_the_same(world: World) -> None:
+    """An old ini needs no script of Moses."""
+    command = tuple(INI if argument == COLUMN_INI else argument for argument in loud(COMMANDS["decode"]))
+    world.renew()
+    ini, output = world.folder / INI, world.folder / "out.txt"
+    expected = world.run(command), output.read_bytes()
+    assert expected[0].code == 0, expected[0].err.decode()
+    weights = dict(re.findall(r"(?m)^(\w+)= (.+)$", ini.read_text()))
+    old = _OLD_FORMAT
+    for section, labels in _OLD_SECTIONS.items():
+        old += f"[{section}]\n" + "".join(weights[label].replace(" ", "\n") + "\n" for label in labels)
+    ini.write_text(old)
+    output.unlink()
+    done = world.run(command)
+    assert done.code == 0, done.err.decode()
+    assert output.read_bytes() == expected[1]
+    assert b"old format" in done.err
