@@ -59,13 +59,13 @@ def _texts() -> Iterator[tuple[str, str, str]]:
                 yield name, path, "another language"
 
 
-def judge(world: World, name: str, path: str, kind: Kind) -> None:
+def judge(world: World, name: str, path: str, kind: Kind, *more: str) -> None:
     """Change an input of a command; what the command says must name the kind."""
     world.renew()
     place = world.folder / path
     place.write_bytes(kind.change(place.read_bytes()))
     command = COMMANDS[name]
-    done = world.run(loud(command))
+    done = world.run((*loud(command), *more))
     assert not list(wrong_end(done, command))
     assert re.search(kind.says, done.err.decode()), (done.code, done.err.decode())
 
@@ -83,8 +83,8 @@ ZERO = Kind(
 
 
 def test_a_word_that_moses_takes_for_a_label(world: World) -> None:
-    """`place` writes a text for Moses, which stops at such a word."""
-    judge(world, "place", "dev.en", LABEL)
+    """`place` writes a text for Moses, which stops at such a word; preparing the text would escape it."""
+    judge(world, "place", "dev.en", LABEL, "--prepared")
 
 
 @pytest.mark.parametrize("name", ["decode", "decoder", "place"])
