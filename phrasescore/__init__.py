@@ -5,8 +5,8 @@ From Python:
     import phrasescore
 
     if __name__ == "__main__":                                                # for processes are spawned
-        scorer = phrasescore.train("phrase-table.gz", "rnn", max_minutes=30)  # or phrasescore.Scorer.load("rnn")
-        scorer.score([("the black dogs", "les chiens noirs")])                # ln p(target | source) of each pair
+        scorer = phrasescore.train("phrase-table.gz", "rnn", max_minutes=30)  # or phrasescore.load_scorer("rnn")
+        phrasescore.score([("the black dogs", "les chiens noirs")], scorer)   # ln p(target | source) of each pair
         phrasescore.annotate("phrase-table.gz", scorer, "phrase-table.rnn.gz")
         phrasescore.check("phrase-table.rnn.gz", num_features=5).problems
         str(phrasescore.translate(["the black dogs"], scorer, beam=5)[0][0])
@@ -22,23 +22,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phrasescore.errors import UserError
-    from phrasescore.library import annotate, check, read_report, train, translate
+    from phrasescore.library import annotate, check, read_report, score, score_in_context, train, translate
     from phrasescore.scoring.annotate import Counts
-    from phrasescore.scoring.columns import COLUMNS
-    from phrasescore.scoring.engine import Scorer
+    from phrasescore.scoring.columns import Column
+    from phrasescore.scoring.occurrences import Context, Occurrences
+    from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer, register_scorer
     from phrasescore.search.translator import Translation
     from phrasescore.table.check import TableReport
 
 __all__ = [
-    "COLUMNS",
+    "Column",
+    "Context",
     "Counts",
-    "Scorer",
+    "Occurrences",
+    "PhraseScorer",
+    "Scores",
     "TableReport",
     "Translation",
     "UserError",
     "annotate",
     "check",
+    "load_scorer",
     "read_report",
+    "register_scorer",
+    "score",
+    "score_in_context",
     "train",
     "translate",
 ]
@@ -53,15 +61,22 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 _MODULES = {
-    "COLUMNS": "scoring.columns",
+    "Column": "scoring.columns",
+    "Context": "scoring.occurrences",
     "Counts": "scoring.annotate",
-    "Scorer": "scoring.engine",
+    "Occurrences": "scoring.occurrences",
+    "PhraseScorer": "scoring.scorer",
+    "Scores": "scoring.scorer",
     "TableReport": "table.check",
     "Translation": "search.translator",
     "UserError": "errors",
     "annotate": "library",
     "check": "library",
+    "load_scorer": "scoring.scorer",
     "read_report": "library",
+    "register_scorer": "scoring.scorer",
+    "score": "library",
+    "score_in_context": "library",
     "train": "library",
     "translate": "library",
 }

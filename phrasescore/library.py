@@ -11,7 +11,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from phrasescore.configuration import Section, check_values, nearest, option, suggestion
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.configuration import Section, check_values, nearest, option
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
 from phrasescore.errors import UserError
@@ -21,16 +24,16 @@ from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.annotate import annotate as annotate_table
-from phrasescore.scoring.columns import COLUMNS, Column
-from phrasescore.scoring.engine import Scorer
-from phrasescore.scoring.given_pairs import clean_text
-from phrasescore.scoring.kinds import TableScorer, load_table_scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.given_pairs import GivenPairs, Text, clean_pairs, clean_places, clean_sentence, clean_text
+from phrasescore.scoring.occurrences import Occurrences, in_sentence
+from phrasescore.scoring.scorer import PhraseScorer, load_scorer, require_in_context
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
 from phrasescore.table.blocks import Shard, require_table_file
 from phrasescore.table.check import TableReport, check_table
 from phrasescore.table.sources import sources_in_texts
-from phrasescore.text import Say, silently
+from phrasescore.text import Say, chunks, silently
 from phrasescore.training.layers import left_to_size, merge_layers, names_given
 from phrasescore.training.loop import Evaluation, Watcher
 from phrasescore.training.presets import DEFAULT_PRESET, PRESETS
@@ -41,6 +44,8 @@ from phrasescore.training.training_config import TrainingConfig
 
 _SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
 
+Floats = NDArray[np.float64]
+_OCCURRENCES_AT_ONCE = 65_536
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -86,7 +91,7 @@ def train(
     on_evaluation: Callable[[Evaluation], None] = lambda evaluation: None,
     say: Say = silently,
     **options: Any,
-) -> Scorer:
+) -> PhraseScorer:
     """Learn a network from a phrase table, as `phrasescore train` does, and return it, ready to score.
 
     A run in the folder that was stopped goes on; one that is done is taken as it is.
@@ -130,16 +135,16 @@ def train(
     )
     trainer.watcher = Watcher(on_evaluation=on_evaluation)
     trainer.train()
-    return Scorer.load(folder, device=device, precision=precision)
+    return load_scorer(folder, device=device, precision=precision)
 
 
 @_naming_fields()
 def annotate(
     table: str | Path,
-    model: TableScorer | str | Path,
+    model: PhraseScorer | str | Path,
     output: str | Path | None,
     *,
-    columns: Sequence[Column | str] | None = None,
+    columns: Sequence[str] | None = None,
     replace_last: str | None = None,
     only_sources_in: Sequence[str | Path] = (),
     limit: int | None = None,
@@ -162,7 +167,7 @@ def annotate(
         table: its file, `-` for standard input.
         model: what scores, or a model folder.
         output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
-        columns: which columns to append, those of `COLUMNS` or their names; None for the usual one of the model.
+        columns: names of the columns to append; None for the usual one of the model.
         replace_last: the last score of every line, which makes room for the new ones.
         only_sources_in: tokenised texts; keep only lines with sources that occur in them.
         limit: stop after so many lines.
@@ -199,15 +204,16 @@ def annotate(
     if output is not None:
         models = [model] if isinstance(model, str | Path) else []
         require_writable(output, inputs=(table, *only_sources_in, *files_of_models(models)))
-    appended = None if columns is None else _named(columns)
-    scorer = load_table_scorer(model) if isinstance(model, str | Path) else model
+    if isinstance(columns, str):
+        raise TypeError(f"columns: is one name; give a list, as [{columns!r}]")
+    scorer = _loaded(model)
     if scorer.note is not None:
         say(scorer.note)
     return annotate_table(
         table,
         scorer,
         output,
-        columns=appended,
+        columns=None if columns is None else [scorer.column(name) for name in columns],
         replace_last=replace_last,
         only_sources=sources_in_texts(only_sources_in, say) if only_sources_in else None,
         limit=limit,
@@ -234,25 +240,62 @@ class _Annotating(Section):
     restart: bool = option(False, "whether to start over")
 
 
-def _named(columns: Sequence[Column | str]) -> list[Column]:
-    """Return columns that are given by themselves or by their names.
+def score(pairs: GivenPairs, model: PhraseScorer | str | Path, *, column: str | None = None) -> Floats:
+    """Return a number for each phrase pair, [N]: ln p(target | source), end symbol included, by an encoder-decoder.
+
+    A natural logarithm. Spaces separate words, as in the table that the model was trained on. A network trained for
+    source-given-target gives ln p(source | target). A network in context takes the phrase for the sentence.
+
+    Args:
+        pairs: source and target phrases, `str` or `bytes`; or a DataFrame with the columns `source` and `target`.
+        model: a scorer, or a model folder.
+        column: what to return, one of `model.columns`, such as `per-word` or `unknown-target`; None for the first.
 
     Raises:
-        TypeError: one is neither.
+        TypeError: they are not pairs of texts.
+        UserError: a text cannot be a phrase, a source has no words, there is no such column, or the model is damaged.
     """
-    if isinstance(columns, str):
-        raise TypeError(f"columns: is one name; give a list, as [{columns!r}]")
-    named = []
-    for one in columns:
-        column = COLUMNS.get(one) if isinstance(one, str) else one
-        if not isinstance(column, Column):
-            raise TypeError(f"columns: {one!r} is none; {suggestion(str(one), COLUMNS)}")
-        named.append(column)
-    return named
+    scorer = _loaded(model)
+    columns = [scorer.columns[0] if column is None else scorer.column(column)]
+    found = [np.zeros(0)]
+    for some in chunks(clean_pairs(pairs, scorer.factors), _OCCURRENCES_AT_ONCE):
+        sources, targets = zip(*some, strict=True)
+        found.append(scorer.score(Occurrences(sources, targets), columns).first_N)
+    return np.concatenate(found)
+
+
+def score_in_context(
+    sentence: Text, phrases: Sequence[tuple[tuple[int, int], Text]], model: PhraseScorer | str | Path
+) -> Floats:
+    """Return ln p(target | source phrase, its sentence), end symbol included, of each phrase of a sentence, [N].
+
+    A natural logarithm.
+
+    Args:
+        sentence: spaces separate words.
+        phrases: the first word of each phrase, from 0, and the word after its last one; and its translation.
+        model: a scorer in context, or its model folder.
+
+    Raises:
+        TypeError: sentence or phrases are not texts, or a position is not two integers.
+        UserError: a phrase has no words or is not in the sentence, a text cannot be a phrase, or the model is damaged
+            or does not condition on the sentence.
+    """
+    scorer = _loaded(model)
+    require_in_context(scorer)
+    words = clean_sentence(sentence)
+    placed = list(clean_places(phrases, words.count(b" ") + 1 if words else 0))
+    return scorer.score(in_sentence(words, placed)).first_N
+
+
+def _loaded(model: PhraseScorer | str | Path) -> PhraseScorer:
+    return load_scorer(model) if isinstance(model, str | Path) else model
 
 
 @_naming_fields(SearchConfig)
-def translate(sentences: Iterable[str | bytes], model: Scorer | str | Path, **options: Any) -> list[list[Translation]]:
+def translate(
+    sentences: Iterable[str | bytes], model: PhraseScorer | str | Path, **options: Any
+) -> list[list[Translation]]:
     """Return the translations of each sentence, best first, as `phrasescore translate` finds them.
 
     Args:
@@ -275,7 +318,10 @@ def translate(sentences: Iterable[str | bytes], model: Scorer | str | Path, **op
         encoded.append(clean_text(sentence, f"sentence {number}"))
     config = SearchConfig(**check_values(SearchConfig, options, "translate()"))
     config.check_effect(options)
-    return Translator(model if isinstance(model, Scorer) else Scorer.load(model), config).translate(encoded)
+    scorer = _loaded(model)
+    if not isinstance(scorer, EncoderDecoderScorer):
+        raise UserError(f"{scorer.name}: is not an encoder-decoder, and only these translate")
+    return Translator(scorer, config).translate(encoded)
 
 
 def check(table: str | Path, *, num_features: int | None = None, limit: int | None = None) -> TableReport:

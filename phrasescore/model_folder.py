@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -95,8 +95,10 @@ class TrainedModel(Trained):
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     direction: Direction
+    unit: Literal["phrase", "sentence"] = "phrase"
+    """What it was trained on."""
     factors: Factors | None = None
-    """Which factors of a table's words make its words; None if it learnt from text, which has none."""
+    """Which factors of a table's words make its words; None if it was trained on text, which has none."""
 
     @property
     def vocabulary_digests(self) -> tuple[str, str]:
@@ -192,6 +194,7 @@ def load_model(folder: Path) -> TrainedModel:
             source,
             target,
             description["direction"],
+            "sentence" if "sentences" in description and not config.in_context else "phrase",
             Factors.of(description["factors"]) if "factors" in description else None,
             folder=folder,
             weights_digest=weights.sha256,
@@ -199,7 +202,7 @@ def load_model(folder: Path) -> TrainedModel:
         )
 
 
-def network_kind(folder: Path) -> str:
+def model_kind(folder: Path) -> str:
     """Return what kind of network a folder holds.
 
     Raises:
@@ -218,7 +221,7 @@ def read_description(folder: Path, kind: str, keys: set[str]) -> dict[str, Any]:
     Raises:
         UserError: it is missing, damaged, of another format or of another kind.
     """
-    if (found := network_kind(folder)) != kind:
+    if (found := model_kind(folder)) != kind:
         raise UserError(f"{folder}: holds a network of the kind {found}; give the folder of one of the kind {kind}")
     path = network_file(folder, CONFIG)
     description = read_json(path, _COPY)

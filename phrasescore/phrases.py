@@ -82,7 +82,7 @@ class Phrases:
 
 
 @dataclass(frozen=True)
-class PlacedPhrases:
+class PhrasesInSentences:
     """Phrases where they stand in sentences: phrase i is the words from `first_S[i]` to before `end_S[i]` of one."""
 
     sentences: Phrases
@@ -106,10 +106,12 @@ class PlacedPhrases:
         is_next = np.diff(self.sentence_S, prepend=-1) != 0
         return np.where(is_next, self.sentences.lengths[self.sentence_S], 0)
 
-    def take(self, indices: NDArray[np.integer]) -> PlacedPhrases:
+    def take(self, indices: NDArray[np.integer]) -> PhrasesInSentences:
         """Return the phrases at these indices, in their order, with the sentences that they stand in."""
         sentences, sentence_S = np.unique(self.sentence_S[indices], return_inverse=True)
-        return PlacedPhrases(self.sentences.take(sentences), sentence_S, self.first_S[indices], self.end_S[indices])
+        return PhrasesInSentences(
+            self.sentences.take(sentences), sentence_S, self.first_S[indices], self.end_S[indices]
+        )
 
     def alone(self) -> Phrases:
         """Return the phrases without their sentences."""

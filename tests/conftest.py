@@ -20,7 +20,7 @@ from phrasescore.device import choose_device
 from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 
@@ -59,13 +59,13 @@ def tiny_settings() -> Settings:
 
 
 @pytest.fixture(scope="session")
-def scorer() -> Scorer:
+def scorer() -> EncoderDecoderScorer:
     """With a network that has learnt a little of the mini corpus."""
-    return Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
+    return EncoderDecoderScorer(load_model(DATA / "stored-model"), choose_device("cpu", "fp32"))
 
 
 @pytest.fixture(scope="session")
-def weights(scorer: Scorer) -> Weights:
+def weights(scorer: EncoderDecoderScorer) -> Weights:
     """Those of this network."""
     return {name: tensor.double().numpy() for name, tensor in scorer.model.network.state_dict().items()}
 

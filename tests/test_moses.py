@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from phrasescore.scoring.annotate import annotate
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import load_scorer
 from tests.conftest import DATA, MINI
 
 INI = """\
@@ -70,7 +71,7 @@ def test_moses_sees_our_score(
     """
     moses = moses_home / "bin" / "moses"
     table, nbest = tmp_path / "phrase-table.gz", tmp_path / "nbest"
-    scorer = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
+    scorer = load_scorer(DATA / "stored-model", device="cpu", precision="fp32")
     annotate(MINI / "phrase-table.gz", scorer, table, block_lines=1000)
     (tmp_path / "moses.ini").write_text(INI.format(kind=kind, table=convert(moses.parent, table)))
     sentences = (MINI / "test.en").read_bytes().splitlines()[:20]
@@ -86,8 +87,6 @@ def test_moses_sees_our_score(
         for segment in segments.split():
             here, there = ([int(end) for end in span.split(b"-")] for span in segment.split(b"="))
             pairs.append((b" ".join(source[here[0] : here[-1] + 1]), b" ".join(words[there[0] : there[-1] + 1])))
-        expected = float(
-            scorer.score_encoded(scorer.encode([s for s, _ in pairs], [t for _, t in pairs])).log_prob.sum()
-        )
+        expected = float(scorer.score(Occurrences([s for s, _ in pairs], [t for _, t in pairs])).first_N.sum())
         scores = features.split(b"TranslationModel0= ")[1].split()
         assert np.isclose(float(scores[4]), expected, rtol=1e-5, atol=1e-4)

@@ -17,7 +17,7 @@ def test_the_pages_and_the_reference_become_a_site_without_broken_links(tmp_path
     done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     page = (tmp_path / "site/reference.html").read_text()
-    for name in ("Scorer", "train", "annotate", "translate"):
+    for name in ("PhraseScorer", "train", "annotate", "translate"):
         assert f">{name}</" in page
     assert "Return ln p(target | source), end symbol included" in page
 

@@ -23,10 +23,9 @@ from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import parse_entry
-from moses_integration.placed.places import PlaceColumns
+from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.system import place_text
-from moses_integration.rescoring.kinds import ScorerChoice
-from moses_integration.rescoring.loading import load_scorers
+from moses_integration.rescoring.features import FeatureSpec, load_features
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank
 from moses_integration.toolkits.embedded import Translating
 from phrasescore.device import choose_device, one_thread
@@ -38,7 +37,7 @@ from phrasescore.text import text_lines
 class Rescoring:
     """How networks choose from n-best lists."""
 
-    choices: Sequence[ScorerChoice]
+    choices: Sequence[FeatureSpec]
     """What scores the lists."""
     weights: Weights
     """For all features."""
@@ -47,7 +46,7 @@ class Rescoring:
 
 
 def time_translating(
-    ini: MosesIni, source: Sequence[bytes], column: PlaceColumns | None = None, rescoring: Rescoring | None = None
+    ini: MosesIni, source: Sequence[bytes], column: ScorerColumns | None = None, rescoring: Rescoring | None = None
 ) -> Json:
     """Return what translating costs.
 
@@ -89,7 +88,7 @@ def time_translating(
                 queries[name], lists = _decode(decoder, len(source), rescoring.size if rescoring else 0)
         if rescoring is not None:
             entries = [parse_entry(line.rstrip(b"\n")) for line in lists]
-            scorers = load_scorers(rescoring.choices, device, ini.language_model())
+            scorers = load_features(rescoring.choices, device, ini.language_model())
             with part("rescoring"):
                 best_of(rerank(add_scores(entries, source, scorers), rescoring.weights), len(source))
     more = {name: used for name, used in seconds.items() if name not in queries}
@@ -97,7 +96,7 @@ def time_translating(
     return {"device": str(device), **whole, **more}
 
 
-def _place(ini: MosesIni, source: Sequence[bytes], folder: Path, column: PlaceColumns) -> tuple[MosesIni, list[bytes]]:
+def _place(ini: MosesIni, source: Sequence[bytes], folder: Path, column: ScorerColumns) -> tuple[MosesIni, list[bytes]]:
     """Return the system of a text and its sentences, which are written into a new folder."""
     folder.mkdir()
     text = folder / "source"

@@ -18,13 +18,13 @@ from experiments.training import train
 from moses_integration.building.phrase_scores import PHRASE_TABLE
 from moses_integration.building.system_folder import VALIDATION
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
-from moses_integration.placed.context_column import ContextColumn
+from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.in_context import name_networks
-from moses_integration.rescoring.kinds import ScorerChoice
+from moses_integration.rescoring.features import UNNORMALISED, FeatureSpec
 from phrasescore.documents import read_json
 from phrasescore.files import sha256_of
 from phrasescore.model_files import CONFIG, WEIGHTS
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.scorer import load_scorer
 
 CSLM, S2S, CONTEXT = "cslm", "s2s", "ctx"
 
@@ -102,21 +102,21 @@ class Networks:
             ini.set_value(section, str(value))
         return ini
 
-    def scorers(self, row: Row) -> list[ScorerChoice]:
+    def scorers(self, row: Row) -> list[FeatureSpec]:
         """Return what scores the n-best lists of a row; it is trained if it is not yet."""
-        lm = "lm-unnormalised" if self._config.scoring.unnormalised else "lm"
-        kinds = {"CSLM": (lm, CSLM), "S2S": ("sentences", S2S)}
-        choices = []
+        column = UNNORMALISED if self._config.scoring.unnormalised else None
+        known = {"CSLM": (CSLM, column), "S2S": (S2S, None)}
+        specs = []
         for label in row.listed:
-            kind, name = kinds[label]
+            name, column = known[label]
             self._train(name)
-            choices.append(ScorerChoice(label, kind, self._folder / name))
-        return choices
+            specs.append(FeatureSpec(label, self._folder / name, column))
+        return specs
 
-    def context_column(self, processes: int | None = None) -> ContextColumn:
+    def context_column(self, processes: int | None = None) -> ScorerColumns:
         """Return the column that the network of sentences makes of a text; it is trained if it is not yet."""
         self._train(CONTEXT)
-        return ContextColumn(Scorer.load(self._folder / CONTEXT, precision="fp32"), processes)
+        return ScorerColumns(load_scorer(self._folder / CONTEXT, precision="fp32"), processes)
 
     def described(self) -> dict[str, Json]:
         """Return what is known of each network that was asked for: its training, and perplexities of a language model.

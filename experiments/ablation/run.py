@@ -26,10 +26,8 @@ from moses_integration.evaluation import measure, p_value_over_runs
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.nbest import read_nbest
 from moses_integration.placed.toolkit import PlacingToolkit
-from moses_integration.rescoring.kinds import ScorerChoice
-from moses_integration.rescoring.loading import load_scorers
+from moses_integration.rescoring.features import FeatureSpec, load_features, share_scoring
 from moses_integration.rescoring.reranking import add_scores, best_of, rerank, starting_weights, tune_on_list
-from moses_integration.rescoring.scorers import share_scoring
 from moses_integration.toolkits.choice import choose_toolkit
 from moses_integration.toolkits.toolkit import NbestRequest, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.bleu import read_references
@@ -252,7 +250,7 @@ class Ablation:
             ]
 
     def _rescore(
-        self, row: Row, choices: Sequence[ScorerChoice], before: Json, translators: Mapping[str, Translate]
+        self, row: Row, choices: Sequence[FeatureSpec], before: Json, translators: Mapping[str, Translate]
     ) -> Json:
         """Return what is known of a row whose networks rescore the lists of another one, tuned before."""
         seed: int = before["seed"]
@@ -267,7 +265,7 @@ class Ablation:
             translators[part](tuned.weights(), work / f"{part}.before", wanted)
             entries = list(read_nbest(path))
             with share_scoring(len(entries), device) as workers:
-                scorers = load_scorers(choices, device, tuned.language_model(), workers)
+                scorers = load_features(choices, device, tuned.language_model(), workers)
                 lists[part] = add_scores(entries, list(text_lines(source)), scorers)
         candidates = from_nbest(lists["dev"], read_references(references))
         start = starting_weights(lists["dev"][0], tuned.weights(), list(row.listed))

@@ -21,7 +21,7 @@ from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.files import make_folder, require_folder, write_atomically, write_json
 from phrasescore.provenance import described, machine
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader
 
 
@@ -48,7 +48,7 @@ def analyse(
     """
     started = time.monotonic()
     require_folder(output)
-    scorer = Scorer.load(model_folder, device=device)
+    scorer = EncoderDecoderScorer.load([model_folder], device)
     # All questions and pictures are put in words of target given source.
     if (direction := scorer.model.direction) != "target-given-source":
         raise UserError(f"{model_folder}: was trained for {direction}; give a network trained for target-given-source")

@@ -18,8 +18,9 @@ from experiments.qualitative.word_vectors import bag_of_embeddings
 from experiments.steps import Json
 from phrasescore.analysis.vectors import phrase_vectors, unit_length
 from phrasescore.configuration import option
-from phrasescore.scoring.engine import Scorer
-from phrasescore.scoring.scores import Scores
+from phrasescore.scoring.columns import PER_WORD, SCORE
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
 
 LONG = 4
 """Words of a long phrase at least: more than three, as in the paper."""
@@ -49,7 +50,7 @@ class Settings:
 class Probes:
     """Measures one network on one table."""
 
-    def __init__(self, scorer: Scorer, table: LoadedTable, settings: Settings) -> None:
+    def __init__(self, scorer: EncoderDecoderScorer, table: LoadedTable, settings: Settings) -> None:
         self._scorer, self._table, self._settings = scorer, table, settings
         self._input_of_pair_P = table.input_of_pair_P
 
@@ -171,13 +172,13 @@ class Probes:
 
     def _compared(self, pairs: NDArray[np.int64]) -> pd.DataFrame:
         """Return the scores that the table and the network give to pairs."""
-        scores = pair_scores(self._scorer, *self._texts(pairs))
+        sources, targets = self._texts(pairs)
         return pd.DataFrame(
             {
                 "table": np.log(self._table.probability_P[pairs]),
-                "network": scores.log_prob,
-                "network_per_word": scores.values(per_word=True),
-                "target_words": scores.symbols - 1,
+                "network": pair_scores(self._scorer, sources, targets),
+                "network_per_word": pair_scores(self._scorer, sources, targets, per_word=True),
+                "target_words": [len(target.split()) for target in targets],
             }
         )
 
@@ -215,15 +216,18 @@ class Probes:
     def _score(
         self, sources: Sequence[bytes], targets: Sequence[bytes], *, per_word: bool = False
     ) -> NDArray[np.float64]:
-        return pair_scores(self._scorer, sources, targets).values(per_word=per_word)
+        return pair_scores(self._scorer, sources, targets, per_word=per_word)
 
     def _random(self, stream: int) -> np.random.Generator:
         return np.random.default_rng([self._settings.seed, stream])
 
 
-def pair_scores(scorer: Scorer, sources: Sequence[bytes], targets: Sequence[bytes]) -> Scores:
-    """Return the scores of some pairs."""
-    return scorer.score_encoded(scorer.encode(list(sources), list(targets)))
+def pair_scores(
+    scorer: EncoderDecoderScorer, sources: Sequence[bytes], targets: Sequence[bytes], *, per_word: bool = False
+) -> NDArray[np.float64]:
+    """Return ln p of some pairs, or its mean over the predicted symbols."""
+    column = PER_WORD if per_word else SCORE
+    return scorer.score(Occurrences(sources, targets), [column]).first_N
 
 
 def correlations(sample: pd.DataFrame) -> Json:

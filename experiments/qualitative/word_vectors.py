@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from phrasescore.analysis.vectors import Vectors
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 
 @torch.inference_mode()
-def bag_of_embeddings(scorer: Scorer, phrases: Sequence[bytes]) -> Vectors:
+def bag_of_embeddings(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) -> Vectors:
     """Return the sum of the encoder's word vectors over the words of each phrase, which knows no order, [P, m]."""
     ids = scorer.model.source_vocabulary.encode(phrases)
     words_Im = scorer.model.network.encoder.embedding(torch.from_numpy(ids.ids).long().to(scorer.device.torch_device))
@@ -25,7 +25,7 @@ def bag_of_embeddings(scorer: Scorer, phrases: Sequence[bytes]) -> Vectors:
 
 
 @torch.inference_mode()
-def output_word_vectors(scorer: Scorer, number: int) -> tuple[list[bytes], Vectors]:
+def output_word_vectors(scorer: EncoderDecoderScorer, number: int) -> tuple[list[bytes], Vectors]:
     """Return the most frequent output words, without the two symbols, and the decoder's vectors of them.
 
     None at all of a decoder that is not told the word before.

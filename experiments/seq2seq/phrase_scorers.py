@@ -11,7 +11,8 @@ from experiments.steps import Json, Steps
 from experiments.timing import timed
 from phrasescore.device import choose_device
 from phrasescore.provenance import described, machine
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import load_scorer
 
 _LINES = 16_384
 """Of the table, that are scored to see how fast."""
@@ -47,11 +48,13 @@ class Tables:
         return {"scoring": steps.run(f"score.{name}", [trained, place], lambda: self._score(model))}
 
     def _score(self, model: Path) -> Json:
-        scorer = Scorer.load(model, device=self.device)
-        blocks = blocks_of_lines(self.train, _LINES)
-        encoded = [scorer.encode([one.source for one in block], [one.target for one in block]) for block in blocks]
-        scorer.score_encoded(encoded[0])
+        scorer = load_scorer(model, device=self.device)
+        blocks = [
+            Occurrences([one.source for one in block], [one.target for one in block])
+            for block in blocks_of_lines(self.train, _LINES)
+        ]
+        scorer.score(blocks[0])
         with timed() as timing:
-            for pairs in encoded:
-                scorer.score_encoded(pairs)
-        return {"pairs": sum(map(len, encoded)), **asdict(timing), "device": str(scorer.device), "machine": machine()}
+            for block in blocks:
+                scorer.score(block)
+        return {"pairs": sum(map(len, blocks)), **asdict(timing), "device": str(scorer.device), "machine": machine()}

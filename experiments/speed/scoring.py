@@ -19,7 +19,8 @@ from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import DataConfig
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.table.entry import Entry
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
@@ -69,7 +70,7 @@ def measure(table: Path, device_name: str, lines: int, repetitions: int) -> dict
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
     devices = {precision: choose_device(device_name, precision) for precision in precisions}
     # The same for both precisions, so that both score the same lines.
-    batch_pairs = Scorer(model, devices["fp32"]).batch_pairs
+    batch_pairs = EncoderDecoderScorer(model, devices["fp32"]).batch_pairs
     blocks = blocks_of_lines(table, lines, batch_pairs * _BATCHES_A_BLOCK[devices["fp32"].torch_device.type])
     pairs = sum(map(len, blocks))
     ways: dict[str, Callable[[], NDArray[np.float64]]] = {
@@ -123,7 +124,7 @@ def straightforward_scores(model: TrainedModel, blocks: list[list[Entry]], devic
 
 
 def _engine(model: TrainedModel, blocks: list[list[Entry]], device: Device, batch_pairs: int) -> NDArray[np.float64]:
-    scorer = Scorer(model, device)
+    scorer = EncoderDecoderScorer(model, device)
     scorer.batch_pairs = batch_pairs
-    encoded = [scorer.encode([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
-    return np.concatenate([scorer.score_encoded(pairs).log_prob for pairs in encoded])
+    blocks_of_pairs = [Occurrences([e.source for e in entries], [e.target for e in entries]) for entries in blocks]
+    return np.concatenate([scorer.score(pairs).first_N for pairs in blocks_of_pairs])

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     from moses_integration.building.initial_ini import has_start_weights
     from moses_integration.decoder.declaration import declare_model
     from moses_integration.decoder.settings import read_settings
-    from phrasescore.expected_bleu.model import save_function
+    from phrasescore.expected_bleu.model import save_phrase_pair_model
 
     try:
         from moses_integration.expected_bleu.halves import build_halves, require_divisible, training_corpus
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
             halves = build_halves(ini, corpus, folder, args.processes, reporter.say)
             lists = join(chain(_lists(args, *halves, 1, reporter), _lists(args, *halves[::-1], 2, reporter)))
         trained = train(lists, declare_model(ini).weights_F, args.seed, reporter.say)
-        save_function(args.output, trained.function, _provenance(args, corpus, lists, trained))
+        save_phrase_pair_model(args.output, trained.function, _provenance(args, corpus, lists, trained))
     reporter.say(
         f"{args.output}: written, {len(trained.function.keys_F):,} features, l2 {trained.l2:g}; held-out expected BLEU "
         f"{trained.before.expected:.2f} -> {trained.after.expected:.2f}"

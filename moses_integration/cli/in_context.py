@@ -13,7 +13,7 @@ from phrasescore.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from moses_integration.ini import MosesIni
-    from moses_integration.placed.context_column import ContextColumn
+    from moses_integration.placed.columns import ScorerColumns
     from moses_integration.toolkits.toolkit import Toolkit
 
 
@@ -60,16 +60,16 @@ def placing(
     if not networks_of(ini):
         if new_weight is None:
             raise UserError(f"{ini.name}: has no column for --in-context; give the ini that `tune --in-context` wrote")
-        add_columns_in_context(ini, columns.width, new_weight)
+        add_columns_in_context(ini, len(columns.columns), new_weight)
         tunes = True
     if tunes:
-        name_networks(ini, args.in_context or networks_of(ini), columns.networks)
+        name_networks(ini, args.in_context or networks_of(ini), columns.scorer.fingerprint)
     require_tuned_for(ini, columns)
     return ini, PlacingToolkit(toolkit, columns, reporter.say)
 
 
-def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ContextColumn | None:
-    """Return the column of the networks that --in-context, or else the ini, names.
+def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) -> ScorerColumns | None:
+    """Return the columns of the networks that --in-context, or else the ini, names.
 
     Raises:
         UsageError: there are none, and an option is about them.
@@ -82,13 +82,14 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
                 raise UsageError(f"--{name}: changes nothing without a network in context; leave it out")
         refuse_idle(args, ["plugins"], "without a network in context")
         return None
-    from moses_integration.placed.context_column import ContextColumn
-    from phrasescore.scoring.engine import Scorer
+    from moses_integration.placed.columns import ScorerColumns
+    from phrasescore.scoring.scorer import load_scorer, require_in_context
 
     try:
-        scorer = Scorer.load(*folders, device=args.device, precision=args.precision)
+        scorer = load_scorer(*folders, device=args.device, precision=args.precision)
     except UserError as error:
         if args.in_context:
             raise
         raise UserError(f"{error}; or say by --in-context where the network of {ini.name} lies now") from error
-    return ContextColumn(scorer, args.processes, args.scheduler, reporter.say)
+    require_in_context(scorer)
+    return ScorerColumns(scorer, args.processes, args.scheduler, reporter.say)

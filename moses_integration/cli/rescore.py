@@ -15,7 +15,7 @@ from moses_integration.cli.options import Distinct, natural, read_ini, say_sprea
 from moses_integration.cli.texts import add_text_options, prepare_text
 from moses_integration.cli.work_folder import work_folder
 from moses_integration.placed.names import without_names
-from moses_integration.rescoring.kinds import KINDS, LANGUAGE_MODELS, ScorerChoice
+from moses_integration.rescoring.features import FeatureSpec, needs_backoff
 from moses_integration.tuning.tuning_config import WeightSearch
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from moses_integration.building.system_text import SystemText
     from moses_integration.ini import MosesIni, Weights
     from moses_integration.nbest import NbestEntry
-    from moses_integration.rescoring.scorers import ListScorer
+    from moses_integration.rescoring.features import ListFeature
     from moses_integration.rescoring.tuned_weights import TunedWeights
     from moses_integration.tuning.candidates import Candidates
     from moses_integration.tuning.tunings import Tuning
     from phrasescore.device import Device
 
 _SEEDS = [1, 2, 3]
-_NO_LANGUAGE_MODEL = "without a scorer of the kind lm or lm-unnormalised"
+_NO_LANGUAGE_MODEL = "without a neural language model"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -95,10 +95,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         default=[],
         dest="scorers",
-        metavar="LABEL=KIND:PATH",
-        help="a feature to add; may be given several times, and with --weights only where a folder was moved. PATH is "
-        "a model folder, or a file of numbers. KIND is "
-        + ", ".join(f"{kind} ({what})" for kind, what in KINDS.items()),
+        metavar="LABEL=[COLUMN:]PATH",
+        help="a feature to add, as in RNN=rnn/ or WP=unknown-target:rnn/; may be given several times, with --weights "
+        "only where a folder was moved. PATH is a model folder, or a file of numbers, a line for each list entry. "
+        "A network trained on phrases or in context scores the phrases of the segmentation, which the list must have; "
+        "one trained on sentences, or a language model, scores the sentence. COLUMN is what the model offers: score "
+        "(default), per-word, unknown-target, unknown-source or unknown-both of an encoder-decoder; score, "
+        "unnormalised or unknown-target of a language model",
     )
     parser.add_argument(
         "--backoff",
@@ -144,9 +147,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.nbest import ListFault, write_nbest
-    from moses_integration.rescoring.loading import load_scorers
+    from moses_integration.rescoring.features import load_features, share_scoring
     from moses_integration.rescoring.reranking import rerank, starting_weights
-    from moses_integration.rescoring.scorers import share_scoring
     from moses_integration.rescoring.tuned_weights import TunedWeights
     from moses_integration.tuning.candidates import from_nbest
     from phrasescore.files import sha256_of
@@ -170,9 +172,9 @@ def _tune(args: argparse.Namespace, reporter: Reporter) -> None:
     # Now, for the new list may take the place of the old one.
     inputs = _inputs(args)
     with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
-        scorers = load_scorers(args.scorers, device, backoff, workers)
-        entries, seconds = _scored_list(entries, scorers, source, reporter)
-    digests = {scorer.label: scorer.digest for scorer in scorers}
+        features = load_features(args.scorers, device, backoff, workers)
+        entries, seconds = _scored_list(entries, features, source, reporter)
+    digests = {feature.label: feature.fingerprint for feature in features}
     start = starting_weights(entries[0], start, list(digests))
     best, found = _find_weights(args, from_nbest(entries, dev.translations), start, reporter)
     if args.nbest_output:
@@ -231,9 +233,8 @@ def _find_weights(
 
 def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     from moses_integration.nbest import write_nbest
-    from moses_integration.rescoring.loading import load_scorers
+    from moses_integration.rescoring.features import load_features, share_scoring
     from moses_integration.rescoring.reranking import best_of, rerank
-    from moses_integration.rescoring.scorers import share_scoring
     from moses_integration.rescoring.tuned_weights import TunedWeights
     from phrasescore.files import write_lines
 
@@ -250,9 +251,9 @@ def _apply(args: argparse.Namespace, reporter: Reporter) -> None:
     backoff = args.backoff or tuned.backoff
     device = _device(args, choices)
     with share_scoring(len(entries), device, args.processes, args.scheduler) as workers:
-        scorers = load_scorers(choices, device, backoff, workers)
-        tuned.require_same(choices, scorers, backoff)
-        entries, _ = _scored_list(entries, scorers, source, reporter)
+        features = load_features(choices, device, backoff, workers)
+        tuned.require_same(choices, features, backoff)
+        entries, _ = _scored_list(entries, features, source, reporter)
     ranked = rerank(entries, tuned.weights)
     lines = best_of(ranked, len(source))
     if text is not None:
@@ -288,7 +289,7 @@ def _decoded_text(
 
 def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:
     """Return the n-gram model of the language models: the one given, else the ini's; None where no scorer needs one."""
-    if not any(choice.kind in LANGUAGE_MODELS for choice in args.scorers):
+    if not any(map(needs_backoff, args.scorers)):
         refuse_idle(args, ["backoff"], _NO_LANGUAGE_MODEL)
         return None
     given: Path | None = args.backoff
@@ -297,13 +298,13 @@ def _backoff(args: argparse.Namespace, ini: MosesIni | None) -> Path | None:
     return given or (ini.language_model() if ini else None)
 
 
-def _device(args: argparse.Namespace, choices: Sequence[ScorerChoice]) -> Device:
+def _device(args: argparse.Namespace, choices: Sequence[FeatureSpec]) -> Device:
     """Return where and how precisely the scorers compute."""
     from phrasescore.device import choose_device, settle_memory
 
     settle_memory()
     precision = args.precision
-    if precision == "auto" and any(choice.kind in LANGUAGE_MODELS for choice in choices):
+    if precision == "auto" and any(map(needs_backoff, choices)):
         # As in the decoder: a list that it wrote has the same scores then.
         precision = "fp32"
     return choose_device(args.device, precision)
@@ -349,33 +350,30 @@ def _weights_of_list(args: argparse.Namespace, ini: MosesIni | None, entry: Nbes
 
 
 def _scored_list(
-    entries: Sequence[NbestEntry], scorers: Sequence[ListScorer], source: Sequence[bytes], reporter: Reporter
+    entries: Sequence[NbestEntry], features: Sequence[ListFeature], source: Sequence[bytes], reporter: Reporter
 ) -> tuple[list[NbestEntry], dict[str, float]]:
     """Return the list with the new features, and how long each took by its label."""
+    from moses_integration.rescoring.features import ScorerFeature
     from moses_integration.rescoring.reranking import add_scores
-    from moses_integration.rescoring.scorers import PairScorer
 
-    for note in dict.fromkeys(one.scores.engine.note for one in scorers if isinstance(one, PairScorer)):
-        if note is not None:
-            reporter.say(note)
     seconds: dict[str, float] = {}
     laps = [time.monotonic()]
 
-    def report(scorer: ListScorer) -> None:
+    def report(feature: ListFeature) -> None:
         laps.append(time.monotonic())
-        seconds[scorer.label] = round(laps[-1] - laps[-2], 1)
-        unknown = ""
-        if isinstance(scorer, PairScorer):
+        seconds[feature.label] = round(laps[-1] - laps[-2], 1)
+        unknown, words = "", feature.found.words if isinstance(feature, ScorerFeature) else None
+        if words is not None and words.target:
             # Text prepared in another way than the network's shows here.
-            unknown = f", {scorer.scores.unknown_share:.2%} of the predicted words are unknown to the network"
-        reporter.say(f"{scorer.label}: {seconds[scorer.label]} s{unknown}")
+            unknown = f", {words.target_unknown / words.target:.2%} of the target words are unknown to the network"
+        reporter.say(f"{feature.label}: {seconds[feature.label]} s{unknown}")
 
-    return add_scores(entries, source, scorers, report), seconds
+    return add_scores(entries, source, features, report), seconds
 
 
-def _scorer(text: str) -> ScorerChoice:
-    """Parse LABEL=KIND:PATH."""
+def _scorer(text: str) -> FeatureSpec:
+    """Parse LABEL=[COLUMN:]PATH."""
     try:
-        return ScorerChoice.parse(text)
+        return FeatureSpec.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -32,7 +32,7 @@ from moses_integration.expected_bleu.lists import Lists, Pair
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import Keys, features_of
-from phrasescore.expected_bleu.model import PairFunction
+from phrasescore.expected_bleu.model import PhrasePairModel
 from phrasescore.phrases import offsets_of
 from phrasescore.text import Say, chunks, silently
 
@@ -68,7 +68,7 @@ class Quality:
 class Trained:
     """What training has found."""
 
-    function: PairFunction
+    function: PhrasePairModel
     weight: float
     """Of f beside the weights that the lists were decoded with: w is longer, for p is to be sharp."""
     l2: float
@@ -216,7 +216,7 @@ def train(lists: Lists, weights_F: Floats, seed: int = 1, say: Say = silently) -
     found_F, v_K = np.split(fits[l2].parameters_V, [len(weights_F)])
     is_known_K = v_K.astype(np.float32) != 0
     return Trained(
-        PairFunction(keys_K[is_known_K], v_K[is_known_K].astype(np.float32)),
+        PhrasePairModel(keys_K[is_known_K], v_K[is_known_K].astype(np.float32)),
         length / (float(np.linalg.norm(found_F)) or length),
         l2,
         fits[l2].iterations,

@@ -6,7 +6,7 @@ as is the argument `in-context=` of the phrase table, so no decoder takes the in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,12 @@ from moses_integration.ini import IN_CONTEXT, MosesIni, Weights
 from phrasescore.errors import UserError
 
 if TYPE_CHECKING:
-    from moses_integration.placed.context_column import ContextColumn
+    from moses_integration.placed.columns import ScorerColumns
 
 NETWORKS = "in-context"
 """Section with the folders of the networks."""
 NETWORKS_SHA256 = "in-context-sha256"
-"""Section with the digests of the weights that the networks had when the ini was tuned."""
+"""Section with the fingerprint of their scorer: SHA-256 of the weights that the networks had in tuning."""
 OPTIONS_BY = "in-context-options-by"
 """Section with the weights by which the options of a phrase are chosen: those that tuning began with. Tuned weights
 trust the network, and may contradict what else is known of a pair."""
@@ -41,20 +41,20 @@ def networks_of(ini: MosesIni) -> list[str]:
     return folders
 
 
-def name_networks(ini: MosesIni, folders: Iterable[str | Path], digests: Sequence[str] = ()) -> None:
+def name_networks(ini: MosesIni, folders: Iterable[str | Path], fingerprint: str | None = None) -> None:
     """Let an ini that has all its features, but is not tuned with the networks yet, say with which ones it will be.
 
     Args:
         ini: with their column.
         folders: of the networks.
-        digests: SHA-256 of the weights of each; without them a later change of the weights goes unnoticed.
+        fingerprint: of their scorer; without it a later change of the weights goes unnoticed.
 
     Raises:
         UserError: a moses.ini cannot hold a path, or the ini is tuned with networks already, among unknown options.
     """
     _require_option_weights(ini)
     keep_option_weights(ini)
-    ini.set_values(NETWORKS_SHA256, digests)
+    ini.set_values(NETWORKS_SHA256, [fingerprint] if fingerprint else [])
     ini.set_values(NETWORKS, [str(Path(folder).resolve()) for folder in folders])
 
 
@@ -85,17 +85,17 @@ def _without_sections(ini: MosesIni) -> MosesIni:
     return system
 
 
-def require_tuned_for(ini: MosesIni, columns: ContextColumn) -> None:
+def require_tuned_for(ini: MosesIni, columns: ScorerColumns) -> None:
     """Check that the weights of an ini were tuned with these networks, where it says with which they were.
 
     Raises:
         UserError: they were tuned with others, or among unknown options.
     """
     _require_option_weights(ini)
-    sought_with = ini.values(NETWORKS_SHA256)
-    if sought_with and sorted(sought_with) != sorted(columns.networks):
+    tuned_with = ini.values(NETWORKS_SHA256)
+    if tuned_with and tuned_with != [columns.scorer.fingerprint]:
         raise UserError(
-            f"{columns.scorer.origin}: is not what {ini.name} was tuned with, or was trained on since; give that by "
+            f"{columns.scorer.name}: is not what {ini.name} was tuned with, or was trained on since; give that by "
             "--in-context, or tune again"
         )
 

@@ -1,16 +1,12 @@
-"""The places of a text where the phrase table has something to say.
-
-Shapes: O options of all places, one place after another, K columns.
-"""
+"""The places of a text where the phrase table has something to say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from moses_integration.decoder.model import LogLinearModel
-from moses_integration.decoder.phrases import Floats, Words, spans
+from moses_integration.decoder.phrases import Words, spans
 from moses_integration.placed.names import MARK, name_of
 from phrasescore.errors import UserError
 from phrasescore.words import quote
@@ -44,23 +40,6 @@ class Copy(NamedTuple):
     """What the text has in its place; the word itself if it needs no name."""
     target: Words
     """The same, or nothing where unknown words are dropped."""
-
-
-class PlaceColumns(Protocol):
-    """More columns of the phrase table, which depend on the sentence that a phrase pair is used in."""
-
-    @property
-    def width(self) -> int:
-        """How many."""
-        ...
-
-    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
-        """Return what Moses is to see [O, K], natural logs where it stands for probabilities.
-
-        The places come sentence by sentence, and those of a sentence by length, then by start. What is known already
-        may be kept in the file `scratch`, for a run that goes on after a kill; it is removed when all is written.
-        """
-        ...
 
 
 def find_places(model: LogLinearModel, sentences: Iterable[Words], longest: int) -> Iterator[Place]:

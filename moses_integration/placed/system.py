@@ -17,9 +17,10 @@ from moses_integration.decoder.phrases import Floats, Words, require_words, word
 from moses_integration.decoder.reordering import LexicalReordering
 from moses_integration.decoder.settings import DecoderSettings, read_settings
 from moses_integration.ini import IN_CONTEXT, MosesIni, Weights, add_columns_in_context
+from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.in_context import option_weights, with_columns, without_columns
 from moses_integration.placed.names import require_unmarked
-from moses_integration.placed.places import Place, PlaceColumns, copies, find_places, named_text
+from moses_integration.placed.places import Place, copies, find_places, named_text
 from moses_integration.placed.tables import phrase_lines, reordering_lines
 from moses_integration.placed.text_digest import DIGEST, write_digest
 from phrasescore.errors import UserError
@@ -51,7 +52,7 @@ def place_text(
     ini: MosesIni,
     text: Path,
     folder: Path,
-    columns: PlaceColumns | None = None,
+    columns: ScorerColumns | None = None,
     weights: Weights | None = None,
     origin: str = "weights",
     table_limit: int | None = None,
@@ -85,7 +86,7 @@ def place_text(
     tables = _tables(ini, folder)
     if columns and IN_CONTEXT not in ini.phrase_table().arguments:
         ini = ini.copy()
-        add_columns_in_context(ini, columns.width)
+        add_columns_in_context(ini, len(columns.columns))
     system = without_columns(ini)
     try:
         placed = _declare(with_columns(ini), tables, weights, origin)
@@ -100,7 +101,10 @@ def place_text(
         values_OK = _values(columns, sentences, places, unfinished / _SCRATCH)
         named = named_text(sentences, places)
         copied = copies(model, sentences, places, named)
-        _write(unfinished / tables[ini.phrase_table().label].name, phrase_lines(places, named, values_OK))
+        _write(
+            unfinished / tables[ini.phrase_table().label].name,
+            phrase_lines(places, named, columns.columns if columns else (), values_OK),
+        )
         for feature in model.features:
             if isinstance(feature, LexicalReordering):
                 table = unfinished / tables[feature.label].name
@@ -185,13 +189,15 @@ def _load(
     return model
 
 
-def _values(columns: PlaceColumns | None, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+def _values(
+    columns: ScorerColumns | None, sentences: Sequence[Words], places: Sequence[Place], scratch: Path
+) -> Floats:
     """Return the new columns [O, K] of the options of all places."""
     options = sum(len(place.phrase.lines) for place in places)
     if columns is None:
         return np.zeros((options, 0))
     values_OK = columns.values(sentences, places, scratch)
-    if values_OK.shape != (options, columns.width) or np.isnan(values_OK).any():
+    if values_OK.shape != (options, len(columns.columns)) or np.isnan(values_OK).any():
         raise ValueError("columns are not as many as were promised, or not numbers")
     return values_OK
 

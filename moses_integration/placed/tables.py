@@ -14,12 +14,14 @@ from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.tables import ReorderingTable
 from moses_integration.placed.places import Copy, Place
 from phrasescore.phrases import offsets_of
-from phrasescore.scoring.columns import FLOOR, LARGEST_COUNT
+from phrasescore.scoring.columns import Column
 from phrasescore.table.entry import SEPARATOR, cut_line, without_end
 from phrasescore.table.factors import SURFACE
 
 
-def phrase_lines(places: Sequence[Place], text: Sequence[Words], values_OK: Floats) -> Iterator[bytes]:
+def phrase_lines(
+    places: Sequence[Place], text: Sequence[Words], columns: Sequence[Column], values_OK: Floats
+) -> Iterator[bytes]:
     """Yield the lines of the phrase table of a text with names, with more columns."""
     first = offsets_of(np.array([len(place.phrase.lines) for place in places], np.int64))
     cut: dict[Words, list[tuple[bytes, bytes]]] = {}
@@ -27,8 +29,8 @@ def phrase_lines(places: Sequence[Place], text: Sequence[Words], values_OK: Floa
         phrase = places[number].phrase
         if phrase.words not in cut:
             cut[phrase.words] = [_around_columns(line) for line in phrase.lines]
-        columns = _column_texts(values_OK[first[number] : first[number + 1]])
-        for (before, after), column in zip(cut[phrase.words], columns, strict=True):
+        texts = _column_texts(columns, values_OK[first[number] : first[number + 1]])
+        for (before, after), column in zip(cut[phrase.words], texts, strict=True):
             yield b"%b%b%b%b" % (source, before, column, after)
 
 
@@ -67,12 +69,12 @@ def _around_columns(line: bytes) -> tuple[bytes, bytes]:
     return line[line.index(SEPARATOR) + len(SEPARATOR) : entry.end], without_end(line[entry.end :]) + b"\n"
 
 
-def _column_texts(values_OK: Floats) -> Iterable[bytes]:
+def _column_texts(columns: Sequence[Column], values_OK: Floats) -> Iterable[bytes]:
     """Return the text of new columns of some options, of which Moses will take the logarithm, with a blank before."""
-    if not values_OK.shape[1]:
+    if not columns:
         return [b""] * len(values_OK)
-    numbers_OK = np.exp(np.clip(values_OK, FLOOR, LARGEST_COUNT))
-    return [b"".join(b" %.9g" % number for number in numbers_K) for numbers_K in numbers_OK.tolist()]
+    texts = [column.texts(values_O)[0] for column, values_O in zip(columns, values_OK.T, strict=True)]
+    return [b" " + b" ".join(of_option) for of_option in zip(*texts, strict=True)]
 
 
 def _reordering_ends(table: ReorderingTable, source: Words, targets: Iterable[tuple[Words, Words]]) -> list[bytes]:

@@ -13,8 +13,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from moses_integration.ini import MosesIni, Weights
+from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.names import without_names
-from moses_integration.placed.places import PlaceColumns
 from moses_integration.placed.system import PlacedSystem, place_text, require_placeable
 from moses_integration.toolkits.toolkit import NbestRequest, Progress, Toolkit, Translate, TuningRequest
 from moses_integration.tuning.tunings import Tuning
@@ -30,7 +30,7 @@ _PLACED = "placed"
 class PlacingToolkit:
     """Translates and tunes a system in whose phrase table some columns depend on the text."""
 
-    def __init__(self, toolkit: Toolkit, columns: PlaceColumns, say: Say) -> None:
+    def __init__(self, toolkit: Toolkit, columns: ScorerColumns, say: Say) -> None:
         self._toolkit, self._columns, self._say = toolkit, columns, say
         self.name = toolkit.name
 

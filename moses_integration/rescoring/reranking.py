@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from moses_integration.decoder.phrases import words_of
 from moses_integration.ini import Weights
 from moses_integration.nbest import ListFault, NbestEntry, format_number
-from moses_integration.rescoring.scorers import ListScorer
+from moses_integration.rescoring.features import ListFeature
 from moses_integration.tuning.bleu import bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates, component_names
 from moses_integration.tuning.mert import evaluate, optimise
@@ -30,23 +30,23 @@ from phrasescore.errors import UserError
 def add_scores(
     entries: Sequence[NbestEntry],
     source: Sequence[bytes],
-    scorers: Sequence[ListScorer],
-    report: Callable[[ListScorer], None] = lambda scorer: None,
+    features: Sequence[ListFeature],
+    report: Callable[[ListFeature], None] = lambda feature: None,
 ) -> list[NbestEntry]:
-    """Return a list with a feature more for each scorer, in their order, with the six digits that a list has.
+    """Return a list with more features, in their order, with the six digits that a list has.
 
     Args:
         entries: the list.
         source: the sentences that were decoded, as tokens.
-        scorers: what gives the features.
-        report: told of each scorer that is done.
+        features: what to add.
+        report: called after each feature.
 
     Raises:
         ListFault: a label is taken, or the list and the source do not go together.
         UserError: a scorer gives no numbers for this list.
     """
     if entries:
-        check_new(entries[0], [scorer.label for scorer in scorers])
+        check_new(entries[0], [feature.label for feature in features])
     for entry in entries:
         if entry.sentence >= len(source):
             raise ListFault(
@@ -63,13 +63,13 @@ def add_scores(
         )
     sentences = [words_of(line) for line in source]
     extended = list(entries)
-    for scorer in scorers:
-        values_EK = scorer.score(sentences, entries)
+    for feature in features:
+        values_EK = feature.values(sentences, entries)
         if not np.isfinite(values_EK).all():
-            raise UserError(f"{scorer.label}: the scorer gives a number that is not finite; mend its model")
+            raise UserError(f"{feature.label}: a value is not finite; check its model")
         rows = zip(extended, values_EK.tolist(), strict=True)
-        extended = [entry.with_feature(scorer.label, values) for entry, values in rows]
-        report(scorer)
+        extended = [entry.with_feature(feature.label, values) for entry, values in rows]
+        report(feature)
     return extended
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,14 @@ import numpy as np
 
 from moses_integration.ini import Weights
 from moses_integration.nbest import NbestEntry
-from moses_integration.rescoring.kinds import LANGUAGE_MODELS, ScorerChoice
+from moses_integration.rescoring.features import FeatureSpec, ListFeature, needs_backoff
 from moses_integration.rescoring.reranking import check_fit, check_new
-from moses_integration.rescoring.scorers import ListScorer
 from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import sha256_of, write_json
 from phrasescore.provenance import described
 
-SCHEMA = 2
+SCHEMA = 3
 _LARGEST_WEIGHT = float(np.finfo(np.float32).max)
 """Moses has weights in 32 bit."""
 
@@ -35,7 +34,7 @@ class TunedWeights:
     backoff: Path | None
     """n-gram model of the language models, if there are any."""
     backoff_digest: str | None
-    scorers: Sequence[ScorerChoice]
+    scorers: Sequence[FeatureSpec]
     digests: Mapping[str, str | None]
     """By the scorers' labels."""
     weights: Weights
@@ -56,14 +55,10 @@ class TunedWeights:
 
     @classmethod
     def _parse(cls, path: Path, report: Mapping[str, Any]) -> TunedWeights:
-        scorers = [ScorerChoice.parse(f"{one['label']}={one['kind']}:{one['path']}") for one in report["scorers"]]
+        scorers = [_spec(one) for one in report["scorers"]]
         weights = {label: [_weight(value) for value in of_label] for label, of_label in report["weights"].items()}
         backoff = report["backoff"]
-        is_sound = (
-            report["schema"] == SCHEMA
-            and all(scorer.label in weights for scorer in scorers)
-            and bool(backoff) == any(scorer.kind in LANGUAGE_MODELS for scorer in scorers)
-        )
+        is_sound = report["schema"] == SCHEMA and all(scorer.label in weights for scorer in scorers)
         if not is_sound:
             raise ValueError
         return cls(
@@ -79,8 +74,7 @@ class TunedWeights:
     def write(self, report: Mapping[str, Any]) -> None:
         """Write the file, with what else is to be told of the tuning."""
         scorers = [
-            {"label": one.label, "kind": one.kind, "path": str(one.path.resolve()), "sha256": self.digests[one.label]}
-            for one in self.scorers
+            {**asdict(one), "path": str(one.path.resolve()), "sha256": self.digests[one.label]} for one in self.scorers
         ]
         content = {
             "schema": SCHEMA,
@@ -92,24 +86,24 @@ class TunedWeights:
         }
         write_json(self.path, content)
 
-    def choices(self, given: Sequence[ScorerChoice]) -> list[ScorerChoice]:
-        """Return the scorers, those that are given in the place of the saved ones of their label and kind.
+    def choices(self, given: Sequence[FeatureSpec]) -> list[FeatureSpec]:
+        """Return the features; one that is given replaces the saved one of its label and column.
 
         Raises:
             UserError: one that is given has no weight, or numbers are not given anew.
         """
-        replaced = {choice.label: choice for choice in given}
-        for choice in given:
-            if (choice.label, choice.kind) not in {(one.label, one.kind) for one in self.scorers}:
+        replaced = {spec.label: spec for spec in given}
+        for spec in given:
+            if (spec.label, spec.column) not in {(one.label, one.column) for one in self.scorers}:
                 raise UserError(
-                    f"--scorer {choice.label}={choice.kind}: {self.path} has no weight for it; leave it out or tune "
+                    f"--scorer {spec.label}={spec.source}: {self.path} has no weight for it; leave it out or tune "
                     "with it"
                 )
         for one in self.scorers:
-            if one.kind == "numbers" and one.label not in replaced:
+            if self.digests[one.label] is None and one.label not in replaced:
                 raise UserError(
                     f"{self.path}: the numbers of {one.label} belong to the list it was tuned on; give --scorer "
-                    f"{one.label}=numbers:FILE with those of this list"
+                    f"{one.label}=FILE with those of this list"
                 )
         return [replaced.get(one.label, one) for one in self.scorers]
 
@@ -122,30 +116,45 @@ class TunedWeights:
         check_new(entry, self.digests)
         check_fit(entry.features(), {label: of for label, of in self.weights.items() if label not in self.digests})
 
-    def require_same(
-        self, choices: Sequence[ScorerChoice], scorers: Sequence[ListScorer], backoff: Path | None
-    ) -> None:
+    def require_same(self, specs: Sequence[FeatureSpec], features: Sequence[ListFeature], backoff: Path | None) -> None:
         """Check that models are those that the weights were tuned with.
 
         Args:
-            choices: the scorers.
-            scorers: the same, loaded.
+            specs: the features.
+            features: the same, loaded.
             backoff: n-gram model of the language models.
 
         Raises:
             UserError: one is another.
         """
+        if backoff is None and any(map(needs_backoff, specs)):
+            raise UserError(
+                f"{self.path}: does not say which n-gram model its language model was used with; tune again"
+            )
         if backoff and sha256_of(backoff) != self.backoff_digest:
             raise UserError(
                 f"{backoff}: is not the n-gram model that {self.path} was tuned with; give that one by --backoff, or "
                 "tune again"
             )
-        for choice, scorer in zip(choices, scorers, strict=True):
-            if scorer.digest != self.digests[choice.label]:
+        for spec, feature in zip(specs, features, strict=True):
+            if feature.fingerprint != self.digests[spec.label]:
                 raise UserError(
-                    f"{choice.path}: is not the network that {self.path} was tuned with; give that one by --scorer "
-                    f"{choice.label}={choice.kind}:FOLDER, or tune again"
+                    f"{spec.path}: is not the model that {self.path} was tuned with; give that one by --scorer "
+                    f"{spec.label}={replace(spec, path=Path('FOLDER')).source}, or tune again"
                 )
+
+
+def _spec(described: Mapping[str, Any]) -> FeatureSpec:
+    """Return a feature as a file of weights describes it.
+
+    Raises:
+        ValueError: it does not.
+    """
+    label, column, path = described["label"], described["column"], described["path"]
+    spec = FeatureSpec(label, Path(path), column)
+    if FeatureSpec.parse(f"{label}={spec.source}") != spec:
+        raise ValueError
+    return spec
 
 
 def _weight(value: Any) -> float:

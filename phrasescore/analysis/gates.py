@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from phrasescore.log_probs import require_finite
 from phrasescore.nn.units import GatedUnit
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.vocabulary import END
 from phrasescore.words import split_words
 
@@ -33,7 +33,7 @@ class Gates:
 
 
 @torch.inference_mode()
-def encoder_gates(scorer: Scorer, phrase: bytes) -> Gates | None:
+def encoder_gates(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates | None:
     """Return the gates of the encoder's lowest forward layer while it reads a phrase and its end symbol.
 
     None if its units are not the paper's.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.search.sampling import draw_translations
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.walk import Walk
@@ -24,7 +24,7 @@ class Sample(NamedTuple):
     """ln p(target | source), end symbol included."""
 
 
-def sample_targets(scorer: Scorer, source: bytes, number: int, seed: int) -> list[Sample]:
+def sample_targets(scorer: EncoderDecoderScorer, source: bytes, number: int, seed: int) -> list[Sample]:
     """Draw targets of a source phrase and return the distinct ones, most frequent first; the longest are left out.
 
     Args:
@@ -39,7 +39,7 @@ def sample_targets(scorer: Scorer, source: bytes, number: int, seed: int) -> lis
     config = SearchConfig(n_best=number, max_ratio=0, max_extra=LONGEST)
     ids = scorer.model.source_vocabulary.encode([source])
     random = np.random.default_rng(seed)
-    walk = Walk(scorer.networks, scorer.device, ids, scorer.origin)
+    walk = Walk(scorer.networks, scorer.device, ids, scorer.name)
     drawn = draw_translations(walk, config, [random], force_end=False)[0]
     words = scorer.model.target_vocabulary.words
     return [

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from phrasescore.log_probs import require_finite
 from phrasescore.nn.batch import PairBatch
 from phrasescore.phrases import Phrases
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 Vectors = NDArray[np.float32]
 _AT_ONCE = 4096
 
 
 @torch.inference_mode()
-def phrase_vectors(scorer: Scorer, phrases: Sequence[bytes]) -> Vectors:
+def phrase_vectors(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) -> Vectors:
     """Return c, the summary of each of some input phrases (appendix A.1.1 of Cho et al. 2014), [P, k].
 
     Raises:

@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from phrasescore.log_probs import require_log_probs
 from phrasescore.pairs import orient
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
 
 
 @torch.inference_mode()
-def word_log_probs(scorer: Scorer, source: bytes, targets: Sequence[bytes]) -> list[NDArray[np.float64]]:
+def word_log_probs(scorer: EncoderDecoderScorer, source: bytes, targets: Sequence[bytes]) -> list[NDArray[np.float64]]:
     """Return ln p(y_t | y_<t, x) of the words and the end symbol of some outputs of one input.
 
     Raises:
         UserError: the network is damaged.
     """
-    pairs = scorer.encode(*orient(([source] * len(targets), list(targets)), scorer.model.direction))
+    pairs = scorer.encode(Occurrences(*orient(([source] * len(targets), list(targets)), scorer.direction)))
     found = []
     for batch in scorer.batches(pairs):
         with scorer.device.products():

@@ -31,8 +31,7 @@ from phrasescore.files import (
     write_json,
 )
 from phrasescore.model_files import files_of_models
-from phrasescore.scoring.columns import COLUMNS, FLOOR, Column, columns_of
-from phrasescore.scoring.scores import MANY_UNKNOWN
+from phrasescore.scoring.columns import FLOOR, Column
 from phrasescore.table.blocks import Shard, require_table_file
 from phrasescore.table.sources import sources_in_texts
 from phrasescore.text import counted
@@ -40,9 +39,9 @@ from phrasescore.text import counted
 if TYPE_CHECKING:
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.estimate import Estimate
-    from phrasescore.scoring.kinds import TableScorer
+    from phrasescore.scoring.scorer import PhraseScorer
 
-REPORT_SCHEMA = 4
+REPORT_SCHEMA = 5
 _DOUBT = (
     "; check that it was trained on this table, or on one with the same languages on the same sides, tokenised and "
     "cased alike"
@@ -74,10 +73,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--columns",
         nargs="+",
         action="extend",
-        choices=tuple(COLUMNS),
         metavar="NAME",
-        help=f"what to append, in this order: {', '.join(COLUMNS)} (default: score, or expected-bleu with a "
-        "folder of that kind, which has no other); the two options below are short for some of them",
+        help="columns to append, in this order. A network has score, per-word, unknown-target, unknown-source and "
+        "unknown-both; a phrase-pair model has expected-bleu (default: the first). The next two options are short for "
+        "some of them",
     )
     columns.add_argument(
         "--per-word",
@@ -143,8 +142,8 @@ def _shard(text: str) -> Shard:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _columns(args: argparse.Namespace) -> list[Column] | None:
-    """Return the columns asked for; None if none is.
+def _columns(args: argparse.Namespace) -> list[str] | None:
+    """Return the names of the columns asked for; None if none is.
 
     Raises:
         UsageError: they are asked for in two ways, or one is twice.
@@ -159,7 +158,7 @@ def _columns(args: argparse.Namespace) -> list[Column] | None:
         raise UsageError("--columns: names all columns; leave out --per-word and --unknown-words")
     elif len(set(names)) < len(names):
         raise UsageError("--columns: names a column twice; leave one out")
-    return [COLUMNS[name] for name in names]
+    return list(names)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -167,8 +166,8 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.device import settle_memory
     from phrasescore.scoring.annotate import annotate
     from phrasescore.scoring.estimate import estimate
-    from phrasescore.scoring.kinds import load_table_scorer
     from phrasescore.scoring.parts import description_of
+    from phrasescore.scoring.scorer import load_scorer
 
     reporter = Reporter(quiet=args.quiet)
     if args.dry_run:
@@ -188,11 +187,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")
     if args.shard:
         require_table_file(args.table, "--shard")
-    columns = _columns(args)
+    names = _columns(args)
     digest = sha256_of_input(args.table) if args.report else None
     settle_memory()
-    scorer = load_table_scorer(*args.models, device=args.device, precision=args.precision, direction=args.direction)
-    columns = columns_of(scorer.kind)[:1] if columns is None else columns
+    scorer = load_scorer(*args.models, device=args.device, precision=args.precision, direction=args.direction)
+    columns = [scorer.columns[0]] if names is None else [scorer.column(name) for name in names]
     sources = sources_in_texts(args.only_sources_in, reporter.say) if args.only_sources_in else None
     models = ", ".join(map(str, args.models))
     reporter.say(f"scoring {display_name(args.table)} with {models} on {scorer.device}")
@@ -236,17 +235,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _advice(args: argparse.Namespace, scorer: TableScorer, width: int) -> str | None:
+def _advice(args: argparse.Namespace, scorer: PhraseScorer, width: int) -> str | None:
     """Return the command that comes next, None where that is for the user to know."""
-    from phrasescore.model_folder import KIND
-
     if args.output == STANDARD_STREAM:
         return None
     if args.shard is not None:
         return "phrasescore join PART... -o TABLE, when all of them are there"
     if args.replace_last is not None or args.limit is not None:
         return None
-    weight = "" if scorer.kind == KIND else " --weight W"
+    weight = "" if scorer.columns[0].values == "log-probability" else " --weight W"
     return (
         f"phrasescore-smt add-column moses.ini --table {quote(str(args.output))} --columns {width}{weight} -o NEW.ini"
     )
@@ -261,7 +258,7 @@ def _say_estimate(found: Estimate) -> None:
 
 
 def make_report(
-    args: argparse.Namespace, digest: str | None, scorer: TableScorer, columns: Sequence[Column], counts: Counts
+    args: argparse.Namespace, digest: str | None, scorer: PhraseScorer, columns: Sequence[Column], counts: Counts
 ) -> dict[str, Any]:
     """Return the counts and where the numbers come from; the digest is that of the table."""
     from phrasescore.versions import versions
@@ -271,10 +268,7 @@ def make_report(
         "input": str(args.table),
         "input_sha256": digest,
         "output": str(args.output),
-        "models": [
-            {"folder": str(model.folder), "weights_sha256": model.weights_digest, "direction": model.direction}
-            for model in scorer.models
-        ],
+        "scorer": scorer.described(),
         "columns": {
             "names": [column.name for column in columns],
             "replace_last": args.replace_last,
@@ -308,6 +302,7 @@ def _rate(counts: Counts) -> float:
 
 
 def _summarise(reporter: Reporter, counts: Counts) -> None:
+
     # A part of a small table may have no line.
     columns = "" if counts.columns_before is None else f"{counts.columns_before} columns -> {counts.columns_after}, "
     reporter.say(
@@ -338,6 +333,8 @@ def _unknown_words(counts: Counts) -> dict[str, tuple[int, int]]:
 
 
 def _is_doubtful(unknown: int, words: int) -> bool:
+    from phrasescore.scoring.scorer import MANY_UNKNOWN
+
     return words > 0 and unknown >= MANY_UNKNOWN * words
 
 

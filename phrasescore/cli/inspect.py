@@ -19,7 +19,7 @@ from phrasescore.cli.options import (
     add_direction_option,
     add_model_option,
     add_quiet_option,
-    load_scorer,
+    load_networks,
     path_or_standard_stream,
     positive,
     refuse_idle,
@@ -28,6 +28,7 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, require_one_standard_input
 from phrasescore.pictures import check_picture
 from phrasescore.search.search_config import SearchConfig
+from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import TableReader
 from phrasescore.text import counted, text_lines
 from phrasescore.words import split_words
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from phrasescore.analysis.gates import Gates
-    from phrasescore.scoring.engine import Scorer
+    from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 _SEED = 1
 _NEIGHBOURS, _AMONG = 10, 30_000
@@ -119,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
         check_picture("--gates", args.gates)
     require_one_standard_input(args.table, args.phrases)
     reporter = Reporter(quiet=args.quiet)
-    scorer = load_scorer(args, args.direction)
+    scorer = load_networks(args, args.direction)
     if scorer.note is not None:
         reporter.say(scorer.note)
     gates = encoder_gates(scorer, phrase)
@@ -132,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
     others: list[bytes] = []
     if args.table:
         reporter.say(f"reading {display_name(args.table)}")
-        reader = TableReader(args.table, factors=scorer.factors)
+        reader = TableReader(args.table, factors=scorer.factors or SURFACE)
         candidates, others = look_up(reader, scorer.model.direction, phrase, args.among or _AMONG)
     elif not args.phrases:
         _advise_table(args.models[0], reporter)
@@ -167,7 +168,7 @@ def _advise_table(model: Path, reporter: Reporter) -> None:
 class _Page:
     """Prints the parts of the answer on standard output."""
 
-    def __init__(self, scorer: Scorer, phrase: bytes) -> None:
+    def __init__(self, scorer: EncoderDecoderScorer, phrase: bytes) -> None:
         self._scorer, self._phrase = scorer, phrase
         self._console = Console(highlight=False, soft_wrap=True, emoji=False)
 

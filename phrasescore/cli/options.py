@@ -14,12 +14,13 @@ import shtab
 from phrasescore import __version__
 from phrasescore.cli.parser import CommandParser
 from phrasescore.configuration import LARGEST, Section, choices, option_types, range_fault, refuse_given, scalar_type
+from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM
 from phrasescore.pairs import Direction
 from phrasescore.plugins import load_plugins, plugins_blamed
 
 if TYPE_CHECKING:
-    from phrasescore.scoring.engine import Scorer
+    from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 
 def make_command_parser(program: str, description: str, commands: Sequence[ModuleType]) -> CommandParser:
@@ -238,14 +239,18 @@ def add_direction_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def load_scorer(args: argparse.Namespace, direction: Direction | None = None) -> Scorer:
-    """Return the networks on the command line on their device, checked to be of a direction, or all of the same.
+def load_networks(args: argparse.Namespace, direction: Direction | None = None) -> EncoderDecoderScorer:
+    """Return the encoder-decoders on the command line, for commands that need a network and not just its scores.
 
     Raises:
-        UserError: one is of another direction, or knows other words than the first.
+        UserError: see `load_scorer`; or a folder holds a model of another kind.
     """
     from phrasescore.device import settle_memory
-    from phrasescore.scoring.engine import Scorer
+    from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+    from phrasescore.scoring.scorer import load_scorer
 
     settle_memory()
-    return Scorer.load(*args.models, device=args.device, precision=args.precision, direction=direction)
+    scorer = load_scorer(*args.models, device=args.device, precision=args.precision, direction=direction)
+    if not isinstance(scorer, EncoderDecoderScorer):
+        raise UserError(f"{scorer.name}: is not an encoder-decoder; give the folder of one")
+    return scorer

@@ -12,13 +12,11 @@ from phrasescore.cli.options import (
     add_device_options,
     add_direction_option,
     add_model_option,
-    load_scorer,
     path_or_standard_stream,
 )
 from phrasescore.errors import UserError
 from phrasescore.files import display_name
 from phrasescore.scoring.given_pairs import given_phrase
-from phrasescore.scoring.scores import UnknownSide
 from phrasescore.table.entry import LineFault
 from phrasescore.table.factors import Factors
 from phrasescore.text import Say, chunks, text_lines
@@ -53,21 +51,28 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Score; return the exit code."""
-    scorer, reporter = load_scorer(args, args.direction), Reporter(quiet=False)
+    from phrasescore.device import settle_memory
+    from phrasescore.scoring.occurrences import Occurrences
+    from phrasescore.scoring.scorer import WordCounts, load_scorer
+
+    settle_memory()
+    scorer = load_scorer(*args.models, device=args.device, precision=args.precision, direction=args.direction)
+    reporter = Reporter(quiet=False)
     if scorer.note is not None:
         reporter.say(scorer.note)
-    sides: tuple[UnknownSide, ...] = ("source", "target")
-    unknown = [UnknownWords(side) for side in sides]
-    for pairs in _chunks(args.pairs, scorer.model.factors, reporter.say):
-        scores = scorer.score_encoded(scorer.encode([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
-        sys.stdout.writelines(f"{value:.9g}\n" for value in scores.values(per_word=args.per_word).tolist())
+    columns = [scorer.column("per-word") if args.per_word else scorer.columns[0]]
+    words = WordCounts()
+    for pairs in _chunks(args.pairs, scorer.factors, reporter.say):
+        scores = scorer.score(Occurrences([source for source, _ in pairs], [target for _, target in pairs]), columns)
+        sys.stdout.writelines(f"{value:.9g}\n" for value in scores.first_N.tolist())
         sys.stdout.flush()
-        for side, words, counted in zip(sides, scores.words, unknown, strict=True):
-            counted.add(int(scores.unknown(side).sum()), words)
-    if any(counted.unknown for counted in unknown):
+        words += scores.words
+    if words.source_unknown or words.target_unknown:
+        source = UnknownWords("source", words.source, words.source_unknown)
+        target = UnknownWords("target", words.target, words.target_unknown)
         reporter.say(
-            f"{unknown[0]} and {unknown[1]} are unknown to the network; they are scored as <unk>, as rare words of its "
-            "text were"
+            f"{source} and {target} are unknown to the network; they are scored as <unk>, like the rare words of its "
+            "training data"
         )
     return 0
 

@@ -17,7 +17,7 @@ from phrasescore.cli.options import (
     add_quiet_option,
     add_section_options,
     given_options,
-    load_scorer,
+    load_networks,
     path_or_standard_stream,
     positive,
 )
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if args.attention:
         check_picture("--attention", args.attention)
     require_writable(args.output, args.attention, inputs=[args.text, *files_of_models(args.models)])
-    scorer, reporter = load_scorer(args), Reporter(quiet=args.quiet)
+    scorer, reporter = load_networks(args), Reporter(quiet=args.quiet)
     translator = Translator(scorer, config, args.batch_size)
     if args.attention and not translator.has_attention:
         raise UserError("--attention: this network has no attention to draw; leave --attention out")

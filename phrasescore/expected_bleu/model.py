@@ -37,7 +37,7 @@ KIND = "expected-bleu"
 
 
 @dataclass(frozen=True)
-class PairFunction(Trained):
+class PhrasePairModel(Trained):
     """A linear function of features of phrase pairs."""
 
     keys_F: Keys
@@ -55,7 +55,7 @@ class PairFunction(Trained):
         return np.asarray(np.bincount(bags.pair_K, weight_K, minlength=len(bags)), np.float64)
 
 
-def save_function(folder: Path, function: PairFunction, sections: dict[str, Any]) -> None:
+def save_phrase_pair_model(folder: Path, function: PhrasePairModel, sections: dict[str, Any]) -> None:
     """Write a function into a folder, which must exist; `sections` say how it was trained, on what."""
     facts = {"model": {"family": FAMILY, "features": len(function.keys_F)}, **sections}
     write_description(folder, KIND, facts)
@@ -64,7 +64,7 @@ def save_function(folder: Path, function: PairFunction, sections: dict[str, Any]
     save_tensors(folder, {"keys": keys, "weights": torch.from_numpy(function.weights_F)})
 
 
-def load_function(folder: Path) -> PairFunction:
+def load_phrase_pair_model(folder: Path) -> PhrasePairModel:
     """Read a folder.
 
     Raises:
@@ -89,6 +89,6 @@ def load_function(folder: Path) -> PairFunction:
         keys_F = keys_F.view(np.uint64)
         if not (keys_F[1:] > keys_F[:-1]).all():
             raise weights.misfit()
-        return PairFunction(
+        return PhrasePairModel(
             keys_F, weights_F, folder=folder, weights_digest=weights.sha256, is_checked=weights.are_checked
         )

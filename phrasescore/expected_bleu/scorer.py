@@ -1,96 +1,41 @@
-"""What gives a phrase table the column of a trained function of phrase pairs, in the place of a network's `Scorer`."""
+"""The phrase-pair model as a scorer: a linear function of features of phrase pairs, trained for expected BLEU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from phrasescore.device import Precision, choose_device
-from phrasescore.errors import UserError
-from phrasescore.expected_bleu.features import Bags, features_of
-from phrasescore.expected_bleu.model import KIND, PairFunction, load_function
-from phrasescore.model_folder import load_again
-from phrasescore.pairs import Direction
-from phrasescore.scoring.scores import Scores
-from phrasescore.table.factors import SURFACE
-from phrasescore.workers import Shared, Stored
+from phrasescore.expected_bleu.features import features_of
+from phrasescore.expected_bleu.model import PhrasePairModel, load_phrase_pair_model
+from phrasescore.scoring.columns import EXPECTED_BLEU, Column
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
 
 
-@dataclass(frozen=True)
-class Loading:
-    """How to load functions where another process is."""
+class PhrasePairScorer(PhraseScorer):
+    """Gives phrase pairs the value of a phrase-pair model, or the mean of several."""
 
-    functions: tuple[Stored, ...]
+    columns = (EXPECTED_BLEU,)
 
-    def __call__(self) -> FunctionScorer:
-        """Load them.
-
-        Raises:
-            UserError: one is not to be seen from there, or is another one now.
-        """
-        return FunctionScorer([load_again(function, load_function) for function in self.functions])
-
-
-class FunctionScorer:
-    """Gives phrase pairs the value of a function, or the mean of several."""
-
-    kind = KIND
-    note: str | None = None
-    factors = SURFACE
-    """It is trained on translations, in which Moses writes the first factor."""
-
-    def __init__(self, functions: Sequence[PairFunction]) -> None:
-        self.models = tuple(functions)
-        self.device = choose_device("cpu", "fp32")
+    def __init__(self, models: Sequence[PhrasePairModel]) -> None:
+        super().__init__([model.folder for model in models])
+        self.models = tuple(models)
 
     @classmethod
-    def load(
-        cls,
-        *folders: str | Path,
-        device: str = "auto",
-        precision: Precision = "auto",
-        direction: Direction | None = None,
-    ) -> Self:
-        """Load a function, or several.
+    def load(cls, folders: Sequence[Path]) -> Self:
+        """Load the models of some folders; see `load_scorer`."""
+        return cls([load_phrase_pair_model(folder) for folder in folders])
 
-        Args:
-            folders: that `phrasescore-smt expected-bleu` wrote.
-            device: `auto` or `cpu`, for there is nothing that a GPU would do faster.
-            precision: `auto` or `fp32`.
-            direction: that of the table, or None.
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the weights."""
+        return fingerprint_of([model.weights_digest for model in self.models])
 
-        Raises:
-            UserError: a folder holds no function that can be used, or something else is asked for.
-        """
-        functions = [load_function(Path(folder)) for folder in folders]
-        asked = {
-            "device": (device, ("auto", "cpu")),
-            "precision": (precision, ("auto", "fp32")),
-            "direction": (direction, (None, functions[0].direction)),
-        }
-        for setting, (value, possible) in asked.items():
-            if value not in possible:
-                raise UserError(f"{setting} `{value}`: is not for a function of phrase pairs; leave it out")
-        return cls(functions)
-
-    def shared(self) -> Shared[FunctionScorer]:
-        """Return what a task takes of it: it is loaded again where the task is done."""
-        return Shared(self, Loading(tuple(model.stored for model in self.models)))
-
-    def encode(self, sources: list[bytes], targets: list[bytes]) -> Bags:
-        """Return the features of phrase pairs."""
-        return features_of(sources, targets)
-
-    def score_encoded(self, pairs: Bags) -> Scores:
-        """Return f of each pair, in the place of ln p."""
-        values = np.mean([model.values(pairs) for model in self.models], axis=0)
-        return replace(self.count_encoded(pairs), log_prob=values)
-
-    def count_encoded(self, pairs: Bags) -> Scores:
-        """Return what is known of pairs without their features: nothing, for there is no vocabulary."""
-        zeros = np.zeros(len(pairs), np.int64)
-        return Scores(np.full(len(pairs), np.nan), zeros, zeros, zeros, self.models[0].direction)
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
+        """See `PhraseScorer`. A value is a term of a log-linear model, so it may be positive."""
+        features = features_of(occurrences.sources, occurrences.targets)
+        value_N = np.mean([model.values(features) for model in self.models], axis=0)
+        return Scores(np.stack([value_N for _ in columns or self.columns], axis=1))

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from phrasescore.extraction.spans import AlignedSentences, consistent_spans
 from phrasescore.pairs import PhrasePairs
-from phrasescore.phrases import PlacedPhrases
+from phrasescore.phrases import PhrasesInSentences
 
 
 @dataclass(frozen=True)
 class Occurrences:
     """Phrase pairs where they occur: phrase i of one side translates phrase i of the other."""
 
-    source: PlacedPhrases
-    target: PlacedPhrases
+    source: PhrasesInSentences
+    target: PhrasesInSentences
 
     def __len__(self) -> int:
         return len(self.source)
@@ -42,7 +42,7 @@ def find_occurrences(sentences: PhrasePairs) -> Occurrences:
     order = np.argsort(sentence, kind="stable")
     sentence = sentence[order]
     source, target = (
-        PlacedPhrases(side, sentence, first[order] - begins[sentence], last[order] + 1 - begins[sentence])
+        PhrasesInSentences(side, sentence, first[order] - begins[sentence], last[order] + 1 - begins[sentence])
         for side, begins, first, last in (
             (sentences.source, offsets[0], spans.source_first, spans.source_last),
             (sentences.target, offsets[1], spans.target_first, spans.target_last),

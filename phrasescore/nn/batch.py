@@ -15,7 +15,7 @@ from torch import Tensor
 
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes, rounded_up
 from phrasescore.nn.sources import SourceBatch
-from phrasescore.phrases import Phrases, PlacedPhrases
+from phrasescore.phrases import Phrases, PhrasesInSentences
 from phrasescore.transfer import on_device
 from phrasescore.vocabulary import END
 
@@ -45,7 +45,7 @@ class PairBatch:
 
     @classmethod
     def sharing(
-        cls, sources: Phrases | PlacedPhrases, source_of_pair: NDArray[np.int64], targets: Phrases
+        cls, sources: Phrases | PhrasesInSentences, source_of_pair: NDArray[np.int64], targets: Phrases
     ) -> PairBatch:
         """Build for scoring: each distinct source and each of its distinct target prefixes once.
 
@@ -60,7 +60,7 @@ class PairBatch:
         return cls._assemble(SourceBatch.of(sources.take(filled)), target, source_of_pair, targets)
 
     @classmethod
-    def apart(cls, sources: Phrases | PlacedPhrases, targets: Phrases) -> PairBatch:
+    def apart(cls, sources: Phrases | PhrasesInSentences, targets: Phrases) -> PairBatch:
         """Build for training: every pair on its own, but for the sentences that several stand in.
 
         Args:

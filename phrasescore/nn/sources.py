@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from phrasescore.nn.prefix_tree import PrefixTree, keep_apart, merge_prefixes
-from phrasescore.phrases import Phrases, PlacedPhrases, offsets_of
+from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
 from phrasescore.vocabulary import END
 
 FARTHEST = 7
@@ -62,15 +62,15 @@ class SourceBatch:
     """What is read, with end symbols: the phrases themselves, or sentences."""
     shared: bool
     """Whether what has a common prefix shares its nodes (scoring) or not (training)."""
-    places: PlacedPhrases | None = None
+    places: PhrasesInSentences | None = None
     """Where the phrases stand in the sentences; None if they are read alone."""
     made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     """What was made of them, so that it is made once; it goes with them to a device."""
 
     @classmethod
-    def of(cls, phrases: Phrases | PlacedPhrases, *, shared: bool = True) -> SourceBatch:
+    def of(cls, phrases: Phrases | PhrasesInSentences, *, shared: bool = True) -> SourceBatch:
         """Build from phrases without end symbols."""
-        if isinstance(phrases, PlacedPhrases):
+        if isinstance(phrases, PhrasesInSentences):
             return cls(phrases.sentences.with_end(END), shared, phrases)
         return cls(phrases.with_end(END), shared)
 

@@ -12,10 +12,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
-from phrasescore.device import one_thread
 from phrasescore.errors import UserError
 from phrasescore.files import (
     STANDARD_STREAM,
@@ -30,12 +28,13 @@ from phrasescore.files import (
 from phrasescore.files.resumable import resumable_output
 from phrasescore.plugins import loaded_plugins, plugins_blamed
 from phrasescore.scoring.background import read_ahead
-from phrasescore.scoring.columns import Column, columns_of
-from phrasescore.scoring.kinds import TableScorer
+from phrasescore.scoring.columns import NEUTRAL, Column
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.scoring.parts import describe_part, forget_part
-from phrasescore.scoring.scores import Scores
+from phrasescore.scoring.scorer import PhraseScorer, Scores, ScoringTask
 from phrasescore.table.blocks import Block, Shard, count_blocks, read_blocks
 from phrasescore.table.entry import LineFault, cut_line
+from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
 from phrasescore.text import Say, silently
 from phrasescore.versions import code_version
@@ -64,8 +63,8 @@ class Counts:
     source_words_unknown: int = 0
     target_words: int = 0
     target_words_unknown: int = 0
-    log_prob_sum: float = 0.0
-    """Of a function of phrase pairs the sum of its values; 0 where no column needs ln p."""
+    score_sum: float = 0.0
+    """Sum of the values of the first new column."""
     columns_before: int | None = None
     columns_after: int | None = None
     lines_of_run_before: int = 0
@@ -93,7 +92,7 @@ _SUMS = (
     "source_words_unknown",
     "target_words",
     "target_words_unknown",
-    "log_prob_sum",
+    "score_sum",
 )
 
 
@@ -114,9 +113,8 @@ class Annotation:
 
     table: str
     """What to call it in messages."""
-    scorer: Shared[TableScorer]
-    columns: tuple[Column, ...]
-    """Which to append."""
+    scoring: ScoringTask
+    """What to append."""
     replaced: bytes | None = None
     """The last score of every line, which makes room for the new ones."""
     keep_faulty: bool = False
@@ -131,7 +129,7 @@ class Annotation:
             UserError: a line is faulty, or a network is damaged or not to be seen from here.
         """
         with plugins_blamed():
-            factors = self.scorer.get().factors
+            factors = self.scoring.scorer.get().factors or SURFACE
         checker = LineChecker(
             self.table, keep_faulty=self.keep_faulty, shape=block.shape, factors=factors, last_score=self.replaced
         )
@@ -146,12 +144,9 @@ class Annotation:
             chunk = chunk.keep_sources(self.only_sources.get())
         if self.replaced is not None:
             chunk = replace(chunk, entries=[entry.without_last_score() for entry in chunk.entries])
-        with plugins_blamed(), one_thread():
-            scorer = self.scorer.get()
-            pairs = scorer.encode(*factors.network_phrases(chunk.entries))
-            asks = any(column.needs_log_prob for column in self.columns)
-            scores = scorer.score_encoded(pairs) if asks else scorer.count_encoded(pairs)
-        texts = [column.texts(scores) for column in self.columns]
+        scores = self.scoring(Occurrences(*factors.network_phrases(chunk.entries)))
+        columns = self.scoring.columns
+        texts = [column.texts(values_N) for column, values_N in zip(columns, scores.values_NK.T, strict=True)]
         lines = self._annotated_lines(
             chunk, [b" ".join(line) for line in zip(*(text for text, _ in texts), strict=True)]
         )
@@ -159,7 +154,7 @@ class Annotation:
         _count(chunk, scores, counts)
         counts.columns_before = block.shape.columns
         if block.shape.columns is not None:
-            counts.columns_after = block.shape.columns + len(self.columns) - (self.replaced is not None)
+            counts.columns_after = block.shape.columns + len(columns) - (self.replaced is not None)
         return AnnotatedBlock(compress(lines, self.compression) if any(lines) else b"", counts, block.share_read)
 
     def _annotated_lines(self, chunk: Chunk, texts: Iterable[bytes]) -> list[bytes]:
@@ -169,7 +164,7 @@ class Annotation:
         long.
         """
         lines = [entry.with_columns(text) for entry, text in zip(chunk.entries, texts, strict=True)]
-        neutral = b" ".join(column.neutral for column in self.columns)
+        neutral = b" ".join([NEUTRAL] * len(self.scoring.columns))
         for index in sorted(chunk.faulty):
             line = chunk.faulty[index].line
             with contextlib.suppress(LineFault):
@@ -182,15 +177,15 @@ def _count(chunk: Chunk, scores: Scores, counts: Counts) -> None:
     counts.lines_written = len(chunk.entries) + len(chunk.faulty)
     counts.lines_filtered_out = counts.lines_read - counts.lines_written
     counts.faulty_lines_kept = len(chunk.faulty)
-    counts.source_words, counts.target_words = scores.words
-    counts.source_words_unknown = int(scores.unknown("source").sum())
-    counts.target_words_unknown = int(scores.unknown("target").sum())
-    counts.log_prob_sum = float(np.nansum(scores.log_prob))
+    words = scores.words
+    counts.source_words, counts.source_words_unknown = words.source, words.source_unknown
+    counts.target_words, counts.target_words_unknown = words.target, words.target_unknown
+    counts.score_sum = float(scores.first_N.sum())
 
 
 def annotate(
     table: str | Path,
-    scorer: TableScorer,
+    scorer: PhraseScorer,
     output: str | Path | None,
     *,
     columns: Sequence[Column] | None = None,
@@ -235,12 +230,11 @@ def annotate(
     started = time.monotonic()
     if output is not None:
         require_writable(output, inputs=[table])
-    columns = columns_of(scorer.kind)[:1] if columns is None else columns
+    columns = scorer.columns[:1] if columns is None else columns
     _require_columns(scorer, columns)
     task = Annotation(
         str(table),
-        scorer.shared(),
-        tuple(columns),
+        ScoringTask(scorer.shared(), tuple(columns)),
         None if replace_last is None else replace_last.encode("utf-8", "surrogateescape"),
         on_error == "keep",
         only_sources,
@@ -301,14 +295,14 @@ def _open_pieces(
 
 def _identity(table: str | Path, task: Annotation, reading: _Reading) -> dict[str, Any]:
     """Return all that decides what the output is but for the shard; a user is told the names of what has changed."""
-    scorer, sources = task.scorer.get(), task.only_sources
+    scorer, sources = task.scoring.scorer.get(), task.only_sources
     return {
         "table": sha256_of_input(table),
-        "networks": [model.weights_digest for model in scorer.models],
+        "scorer": scorer.fingerprint,
         "plugins": list(loaded_plugins().values()),
         "device": scorer.device.torch_device.type,
         "precision": scorer.device.precision,
-        "columns": [column.name for column in task.columns],
+        "columns": [column.name for column in task.scoring.columns],
         "score to replace": None if task.replaced is None else task.replaced.hex(),
         "texts of --only-sources-in": sources and hashlib.sha256(b"\n".join(sorted(sources.get()))).hexdigest(),
         "limit": reading.limit,
@@ -364,7 +358,7 @@ def _results(
         yield from workers.in_order(task, chain(waiting, blocks))
 
 
-def _require_columns(scorer: TableScorer, columns: Sequence[Column]) -> None:
+def _require_columns(scorer: PhraseScorer, columns: Sequence[Column]) -> None:
     """Check that a model gives some columns, each once.
 
     Raises:
@@ -373,13 +367,8 @@ def _require_columns(scorer: TableScorer, columns: Sequence[Column]) -> None:
     names = [column.name for column in columns]
     if not names or len({*names}) < len(names):
         raise UserError(f"columns: {'are none' if not names else 'are named twice'}; give each that is wanted once")
-    for column in columns:
-        if column.kind != scorer.kind:
-            given = ", ".join(one.name for one in columns_of(scorer.kind))
-            raise UserError(
-                f"{scorer.models[0].folder}: is of the kind {scorer.kind}, which does not give the column "
-                f"{column.name}; ask for {given}"
-            )
+    for name in names:
+        scorer.column(name)
 
 
 def _require_lines(table: str | Path, counts: Counts) -> None:

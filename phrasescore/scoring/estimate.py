@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from phrasescore.scoring.annotate import ALONE, Counts, annotate
-from phrasescore.scoring.kinds import TableScorer
+from phrasescore.scoring.scorer import PhraseScorer
 from phrasescore.table.blocks import Shard, read_blocks
 from phrasescore.table.reader import CHUNK_LINES
 
@@ -35,7 +35,7 @@ class Estimate:
 
 def estimate(
     table: str | Path,
-    scorer: TableScorer,
+    scorer: PhraseScorer,
     *,
     limit: int | None = None,
     shard: Shard | None = None,
@@ -77,7 +77,7 @@ def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:
     return lines, True
 
 
-def _measure(table: str | Path, scorer: TableScorer, **options: Any) -> float:
+def _measure(table: str | Path, scorer: PhraseScorer, **options: Any) -> float:
     """Return the lines that this process annotates in a second."""
     seen = Counts()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasescore.phrases import Phrases
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.search.beam import beam_search
 from phrasescore.search.greedy import greedy_search
 from phrasescore.search.sampling import Drawn, draw_translations
@@ -51,7 +51,7 @@ class Translation:
 class Translator:
     """Translates tokenised sentences or phrases, in batches of similar length."""
 
-    def __init__(self, scorer: Scorer, config: SearchConfig, batch_size: int = 64) -> None:
+    def __init__(self, scorer: EncoderDecoderScorer, config: SearchConfig, batch_size: int = 64) -> None:
         """Prepare a search with a scorer's networks.
 
         Args:
@@ -97,7 +97,7 @@ class Translator:
 
     def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Drawn]]:
         config = self._config
-        walk = Walk(self._scorer.networks, self._scorer.device, sources, self._scorer.origin)
+        walk = Walk(self._scorer.networks, self._scorer.device, sources, self._scorer.name)
         if config.sample:
             randoms = [np.random.default_rng([config.seed, number]) for number in numbers.tolist()]
             return draw_translations(walk, config, randoms)

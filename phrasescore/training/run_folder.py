@@ -15,7 +15,7 @@ from phrasescore.configuration import Section
 from phrasescore.errors import UserError, naming
 from phrasescore.files import STANDARD_STREAM, lock_file, make_folder, real_path, require_folder
 from phrasescore.model_files import CONFIG, WEIGHTS
-from phrasescore.model_folder import REPLACEMENT, TRAINING_STATE, network_file, network_kind
+from phrasescore.model_folder import REPLACEMENT, TRAINING_STATE, model_kind, network_file
 from phrasescore.plugins import loaded_plugins
 from phrasescore.training.checkpoint import CHECKPOINT, open_checkpoint
 from phrasescore.training.ranks import ALONE, HANDED_ON, Ranks
@@ -155,8 +155,8 @@ def _check_folder(folder: Path, restart: bool, kind: str) -> None:
     require_folder(folder)
     if folder.exists() and any(folder.iterdir()) and not (network_file(folder, CONFIG).exists() or state.exists()):
         raise UserError(f"{folder}: is not empty and holds no model; give a new folder")
-    if network_file(folder, CONFIG).exists() and network_kind(folder) != kind:
-        raise UserError(f"{folder}: holds a network of the kind {network_kind(folder)}; give another folder")
+    if network_file(folder, CONFIG).exists() and model_kind(folder) != kind:
+        raise UserError(f"{folder}: holds a network of the kind {model_kind(folder)}; give another folder")
     _require_state(folder, restart)
 
 

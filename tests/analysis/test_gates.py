@@ -11,20 +11,20 @@ import torch
 from phrasescore.analysis.gates import Gates, encoder_gates, grouped, sorted_units
 from phrasescore.analysis.gates_picture import as_text, draw
 from phrasescore.errors import UserError
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.vocabulary import END
 from tests.conftest import Weights
 from tests.pictures import labels
 from tests.reference import embed, sigma, unit_step
 
 
-def gates_of(scorer: Scorer, phrase: bytes) -> Gates:
+def gates_of(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates:
     gates = encoder_gates(scorer, phrase)
     assert gates is not None
     return gates
 
 
-def test_gates_equal_the_equations(scorer: Scorer, weights: Weights) -> None:
+def test_gates_equal_the_equations(scorer: EncoderDecoderScorer, weights: Weights) -> None:
     gates = gates_of(scorer, b"the black house")
     W_r, W_z, _ = np.split(weights["encoder.unit.input.weight"], 3)
     U_r, U_z = np.split(weights["encoder.unit.recurrent_gates.weight"], 2)
@@ -38,7 +38,7 @@ def test_gates_equal_the_equations(scorer: Scorer, weights: Weights) -> None:
     assert gates.symbols == [b"the", b"black", b"house", b"<eos>"]
 
 
-def test_gates_of_a_network_that_reads_backwards(scorer: Scorer) -> None:
+def test_gates_of_a_network_that_reads_backwards(scorer: EncoderDecoderScorer) -> None:
     turned = gates_of(scorer, b"house black the")
     backwards = deepcopy(scorer)
     backwards.model.network.encoder.reverse = True
@@ -47,7 +47,7 @@ def test_gates_of_a_network_that_reads_backwards(scorer: Scorer) -> None:
     assert (gates.update_Tn == turned.update_Tn).all()
 
 
-def test_other_units_have_no_gates(scorer: Scorer) -> None:
+def test_other_units_have_no_gates(scorer: EncoderDecoderScorer) -> None:
     other = deepcopy(scorer)
     other.model.network.encoder.add_module("unit", torch.nn.Linear(1, 1))
     assert encoder_gates(other, b"the black house") is None
@@ -73,13 +73,15 @@ def test_the_picture_of_a_terminal() -> None:
 
 
 @pytest.mark.parametrize(("suffix", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_the_picture_in_a_file(scorer: Scorer, tmp_path: Path, suffix: str, head: bytes) -> None:
+def test_the_picture_in_a_file(scorer: EncoderDecoderScorer, tmp_path: Path, suffix: str, head: bytes) -> None:
     path = tmp_path / f"gates.{suffix}"
     draw(gates_of(scorer, b"the black house"), path)
     assert path.read_bytes().startswith(head)
 
 
-def test_the_picture_has_the_gates_of_each_word(scorer: Scorer, tmp_path: Path, figures: list[Any]) -> None:
+def test_the_picture_has_the_gates_of_each_word(
+    scorer: EncoderDecoderScorer, tmp_path: Path, figures: list[Any]
+) -> None:
     gates = gates_of(scorer, b"the black house")
     draw(gates, tmp_path / "gates.svg")
     units, words = "units, sorted by their mean over the phrase", ["the", "black", "house", "<eos>"]
@@ -94,13 +96,13 @@ def test_the_picture_has_the_gates_of_each_word(scorer: Scorer, tmp_path: Path, 
         assert axis.images[0].get_clim() == (0, 1)
 
 
-def test_dollar_signs_in_a_picture_are_no_formula(scorer: Scorer, tmp_path: Path) -> None:
+def test_dollar_signs_in_a_picture_are_no_formula(scorer: EncoderDecoderScorer, tmp_path: Path) -> None:
     # As formulas the first is faulty, and the second loses its signs.
     draw(gates_of(scorer, b"$$ $a_$ \\$"), tmp_path / "gates.svg")
     assert labels(tmp_path / "gates.svg")[1:5] == ["$$", "$a_$", "\\$", "<eos>"]
 
 
-def test_an_unknown_kind_of_picture(scorer: Scorer, tmp_path: Path) -> None:
+def test_an_unknown_kind_of_picture(scorer: EncoderDecoderScorer, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"end its name in \.png"):
         draw(gates_of(scorer, b"the black house"), tmp_path / "gates.txt")
     assert not list(tmp_path.iterdir())

@@ -3,14 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import phrasescore
 from phrasescore.analysis import sampling
 from phrasescore.analysis.sampling import sample_targets
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 SOURCE = b"the black house"
 
 
-def test_samples_are_as_frequent_as_they_are_probable(scorer: Scorer) -> None:
+def test_samples_are_as_frequent_as_they_are_probable(scorer: EncoderDecoderScorer) -> None:
     number = 40_000
     samples = sample_targets(scorer, SOURCE, number, seed=3)
     assert 0.9 * number < sum(one.times for one in samples) <= number
@@ -20,18 +21,18 @@ def test_samples_are_as_frequent_as_they_are_probable(scorer: Scorer) -> None:
         assert abs(one.times - number * p) < 5 * np.sqrt(number * p * (1 - p))
 
 
-def test_the_probability_of_a_sample_is_the_score_of_the_pair(scorer: Scorer) -> None:
+def test_the_probability_of_a_sample_is_the_score_of_the_pair(scorer: EncoderDecoderScorer) -> None:
     samples = [one for one in sample_targets(scorer, SOURCE, 200, seed=3) if b"<unk>" not in one.target][:20]
-    scores = scorer.score([(SOURCE, one.target) for one in samples])
+    scores = phrasescore.score([(SOURCE, one.target) for one in samples], scorer)
     assert scores == pytest.approx([one.log_prob for one in samples], abs=1e-4)
 
 
-def test_the_seed_decides(scorer: Scorer) -> None:
+def test_the_seed_decides(scorer: EncoderDecoderScorer) -> None:
     assert sample_targets(scorer, SOURCE, 100, seed=1) == sample_targets(scorer, SOURCE, 100, seed=1)
     assert sample_targets(scorer, SOURCE, 100, seed=1) != sample_targets(scorer, SOURCE, 100, seed=2)
 
 
-def test_samples_that_do_not_end_are_left_out(scorer: Scorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_that_do_not_end_are_left_out(scorer: EncoderDecoderScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "LONGEST", 3)
     samples = sample_targets(scorer, SOURCE, 500, seed=1)
     assert max(one.target.count(b" ") for one in samples) == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from phrasescore.analysis.vectors import nearest, phrase_vectors, unit_length
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.vocabulary import END
 from tests.conftest import Weights
 from tests.reference import summarise
@@ -12,7 +12,7 @@ from tests.reference import summarise
 PHRASES = [b"the black house", b"black the house", b"a car", b"the black", b"nonsense car"]
 
 
-def test_phrase_vectors_are_the_summaries_of_the_equations(scorer: Scorer, weights: Weights) -> None:
+def test_phrase_vectors_are_the_summaries_of_the_equations(scorer: EncoderDecoderScorer, weights: Weights) -> None:
     ids = [scorer.model.source_vocabulary.encode([phrase]).ids.tolist() for phrase in PHRASES]
     expected = [summarise(weights, words, reset="before", end=END) for words in ids]
     assert phrase_vectors(scorer, PHRASES) == pytest.approx(np.array(expected), abs=1e-5)

@@ -8,35 +8,36 @@ from pathlib import Path
 import pytest
 import torch
 
+import phrasescore
 from phrasescore.analysis.gates import encoder_gates
 from phrasescore.analysis.sampling import sample_targets
 from phrasescore.analysis.vectors import phrase_vectors
 from phrasescore.analysis.word_scores import word_log_probs
 from phrasescore.errors import UserError
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 
-def test_words_add_up_to_the_pair(scorer: Scorer) -> None:
+def test_words_add_up_to_the_pair(scorer: EncoderDecoderScorer) -> None:
     source, targets = b"a black house", [b"une maison noire", b"", b"une maison", b"xyz maison noire"]
     words = word_log_probs(scorer, source, targets)
     assert [len(one) for one in words] == [4, 1, 3, 4]
-    whole = scorer.score([(source, target) for target in targets])
+    whole = phrasescore.score([(source, target) for target in targets], scorer)
     assert [one.sum() for one in words] == pytest.approx(whole, abs=1e-4)
     # What was said does not depend on what comes later.
     assert words[0][:2] == pytest.approx(words[2][:2], abs=1e-4)
 
 
-def test_pairs_are_given_as_the_network_sees_them(scorer: Scorer) -> None:
-    turned = Scorer(replace(scorer.model, direction="source-given-target"), scorer.device)
+def test_pairs_are_given_as_the_network_sees_them(scorer: EncoderDecoderScorer) -> None:
+    turned = EncoderDecoderScorer(replace(scorer.model, direction="source-given-target"), scorer.device)
     source, targets = b"a black house", [b"une maison noire", b"une maison"]
     assert word_log_probs(turned, source, targets)[0] == pytest.approx(word_log_probs(scorer, source, targets)[0])
 
 
-def test_a_damaged_network_is_refused_whatever_it_is_asked_for(scorer: Scorer) -> None:
+def test_a_damaged_network_is_refused_whatever_it_is_asked_for(scorer: EncoderDecoderScorer) -> None:
     network = deepcopy(scorer.model.network)
     with torch.no_grad():
         network.encoder.embedding.words.weight.fill_(torch.nan)
-    damaged = Scorer(replace(scorer.model, network=network, folder=Path("damaged")), scorer.device)
+    damaged = EncoderDecoderScorer(replace(scorer.model, network=network, folder=Path("damaged")), scorer.device)
     asked: list[Callable[[], object]] = [
         lambda: word_log_probs(damaged, b"a house", [b"une maison"]),
         lambda: sample_targets(damaged, b"a house", 3, seed=1),

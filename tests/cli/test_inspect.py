@@ -22,7 +22,7 @@ from phrasescore.cli import main
 from phrasescore.device import choose_device
 from phrasescore.model_folder import load_model, save_description, save_weights
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader
 from tests.cli.running import ENVIRONMENT, MODEL
 from tests.conftest import MINI
@@ -82,7 +82,7 @@ def part(text: str, title: str) -> list[str]:
 
 
 def test_the_nearest_phrases_of_the_table(inspect: Callable[..., str]) -> None:
-    scorer = Scorer(load_model(Path(MODEL)), choose_device("cpu", "fp32"))
+    scorer = EncoderDecoderScorer(load_model(Path(MODEL)), choose_device("cpu", "fp32"))
     _, others = look_up(TableReader(Path(TABLE)), "target-given-source", PHRASE.encode(), 30)
     query, *_ = phrase_vectors(scorer, [PHRASE.encode()])
     expected = nearest(query, phrase_vectors(scorer, others), 4)

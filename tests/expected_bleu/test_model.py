@@ -10,26 +10,26 @@ import torch
 
 from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import features_of
-from phrasescore.expected_bleu.model import KIND, PairFunction, load_function, save_function
+from phrasescore.expected_bleu.model import KIND, PhrasePairModel, load_phrase_pair_model, save_phrase_pair_model
 from phrasescore.model_folder import load_model, save_tensors
 from phrasescore.tensor_file import write_tensors
 
 PAIRS = [b"the dog", b"dog", b"the"], [b"le chien", b"chien", b""]
 
 
-def function(seed: int = 1) -> PairFunction:
+def function(seed: int = 1) -> PhrasePairModel:
     keys_F = np.unique(features_of(*PAIRS).keys_K)
-    return PairFunction(keys_F, np.random.default_rng(seed).normal(size=len(keys_F)).astype(np.float32))
+    return PhrasePairModel(keys_F, np.random.default_rng(seed).normal(size=len(keys_F)).astype(np.float32))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    save_function(tmp_path, function(), {"training": {"l2": 1e-6}})
+    save_phrase_pair_model(tmp_path, function(), {"training": {"l2": 1e-6}})
     return tmp_path
 
 
 def test_a_folder_holds_the_function(folder: Path) -> None:
-    loaded = load_function(folder)
+    loaded = load_phrase_pair_model(folder)
     assert loaded.is_checked
     assert loaded.values(features_of(*PAIRS)).tolist() == function().values(features_of(*PAIRS)).tolist()
     assert json.loads((folder / "config.json").read_text())["training"] == {"l2": 1e-6}
@@ -37,12 +37,12 @@ def test_a_folder_holds_the_function(folder: Path) -> None:
 
 def test_the_value_is_the_sum_of_the_weights_that_are_known() -> None:
     known = function()
-    half = PairFunction(known.keys_F[::2], known.weights_F[::2])
+    half = PhrasePairModel(known.keys_F[::2], known.weights_F[::2])
     weights = dict(zip(half.keys_F.tolist(), half.weights_F.tolist(), strict=True))
     bags = features_of(*PAIRS)
     bag = [part.tolist() for part in np.split(bags.keys_K, bags.offsets[1:-1])]
     assert half.values(bags) == pytest.approx([sum(weights.get(key, 0.0) for key in keys) for keys in bag])
-    nothing = PairFunction(known.keys_F[:0], known.weights_F[:0])
+    nothing = PhrasePairModel(known.keys_F[:0], known.weights_F[:0])
     assert nothing.values(bags).tolist() == [0, 0, 0]
     assert len(half.values(features_of([], []))) == 0
 
@@ -53,7 +53,7 @@ def test_a_changed_bit_of_the_weights_is_noticed(folder: Path) -> None:
     for place in range(0, len(content), 29):
         path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
         with pytest.raises(UserError, match=r"weights\.safetensors: "):
-            load_function(folder)
+            load_phrase_pair_model(folder)
 
 
 def changed(folder: Path, **facts: Any) -> None:
@@ -76,7 +76,7 @@ def changed(folder: Path, **facts: Any) -> None:
 def test_another_description_is_refused(folder: Path, facts: dict[str, Any], sentence: str) -> None:
     changed(folder, **facts)
     with pytest.raises(UserError, match=sentence):
-        load_function(folder)
+        load_phrase_pair_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -93,22 +93,22 @@ def test_another_description_is_refused(folder: Path, facts: dict[str, Any], sen
 def test_weights_that_are_no_function_are_refused(
     tmp_path: Path, keys: list[float], weights: list[float], sentence: str
 ) -> None:
-    save_function(tmp_path, PairFunction(np.array([1, 2], np.uint64), np.ones(2, np.float32)), {})
+    save_phrase_pair_model(tmp_path, PhrasePairModel(np.array([1, 2], np.uint64), np.ones(2, np.float32)), {})
     save_tensors(tmp_path, {"keys": torch.tensor(keys), "weights": torch.tensor(weights)})
     with pytest.raises(UserError, match=sentence):
-        load_function(tmp_path)
+        load_phrase_pair_model(tmp_path)
 
 
 def test_other_tensors_are_refused(folder: Path) -> None:
     write_tensors(folder / "weights.safetensors", {"keys": torch.zeros(1)}, {})
     with pytest.raises(UserError, match=r"config\.json: does not describe"):
-        load_function(folder)
+        load_phrase_pair_model(folder)
 
 
 def test_lost_weights_are_missed(folder: Path) -> None:
     (folder / "weights.safetensors").unlink()
     with pytest.raises(UserError, match="has lost its weights"):
-        load_function(folder)
+        load_phrase_pair_model(folder)
 
 
 def test_a_network_is_not_made_of_it(folder: Path) -> None:
@@ -118,5 +118,5 @@ def test_a_network_is_not_made_of_it(folder: Path) -> None:
 
 def test_keys_beyond_63_bits_keep_their_order(tmp_path: Path) -> None:
     keys_F = np.array([1, 1 << 62, (1 << 63) + 1, (1 << 64) - 1], np.uint64)
-    save_function(tmp_path, PairFunction(keys_F, np.ones(4, np.float32)), {})
-    assert load_function(tmp_path).keys_F.tolist() == keys_F.tolist()
+    save_phrase_pair_model(tmp_path, PhrasePairModel(keys_F, np.ones(4, np.float32)), {})
+    assert load_phrase_pair_model(tmp_path).keys_F.tolist() == keys_F.tolist()

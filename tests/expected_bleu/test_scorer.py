@@ -12,23 +12,22 @@ import pytest
 from phrasescore.cli import main
 from phrasescore.errors import UserError
 from phrasescore.expected_bleu.features import features_of
-from phrasescore.expected_bleu.model import PairFunction, save_function
-from phrasescore.expected_bleu.scorer import FunctionScorer
+from phrasescore.expected_bleu.model import PhrasePairModel, save_phrase_pair_model
 from phrasescore.scoring.annotate import annotate
-from phrasescore.scoring.columns import COLUMNS
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.columns import EXPECTED_BLEU
+from phrasescore.scoring.scorer import load_scorer
 from tests.conftest import DATA
 
 NETWORK = DATA / "stored-model"
 
 
-def make(folder: Path, pairs: tuple[list[bytes], list[bytes]], size: float = 0.3, seed: int = 1) -> PairFunction:
+def make(folder: Path, pairs: tuple[list[bytes], list[bytes]], size: float = 0.3, seed: int = 1) -> PhrasePairModel:
     """Save a function that knows every second feature of some pairs."""
     keys_F = np.unique(features_of(*pairs).keys_K)[::2]
     weights_F = np.random.default_rng(seed).normal(0, size, len(keys_F)).astype(np.float32)
     folder.mkdir()
-    save_function(folder, PairFunction(keys_F, weights_F), {})
-    return PairFunction(keys_F, weights_F)
+    save_phrase_pair_model(folder, PhrasePairModel(keys_F, weights_F), {})
+    return PhrasePairModel(keys_F, weights_F)
 
 
 def pairs_of(table: Path) -> tuple[list[bytes], list[bytes]]:
@@ -51,18 +50,18 @@ def table(small_table: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_the_column_is_exp_f(table: Path, tmp_path: Path, processes: int) -> None:
     function = make(tmp_path / "f", pairs_of(table))
-    counts = annotate(table, FunctionScorer.load(tmp_path / "f"), tmp_path / "out", processes=processes, block_lines=50)
+    counts = annotate(table, load_scorer(tmp_path / "f"), tmp_path / "out", processes=processes, block_lines=50)
     values = function.values(features_of(*pairs_of(table)))
     assert max(values) > 0.5
     assert np.log(column_of(tmp_path / "out")) == pytest.approx(values, abs=1e-7)
     assert (counts.lines_written, counts.columns_before, counts.columns_after) == (600, 4, 5)
-    assert counts.log_prob_sum == pytest.approx(values.sum())
+    assert counts.score_sum == pytest.approx(values.sum())
     assert counts.source_words == counts.source_words_unknown == 0
 
 
 def test_values_beyond_a_float_are_clipped(table: Path, tmp_path: Path) -> None:
     function = make(tmp_path / "f", pairs_of(table), size=80)
-    counts = annotate(table, FunctionScorer.load(tmp_path / "f"), tmp_path / "out", processes=1)
+    counts = annotate(table, load_scorer(tmp_path / "f"), tmp_path / "out", processes=1)
     values = function.values(features_of(*pairs_of(table)))
     assert np.log(column_of(tmp_path / "out")) == pytest.approx(np.clip(values, -99, 88), abs=1e-7)
     assert counts.pairs_clipped == ((values > 88) | (values < -99)).sum() > 0
@@ -71,7 +70,7 @@ def test_values_beyond_a_float_are_clipped(table: Path, tmp_path: Path) -> None:
 
 def test_of_several_functions_the_mean_counts(table: Path, tmp_path: Path) -> None:
     one, other = (make(tmp_path / name, pairs_of(table), seed=seed) for name, seed in (("f", 1), ("g", 2)))
-    scorer = FunctionScorer.load(tmp_path / "f", tmp_path / "g")
+    scorer = load_scorer(tmp_path / "f", tmp_path / "g")
     annotate(table, scorer, tmp_path / "out", processes=1)
     bags = features_of(*pairs_of(table))
     assert np.log(column_of(tmp_path / "out")) == pytest.approx((one.values(bags) + other.values(bags)) / 2, abs=1e-7)
@@ -86,7 +85,7 @@ def test_the_command_takes_either_kind(table: Path, tmp_path: Path, capsys: pyte
     assert main([*command, "--report", str(report), "--only-sources-in", str(source)]) == 0
     said = json.loads(report.read_text())
     assert said["columns"]["names"] == ["expected-bleu"]
-    assert said["models"][0]["folder"] == str(tmp_path / "f")
+    assert said["scorer"]["folders"] == [str(tmp_path / "f")]
     assert 0 < said["counts"]["lines_written"] < 600
     assert "unknown to" not in capsys.readouterr().err
     assert main([*command, "--dry-run"]) == 0
@@ -98,16 +97,14 @@ def test_the_command_takes_either_kind(table: Path, tmp_path: Path, capsys: pyte
     [
         (
             ["--per-word"],
-            "is of the kind expected-bleu, which does not give the column per-word; ask for expected-bleu",
+            "has no column `per-word`; choose among expected-bleu",
         ),
-        (["--unknown-words"], "does not give the column score"),
-        (["--columns", "expected-bleu", "unknown-both"], "does not give the column unknown-both"),
+        (["--unknown-words"], "has no column `score`"),
+        (["--columns", "expected-bleu", "unknown-both"], "has no column `unknown-both`"),
         (
             ["--direction", "source-given-target"],
-            "direction `source-given-target`: is not for a function",
+            "was trained for target-given-source; give that as the direction",
         ),
-        (["--precision", "bf16"], "precision `bf16`: is not for a function of phrase pairs"),
-        (["--device", "cuda"], "device `cuda`: is not for a function of phrase pairs"),
         (["-m", str(NETWORK)], "of one kind"),
     ],
 )
@@ -122,14 +119,14 @@ def test_what_means_nothing_is_refused(
 
 
 def test_a_network_does_not_give_the_column(table: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not give the column expected-bleu; ask for score"):
-        annotate(table, Scorer.load(NETWORK), tmp_path / "out", columns=[COLUMNS["expected-bleu"]], processes=1)
+    with pytest.raises(UserError, match="has no column `expected-bleu`; choose among score, per-word"):
+        annotate(table, load_scorer(NETWORK), tmp_path / "out", columns=[EXPECTED_BLEU], processes=1)
 
 
 def test_a_function_that_was_trained_again_meanwhile_is_noticed(table: Path, tmp_path: Path) -> None:
     make(tmp_path / "f", pairs_of(table))
-    loading = FunctionScorer.load(tmp_path / "f").shared()._make
+    loading = load_scorer(tmp_path / "f").shared()._make
     assert loading is not None
-    save_function(tmp_path / "f", PairFunction(np.array([1], np.uint64), np.ones(1, np.float32)), {})
-    with pytest.raises(UserError, match="f: is another one now than a moment ago"):
+    save_phrase_pair_model(tmp_path / "f", PhrasePairModel(np.array([1], np.uint64), np.ones(1, np.float32)), {})
+    with pytest.raises(UserError, match="f: has changed while it was used"):
         loading()

@@ -14,7 +14,7 @@ from phrasescore.errors import UserError
 from phrasescore.extraction.occurrences import find_occurrences
 from phrasescore.extraction.spans import LONGEST
 from phrasescore.pairs import DataConfig, PhrasePairs
-from phrasescore.phrases import Phrases, PlacedPhrases
+from phrasescore.phrases import Phrases, PhrasesInSentences
 from phrasescore.sentences import ParallelText, SentenceConfig, read_sentences
 
 Alignment = tuple[int, int, set[tuple[int, int]]]
@@ -63,7 +63,7 @@ def lists(phrases: Phrases) -> list[list[int]]:
 
 def test_some_phrases_take_their_sentences_along() -> None:
     sentences = Phrases.from_lists([[5, 6, 7], [8, 9], [4]])
-    phrases = PlacedPhrases(sentences, np.array([0, 0, 1, 2]), np.array([0, 1, 0, 0]), np.array([2, 3, 1, 1]))
+    phrases = PhrasesInSentences(sentences, np.array([0, 0, 1, 2]), np.array([0, 1, 0, 0]), np.array([2, 3, 1, 1]))
     some = phrases.take(np.array([3, 1]))
     assert lists(some.sentences) == [[5, 6, 7], [4]]
     assert some.sentence_S.tolist() == [1, 0]

@@ -251,7 +251,7 @@ def _longer(training: Sequence[str]) -> tuple[str, ...]:
 
 
 _PHRASESCORE, _SMT = ("phrasescore",), ("phrasescore-smt",)
-_NUMBERS = ("--scorer", "N=numbers:numbers.txt")
+_NUMBERS = ("--scorer", "N=numbers.txt")
 _FP32 = ("--precision", "fp32")
 COMMANDS = {
     "annotate": Command(

@@ -60,8 +60,8 @@ BUILD = (
 DECODE = ("decode", COLUMN_INI, "--source", "dev.en", "--toolkit", "embedded", "--processes", "1", "-q")
 RESCORE = ("rescore", "--nbest", "dev.nbest", "--source", "dev.en", "--precision", "fp32", "-q")
 TUNE_ON_LIST = (
-    *(*RESCORE, "--reference", "dev.fr", "--ini", COLUMN_INI, "--scorer", "S=phrases:model", "--scorer", "L=lm:lm"),
-    *("--scorer", "N=numbers:numbers.txt", "--seeds", "1", "--restarts", "1", "--processes", "1"),
+    *(*RESCORE, "--reference", "dev.fr", "--ini", COLUMN_INI, "--scorer", "S=model", "--scorer", "L=lm"),
+    *("--scorer", "N=numbers.txt", "--seeds", "1", "--restarts", "1", "--processes", "1"),
 )
 _FP32 = ("--precision", "fp32", "-q")
 _MAKING = (

@@ -13,7 +13,7 @@ from phrasescore.extraction.spans import LONGEST
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.nn.span_marks import SpanMarks
-from phrasescore.phrases import Phrases, PlacedPhrases
+from phrasescore.phrases import Phrases, PhrasesInSentences
 from phrasescore.vocabulary import END
 from tests import family_reference
 from tests.nn.family import FAMILY, config_of
@@ -26,9 +26,9 @@ TARGETS_OF_PLACES: list[list[list[int]]] = [[[7, 3], [7]], [[]], [[7, 3]], [[2, 
 IN_CONTEXT = [*(name for name in FAMILY if name != "reversed"), "Luong", "dot before", "input feeding, halves"]
 
 
-def placed(places: list[tuple[int, int, int]]) -> PlacedPhrases:
+def placed(places: list[tuple[int, int, int]]) -> PhrasesInSentences:
     sentence_S, first_S, end_S = np.array(places).T
-    return PlacedPhrases(Phrases.from_lists(SENTENCES), sentence_S, first_S, end_S)
+    return PhrasesInSentences(Phrases.from_lists(SENTENCES), sentence_S, first_S, end_S)
 
 
 def sharing() -> PairBatch:
@@ -88,7 +88,7 @@ def test_no_mark_is_read_that_training_never_reaches() -> None:
 def test_a_sentence_that_is_the_phrase_says_what_the_phrase_alone_does(name: str) -> None:
     network = network_of(name)
     count = len(SOURCES)
-    whole = PlacedPhrases(
+    whole = PhrasesInSentences(
         Phrases.from_lists(SOURCES), np.arange(count), np.zeros(count, np.int64), np.array([len(s) for s in SOURCES])
     )
     batch = PairBatch.sharing(whole, np.arange(count), Phrases.from_lists(TARGETS))
@@ -134,7 +134,7 @@ def test_what_stands_around_a_phrase_matters() -> None:
     network = network_of("Bahdanau")
 
     def score(sentence: list[int], begin: int, end: int) -> float:
-        place = PlacedPhrases(Phrases.from_lists([sentence]), np.array([0]), np.array([begin]), np.array([end]))
+        place = PhrasesInSentences(Phrases.from_lists([sentence]), np.array([0]), np.array([begin]), np.array([end]))
         return float(scores(network, PairBatch.sharing(place, np.array([0]), Phrases.from_lists([[3]])))[0])
 
     in_its_place = score([2, 3, 4, 6], 1, 2)

@@ -8,25 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from phrasescore.device import choose_device
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.scoring.annotate import Counts, annotate
-from phrasescore.scoring.columns import COLUMNS
-from phrasescore.scoring.engine import EncodedPairs, Scorer
-from phrasescore.scoring.scores import Scores, UnknownSide
+from phrasescore.scoring.encoder_decoder import EncodedPairs, EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import load_scorer
 from phrasescore.table.check import check_table
 from phrasescore.workers import Shared
 from tests.conftest import DATA
 from tests.nn.family import config_of
 
-SCORER = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
+SCORER = EncoderDecoderScorer.load([DATA / "stored-model"], "cpu", "fp32")
 
 
 def lines_of(path: Path) -> list[bytes]:
@@ -61,11 +63,11 @@ def test_the_column_of_any_member_of_the_family_is_its_score(name: str, small_ta
     known = SCORER.model
     torch.manual_seed(1)
     network = EncoderDecoder(config_of(name), len(known.source_vocabulary), len(known.target_vocabulary)).eval()
-    scorer = Scorer(replace(known, network=network), choose_device("cpu", "fp32"))
+    scorer = EncoderDecoderScorer(replace(known, network=network), choose_device("cpu", "fp32"))
     annotate(small_table, scorer, tmp_path / "out.gz", block_lines=100, processes=1)
     lines = [line.split(b" ||| ") for line in lines_of(tmp_path / "out.gz")]
     for fields in lines[::60]:
-        alone = scorer.score_encoded(scorer.encode([fields[0]], [fields[1]])).log_prob
+        alone = scorer.score(Occurrences([fields[0]], [fields[1]])).first_N
         assert math.log(float(fields[2].split()[-1])) == pytest.approx(float(alone[0]), abs=1e-4)
     assert len(lines) == 600
 
@@ -77,12 +79,12 @@ def test_clipped_scores_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("side", "unknown"), [("source", 1), ("target", 0), ("both", 1)])
-def test_unknown_words_are_counted_on_the_sides_of_the_table(tmp_path: Path, side: UnknownSide, unknown: int) -> None:
+def test_unknown_words_are_counted_on_the_sides_of_the_table(tmp_path: Path, side: str, unknown: int) -> None:
     """Whichever side the network reads: this one predicts the table's source."""
     table, output = tmp_path / "table", tmp_path / "out.gz"
     table.write_bytes(b"le zebre ||| the ||| 1\n")
-    scorer = Scorer(replace(SCORER.model, direction="source-given-target"), SCORER.device)
-    counts = annotate(table, scorer, output, columns=[COLUMNS["score"], COLUMNS[f"unknown-{side}"]])
+    scorer = EncoderDecoderScorer(replace(SCORER.model, direction="source-given-target"), SCORER.device)
+    counts = annotate(table, scorer, output, columns=[SCORER.column("score"), SCORER.column(f"unknown-{side}")])
     assert (counts.source_words_unknown, counts.target_words_unknown) == (1, 0)
     assert (counts.source_words, counts.target_words) == (2, 1)
     [line] = lines_of(output)
@@ -103,42 +105,46 @@ def test_unknown_words_and_scores_per_word(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the dog ||| le zebre zebre ||| 0.5\nzebra ||| le ||| 0.5\nthe ||| le ||| 0.5\n")
     for side, expected in {"target": [2, 0, 0], "source": [0, 1, 0], "both": [2, 1, 0]}.items():
-        annotate(path, SCORER, output, columns=[COLUMNS["score"], COLUMNS[f"unknown-{side}"]])
+        annotate(path, SCORER, output, columns=[SCORER.column("score"), SCORER.column(f"unknown-{side}")])
         texts = [line.split(b" ||| ")[2].split(b" ")[2] for line in output.read_bytes().splitlines()]
         assert texts == [b"%.9g" % 2.718281828459045**count for count in expected]
     annotate(path, SCORER, output)
     whole = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
-    annotate(path, SCORER, output, columns=[COLUMNS["per-word"]])
+    annotate(path, SCORER, output, columns=[SCORER.column("per-word")])
     per_word = [without_column(line, 1)[1] for line in output.read_bytes().splitlines()]
     assert per_word == pytest.approx([whole[0] ** (1 / 4), whole[1] ** (1 / 2), whole[2] ** (1 / 2)], rel=1e-5)
 
 
-class Silent(Scorer):
-    """Asks no network."""
+class Silent(EncoderDecoderScorer):
+    """Must not run its network."""
 
-    def score_encoded(self, pairs: EncodedPairs) -> Scores:
+    def _log_probs_of(self, pairs: EncodedPairs) -> NDArray[np.float64]:
         raise AssertionError
 
 
 def test_no_network_is_asked_for_counts_alone(small_table: Path, tmp_path: Path) -> None:
-    outputs, columns = [tmp_path / "both", tmp_path / "counts"], [COLUMNS["unknown-both"], COLUMNS["unknown-source"]]
+    outputs, columns = (
+        [tmp_path / "both", tmp_path / "counts"],
+        [SCORER.column("unknown-both"), SCORER.column("unknown-source")],
+    )
     silent = Silent(SCORER.model, SCORER.device)
-    whole = annotate(small_table, SCORER, outputs[0], columns=[*columns, COLUMNS["score"]], processes=1)
+    whole = annotate(small_table, SCORER, outputs[0], columns=[*columns, SCORER.column("score")], processes=1)
     counts = annotate(small_table, silent, outputs[1], columns=columns, processes=1)
     lines = (path.read_bytes().splitlines(keepends=True) for path in outputs)
     assert [without_column(line, 6)[0] for line in next(lines)] == next(lines)
-    assert whole.log_prob_sum < 0
-    assert replace(whole, log_prob_sum=0.0, columns_after=6, seconds=0.0) == replace(counts, seconds=0.0)
+    assert replace(whole, columns_after=6, seconds=0.0) == replace(counts, seconds=0.0)
     with pytest.raises(AssertionError):
-        annotate(small_table, silent, None, columns=[*columns, COLUMNS["per-word"]], processes=1)
+        annotate(small_table, silent, None, columns=[*columns, SCORER.column("per-word")], processes=1)
 
 
 def test_the_only_score_can_be_replaced(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the dog ||| le chien ||| 1 ||| 0-0 1-1\nthe ||| le ||| 1\n")
-    counts = annotate(path, SCORER, output, columns=[COLUMNS["score"], COLUMNS["unknown-target"]], replace_last="1")
+    counts = annotate(
+        path, SCORER, output, columns=[SCORER.column("score"), SCORER.column("unknown-target")], replace_last="1"
+    )
     assert (counts.columns_before, counts.columns_after) == (1, 2)
-    annotate(path, SCORER, tmp_path / "more", columns=[COLUMNS["score"], COLUMNS["unknown-target"]])
+    annotate(path, SCORER, tmp_path / "more", columns=[SCORER.column("score"), SCORER.column("unknown-target")])
     assert output.read_bytes() == (tmp_path / "more").read_bytes().replace(b"||| 1 ", b"||| ")
 
 
@@ -161,7 +167,9 @@ def test_only_some_sources(mini_table: Path, tmp_path: Path) -> None:
 def test_faulty_lines_can_be_kept(tmp_path: Path) -> None:
     path, output = tmp_path / "table", tmp_path / "out"
     path.write_bytes(b"the ||| le ||| 0.5\nbroken\n ||| le ||| 0.5\na ||| c ||| 0.1 1 ||| 0-0\nthe ||| la ||| 0.5\n")
-    counts = annotate(path, SCORER, output, columns=[COLUMNS["score"], COLUMNS["unknown-target"]], on_error="keep")
+    counts = annotate(
+        path, SCORER, output, columns=[SCORER.column("score"), SCORER.column("unknown-target")], on_error="keep"
+    )
     lines = output.read_bytes().splitlines()
     assert lines[1:4] == [b"broken", b" ||| le ||| 0.5 1 1", b"a ||| c ||| 0.1 1 1 1 ||| 0-0"]
     assert len(lines) == 5
@@ -287,8 +295,8 @@ def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path:
 @pytest.mark.parametrize(
     ("what", "options"),
     [
-        ("precision", {"scorer": Scorer.load(DATA / "stored-model", device="cpu", precision="bf16")}),
-        ("columns", {"columns": [COLUMNS["per-word"]]}),
+        ("precision", {"scorer": load_scorer(DATA / "stored-model", device="cpu", precision="bf16")}),
+        ("columns", {"columns": [SCORER.column("per-word")]}),
         ("score to replace", {"replace_last": "1"}),
         ("texts of --only-sources-in", {"only_sources": Shared(frozenset({b"the"}))}),
         ("limit", {"limit": 2}),

@@ -14,6 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import phrasescore
 from phrasescore.device import Device, Precision, choose_device
 from phrasescore.errors import UserError
 from phrasescore.model_folder import TrainedModel, load_model
@@ -22,8 +23,10 @@ from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.pairs import Direction
-from phrasescore.scoring import engine
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring import encoder_decoder
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import WordCounts, load_scorer, require_in_context
 from phrasescore.table.reader import TableReader
 from phrasescore.vocabulary import END, Vocabulary
 from tests.conftest import DATA, MINI, TINY
@@ -43,8 +46,8 @@ def make_model(direction: Direction = "target-given-source", seed: int = 7, conf
     return TrainedModel(network, vocabulary, vocabulary, direction, folder=Path("tiny"))
 
 
-def make_scorer(direction: Direction = "target-given-source") -> Scorer:
-    return Scorer(make_model(direction), choose_device("cpu", "fp32"))
+def make_scorer(direction: Direction = "target-given-source") -> EncoderDecoderScorer:
+    return EncoderDecoderScorer(make_model(direction), choose_device("cpu", "fp32"))
 
 
 SCORER = make_scorer()
@@ -52,9 +55,9 @@ phrases = st.lists(st.sampled_from([*WORDS, b"z"]), min_size=1, max_size=4).map(
 pairs = st.lists(st.tuples(phrases, st.one_of(phrases, st.just(b""))), min_size=1, max_size=12)
 
 
-def score(scorer: Scorer, some: list[tuple[bytes, bytes]]) -> list[float]:
-    found = scorer.score_encoded(scorer.encode([source for source, _ in some], [target for _, target in some]))
-    return [float(value) for value in found.log_prob]
+def score(scorer: EncoderDecoderScorer, some: list[tuple[bytes, bytes]]) -> list[float]:
+    found = scorer.score(Occurrences([source for source, _ in some], [target for _, target in some]))
+    return [float(value) for value in found.first_N]
 
 
 @given(pairs)
@@ -88,7 +91,7 @@ def test_every_member_of_the_family_scores(name: str) -> None:
         pair_log_prob(weights, model.network.config, ids_of(model, source), ids_of(model, target), END)
         for source, target in some
     ]
-    scorer = Scorer(model, choose_device("cpu", "fp32"))
+    scorer = EncoderDecoderScorer(model, choose_device("cpu", "fp32"))
     for size in (1, 2, 4096):
         scorer.batch_pairs = size
         assert np.allclose(score(scorer, some), expected, atol=1e-4)
@@ -123,25 +126,25 @@ def test_the_other_direction_swaps_the_sides() -> None:
 def test_several_networks_give_the_mean_of_their_scores() -> None:
     device, some = choose_device("cpu", "fp32"), [(b"a b", b"c"), (b"a b", b"d d z"), (b"c", b"a")]
     models = [make_model(seed=seed) for seed in (1, 2, 3)]
-    alone = [score(Scorer(model, device), some) for model in models]
-    together = score(Scorer(models[0], device, models[1:]), some)
+    alone = [score(EncoderDecoderScorer(model, device), some) for model in models]
+    together = score(EncoderDecoderScorer(models[0], device, models[1:]), some)
     assert np.ptp(alone, axis=0).min() > 1e-3
     assert np.allclose(together, np.mean(alone, axis=0), atol=1e-5)
 
 
 def test_each_of_several_networks_must_read_sentences() -> None:
     alone, placed = make_model(), make_model(config=replace(TINY, in_context=True))
-    Scorer(placed, SCORER.device, [placed]).require_in_context()
-    with pytest.raises(UserError, match="tiny: was trained on phrases alone"):
-        Scorer(placed, SCORER.device, [alone]).require_in_context()
+    require_in_context(EncoderDecoderScorer(placed, SCORER.device, [placed]))
+    with pytest.raises(UserError, match="tiny, tiny: does not condition on the sentence"):
+        require_in_context(EncoderDecoderScorer(placed, SCORER.device, [alone]))
 
 
 def test_batches_of_long_pairs_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their symbols times the hidden units, whatever the number of pairs, decide what memory they take."""
     network = make_model().network
-    monkeypatch.setitem(engine._SYMBOL_UNITS, "cpu", 2000 * network.config.hidden)
+    monkeypatch.setitem(encoder_decoder._SYMBOL_UNITS, "cpu", 2000 * network.config.hidden)
     scorer = make_scorer()
-    pairs = scorer.encode([b"a b"] * 50, [b"a b c " * 100] * 50)
+    pairs = scorer.encode(Occurrences([b"a b"] * 50, [b"a b c " * 100] * 50))
     sizes = [len(batch.symbol_I) for batch in scorer.batches(pairs)]
     assert sum(sizes) == 50 * 301
     assert max(sizes) <= 2000
@@ -150,7 +153,7 @@ def test_batches_of_long_pairs_are_small(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_long_pair_alone_takes_no_more_rows_than_it_has_words() -> None:
     scorer = make_scorer()
-    [batch] = scorer.batches(scorer.encode([b"a b"], [b"a b c " * 300]))
+    [batch] = scorer.batches(scorer.encode(Occurrences([b"a b"], [b"a b c " * 300])))
     assert batch.target.sizes == [1] * 900
 
 
@@ -180,18 +183,18 @@ def test_a_batch_is_one_copy_and_asks_the_device_for_nothing(
     monkeypatch: pytest.MonkeyPatch, name: str, precision: Precision
 ) -> None:
     """But for its scores."""
-    monkeypatch.setitem(engine._SYMBOL_UNITS, "meta", 1 << 20)
-    monkeypatch.setitem(engine._BATCH_PAIRS, "meta", 2)
-    monkeypatch.setattr(engine, "fetch", lambda found: lambda: torch.full(found.shape, -1.0))
+    monkeypatch.setitem(encoder_decoder._SYMBOL_UNITS, "meta", 1 << 20)
+    monkeypatch.setitem(encoder_decoder._BATCH_PAIRS, "meta", 2)
+    monkeypatch.setattr(encoder_decoder, "fetch", lambda found: lambda: torch.full(found.shape, -1.0))
     model = make_model(config=config_of(name))
     device = Device(META, choose_device("cpu", precision).product_dtype)
-    scorer = Scorer(model, device, [make_model(config=config_of("Bahdanau reversed"))])
-    some = scorer.encode([b"a b", b"a b", b"c", b"d"], [b"c", b"d d z", b"a", b""])
+    scorer = EncoderDecoderScorer(model, device, [make_model(config=config_of("Bahdanau reversed"))])
+    some = Occurrences([b"a b", b"a b", b"c", b"d"], [b"c", b"d d z", b"a", b""])
     with copies() as counted:
-        for number, batch in enumerate(scorer.batches(some), 1):
+        for number, batch in enumerate(scorer.batches(scorer.encode(some)), 1):
             scorer._start(batch)
             assert counted.number == number
-        found = scorer.score_encoded(some).log_prob
+        found = scorer.score(some).first_N
     assert counted.number == 4
     assert found.tolist() == [-1.0] * 4
 
@@ -215,7 +218,7 @@ def test_scores_are_waited_for_one_batch_late(monkeypatch: pytest.MonkeyPatch) -
         return get
 
     monkeypatch.setattr(scorer.networks[0], "pair_scores", start)
-    monkeypatch.setattr(engine, "fetch", wait)
+    monkeypatch.setattr(encoder_decoder, "fetch", wait)
     score(scorer, [(b"a", b"b"), (b"b", b"c"), (b"c", b"d")])
     assert events == ["start", "start", "wait", "start", "wait", "wait"]
 
@@ -226,9 +229,9 @@ def test_sixteen_bit_scores_of_much_that_is_improbable(monkeypatch: pytest.Monke
     with torch.no_grad():
         model.network.softmax.words.weight.mul_(2000)
     some = [(b"a b", b"c"), (b"a b", b"d d z"), (b"c", b"a"), (b"b", b"b a"), (b"d", b"")]
-    expected = score(Scorer(model, choose_device("cpu", "fp32")), some)
+    expected = score(EncoderDecoderScorer(model, choose_device("cpu", "fp32")), some)
     assert min(expected) < -100
-    scorer = Scorer(model, choose_device("cpu", "bf16"))
+    scorer = EncoderDecoderScorer(model, choose_device("cpu", "bf16"))
     monkeypatch.setattr(softmax, "_large", lambda log_Z_A: torch.empty(0, dtype=torch.int64))
     assert np.allclose(score(scorer, some), expected, rtol=0.05)
     assert model.network.softmax.product_dtype is torch.bfloat16
@@ -242,20 +245,24 @@ def test_a_pair_that_does_not_fit_into_memory_is_an_error(monkeypatch: pytest.Mo
 
 
 def test_counts_of_symbols_and_unknown_words() -> None:
-    found = SCORER.score_encoded(SCORER.encode([b"a z", b"z z", b"a z"], [b"b", b"z", b""]))
-    assert found.symbols.tolist() == [2, 2, 1]
-    assert found.unknown_source.tolist() == [1, 2, 1]
-    assert found.unknown_target.tolist() == [0, 1, 0]
+    some = Occurrences([b"a z", b"z z", b"a z"], [b"b", b"z", b""])
+    found = SCORER.score(some, SCORER.columns)
+    log_prob_N, per_word_N, target_N, source_N, both_N = found.values_NK.T
+    assert per_word_N * [2, 2, 1] == pytest.approx(log_prob_N)
+    assert source_N.tolist() == [1, 2, 1]
+    assert target_N.tolist() == [0, 1, 0]
+    assert both_N.tolist() == [1, 3, 1]
+    assert found.words == WordCounts(6, 4, 2, 1)
 
 
 def test_sixteen_bit_scores_are_near() -> None:
     model = load_model(DATA / "stored-model")
     entries = next(iter(TableReader(MINI / "phrase-table.gz", limit=2000))).entries
     sources, targets = [e.source for e in entries], [e.target for e in entries]
-    exact = Scorer(model, choose_device("cpu", "fp32"))
-    expected = exact.score_encoded(exact.encode(sources, targets)).log_prob
-    rounded = Scorer(load_model(DATA / "stored-model"), choose_device("cpu", "bf16"))
-    found = rounded.score_encoded(rounded.encode(sources, targets)).log_prob
+    exact = EncoderDecoderScorer(model, choose_device("cpu", "fp32"))
+    expected = exact.score(Occurrences(sources, targets)).first_N
+    rounded = EncoderDecoderScorer(load_model(DATA / "stored-model"), choose_device("cpu", "bf16"))
+    found = rounded.score(Occurrences(sources, targets)).first_N
     assert 1e-4 < np.abs(found - expected).mean() < 0.05
     assert np.abs(found - expected).max() < 0.5
 
@@ -268,8 +275,8 @@ def test_damaged_weights_are_noticed(number: float) -> None:
     some = [(b"a", b"b"), (b"b c", b"a d z")]
     for models in ([damaged], [good, damaged]):
         with pytest.raises(UserError, match=r"^damaged: gives scores that are no log-probabilities; its weights are"):
-            score(Scorer(models[0], choose_device("cpu", "fp32"), models[1:]), some)
-    assert np.isfinite(score(Scorer(good, choose_device("cpu", "fp32")), some)).all()
+            score(EncoderDecoderScorer(models[0], choose_device("cpu", "fp32"), models[1:]), some)
+    assert np.isfinite(score(EncoderDecoderScorer(good, choose_device("cpu", "fp32")), some)).all()
 
 
 def test_a_score_above_zero_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,9 +291,9 @@ def test_a_score_above_zero_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_stored_model_gives_the_stored_scores() -> None:
     """No later change may move scores unseen."""
     model = load_model(DATA / "stored-model")
-    scorer = Scorer(model, choose_device("cpu", "fp32"))
+    scorer = EncoderDecoderScorer(model, choose_device("cpu", "fp32"))
     lines = [line.split(b"\t") for line in (DATA / "stored-model-scores.tsv").read_bytes().splitlines()]
-    found = scorer.score_encoded(scorer.encode([line[0] for line in lines], [line[1] for line in lines])).log_prob
+    found = scorer.score(Occurrences([line[0] for line in lines], [line[1] for line in lines])).first_N
     assert len(lines) == 200
     assert np.allclose(found, [float(line[2]) for line in lines], atol=1e-4)
 
@@ -297,8 +304,8 @@ def test_a_gpu_gives_the_same_scores() -> None:
     sources, targets = [e.source for e in entries], [e.target for e in entries]
     scores = []
     for device in ("cpu", "cuda"):
-        scorer = Scorer(load_model(DATA / "stored-model"), choose_device(device, "fp32"))
-        scores.append(scorer.score_encoded(scorer.encode(sources, targets)).log_prob)
+        scorer = EncoderDecoderScorer(load_model(DATA / "stored-model"), choose_device(device, "fp32"))
+        scores.append(scorer.score(Occurrences(sources, targets)).first_N)
     assert np.abs(scores[0] - scores[1]).max() < 1e-4
 
 
@@ -310,25 +317,24 @@ def test_model_folder_is_read_from_any_place(tmp_path: Path) -> None:
 
 
 def test_pairs_of_text_or_bytes() -> None:
-    scorer = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
+    scorer = load_scorer(DATA / "stored-model", device="cpu", precision="fp32")
     lines = (DATA / "stored-model-scores.tsv").read_bytes().splitlines()
     rows = [line.split(b"\t") for line in lines]
-    found = scorer.score((source.decode(), b"  %b " % target) for source, target, _ in rows)
+    found = phrasescore.score(((source.decode(), b"  %b " % target) for source, target, _ in rows), scorer)
     assert found.tolist() == pytest.approx([float(score) for _, _, score in rows], abs=1e-4)
-    assert scorer.score([]).shape == (0,)
+    assert phrasescore.score([], scorer).shape == (0,)
     with pytest.raises(UserError, match="pair 2, source: has no words"):
-        scorer.score([("a", "b"), (" ", "c")])
+        phrasescore.score([("a", "b"), (" ", "c")], scorer)
     with pytest.raises(UserError, match="pair 1, target: has more than 1,000 words"):
-        scorer.score([("a", "b " * 1001)])
+        phrasescore.score([("a", "b " * 1001)], scorer)
 
 
 def test_a_scorer_is_loaded_again_where_the_work_is_done() -> None:
     """Once a process."""
-    scorer = Scorer.load(DATA / "stored-model", device="cpu", precision="bf16")
+    scorer = load_scorer(DATA / "stored-model", device="cpu", precision="bf16")
     sent = [pickle.loads(pickle.dumps(scorer.shared())).get() for _ in range(2)]
     assert sent[0] is sent[1]
     assert sent[0] is not scorer
     assert sent[0].device == scorer.device
-    assert sent[0].model.folder == scorer.model.folder
-    assert sent[0].score([("the", "le")]) == scorer.score([("the", "le")])
+    assert phrasescore.score([("the", "le")], sent[0]) == phrasescore.score([("the", "le")], scorer)
     assert len(pickle.dumps(scorer.shared())) < 2000

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from phrasescore.scoring import estimate as estimate_module
-from phrasescore.scoring.engine import Scorer
 from phrasescore.scoring.estimate import estimate
+from phrasescore.scoring.scorer import load_scorer
 from phrasescore.table.blocks import Shard
 from tests.conftest import DATA
 
-SCORER = Scorer.load(DATA / "stored-model", device="cpu", precision="fp32")
+SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="fp32")
 
 
 def test_no_more_processes_are_counted_than_there_are_blocks(

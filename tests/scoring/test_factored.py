@@ -12,6 +12,7 @@ import pytest
 import phrasescore
 from phrasescore.cli import main
 from phrasescore.errors import UserError
+from phrasescore.model_folder import load_model
 from tests.cli.running import run
 
 TINY: dict[str, Any] = {"hidden": 8, "embedding": 5, "output_rank": 3, "batch_size": 32, "max_updates": 20}
@@ -49,7 +50,7 @@ def columns(path: Path) -> list[bytes]:
 def test_scores_are_those_of_the_table_without_factors(tables: tuple[Path, Path], tmp_path: Path) -> None:
     plain, table = tables
     networks = train(plain, tmp_path / "net-plain"), train(table, tmp_path / "net-factored")
-    digests = [phrasescore.Scorer.load(folder).models[0].vocabulary_digests for folder in networks]
+    digests = [load_model(folder).vocabulary_digests for folder in networks]
     assert digests[0] == digests[1]
     for number, network in enumerate(networks):
         for name, path in zip(("plain", "factored"), tables, strict=True):
@@ -68,20 +69,20 @@ def test_annotate_scores_the_factors_that_train_chose(tables: tuple[Path, Path],
     _, table = tables
     network = train(table, tmp_path / "net", factor="0,1")
     assert json.loads((network / "config.json").read_bytes())["factors"] == [0, 1]
-    scorer = phrasescore.Scorer.load(network)
-    assert all(word.count(b"|") == 1 for word in scorer.model.target_vocabulary.known_words)
+    scorer = phrasescore.load_scorer(network)
+    assert all(word.count(b"|") == 1 for word in load_model(network).target_vocabulary.known_words)
     counts = phrasescore.annotate(table, network, tmp_path / "out", processes=1)
     assert not counts.target_words_unknown
     line = table.read_bytes().splitlines()[5].split(b" ||| ")
     phrasescore.annotate(table, network, tmp_path / "out", processes=1)
     shown = run("score", "-m", network, stdin=b"\t".join(line[:2]) + b"\n")
-    assert float(shown.stdout) == pytest.approx(scorer.score([(line[0], line[1])])[0], abs=0.1)
+    assert float(shown.stdout) == pytest.approx(phrasescore.score([(line[0], line[1])], scorer)[0], abs=0.1)
 
 
 def test_a_pair_of_mixed_factors_is_named(tables: tuple[Path, Path], tmp_path: Path) -> None:
     network = train(tables[1], tmp_path / "net")
     with pytest.raises(UserError, match="pair 1, target: mixes words of different numbers of factors: `b`"):
-        phrasescore.Scorer.load(network).score([("a", "a|N b")])
+        phrasescore.score([("a", "a|N b")], network)
 
 
 def test_factors_that_a_table_lacks(

@@ -13,7 +13,6 @@ import pytest
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 from phrasescore.scoring.annotate import annotate
-from phrasescore.scoring.columns import COLUMNS
 from phrasescore.scoring.parts import join_parts
 from phrasescore.table.blocks import Shard
 from tests.scoring.test_sharing import NAMES, SCORER, TABLE, interrupt
@@ -21,7 +20,7 @@ from tests.scoring.test_sharing import NAMES, SCORER, TABLE, interrupt
 
 def annotated(table: Path, output: Path, shard: Shard | None = None, **options: Any) -> Path:
     """Count unknown words, for which no network computes, in blocks of a few lines; return where."""
-    options = {"columns": [COLUMNS["unknown-target"]], "block_lines": 100, **options}
+    options = {"columns": [SCORER.column("unknown-target")], "block_lines": 100, **options}
     annotate(table, SCORER, output, shard=shard, processes=1, **options)
     return output
 
@@ -74,7 +73,9 @@ def test_what_is_said_of_a_part(parts: list[Path], tmp_path: Path) -> None:
     assert said[0]["made_of"]["columns"] == ["unknown-target"]
     before = {path.name for path in tmp_path.iterdir()}
     annotated(tmp_path / "table", tmp_path / "whole.gz")
-    annotate(tmp_path / "table", SCORER, None, shard=Shard(1, 2), columns=[COLUMNS["unknown-target"]], processes=1)
+    annotate(
+        tmp_path / "table", SCORER, None, shard=Shard(1, 2), columns=[SCORER.column("unknown-target")], processes=1
+    )
     annotated(tmp_path / "table", Path("/dev/null"), Shard(1, 2))
     assert {path.name for path in tmp_path.iterdir()} == {"whole.gz", *before}
 
@@ -86,7 +87,7 @@ def of_another_table(part: Path) -> None:
 
 
 def with_another_option(part: Path) -> None:
-    annotated(part.with_name("table"), part, Shard(2, 3), columns=[COLUMNS["unknown-source"]])
+    annotated(part.with_name("table"), part, Shard(2, 3), columns=[SCORER.column("unknown-source")])
 
 
 def of_another_number(part: Path) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,22 +22,23 @@ from distributed import LocalCluster
 from phrasescore.errors import UserError
 from phrasescore.files import read_bytes
 from phrasescore.scoring.annotate import Counts, annotate
-from phrasescore.scoring.columns import COLUMNS
-from phrasescore.scoring.engine import EncodedPairs, Scorer
-from phrasescore.scoring.scores import Scores
+from phrasescore.scoring.columns import Column
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer
 from phrasescore.table.blocks import Shard
 from phrasescore.table.sources import sources_in_texts
 from tests.conftest import DATA, MINI
 
 TABLE = MINI / "phrase-table.gz"
-SCORER = Scorer.load(DATA / "stored-model", device="cpu", precision="bf16")
+SCORER = load_scorer(DATA / "stored-model", device="cpu", precision="bf16")
 BLOCK_LINES = 2000
 NAMES = ("out.gz", "out.zst", "out.xz", "out.bz2", "out")
 
 
 def annotated(output: Path, **options: Any) -> bytes:
     """Annotate in 16 bit, where another order of sums would show; return the lines."""
-    columns = [COLUMNS["score"], COLUMNS["unknown-target"]]
+    columns = [SCORER.column("score"), SCORER.column("unknown-target")]
     counts = annotate(TABLE, SCORER, output, columns=columns, block_lines=BLOCK_LINES, **options)
     lines = read_bytes(output)
     assert counts.lines_written == lines.count(b"\n")
@@ -89,23 +91,28 @@ def interrupt(*arguments: Any) -> None:
     raise KeyboardInterrupt
 
 
-class Killing(Scorer):
+class Killing(EncoderDecoderScorer):
     """Kills the process that scores, once."""
 
-    def score_encoded(self, pairs: EncodedPairs) -> Scores:
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
         marker = Path(os.environ["KILL_ONCE"])
         if not marker.exists():
             marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().score_encoded(pairs)
+        return super().score(occurrences, columns)
+
+
+def load_killing() -> PhraseScorer:
+    return Killing.load([DATA / "stored-model"], "cpu", "bf16")
 
 
 def test_a_worker_that_is_killed_does_not_matter(
     expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KILL_ONCE", str(tmp_path / "killed"))
-    columns = [COLUMNS["score"], COLUMNS["unknown-target"]]
-    scorer = Killing.load(DATA / "stored-model", device="cpu", precision="bf16")
+    columns = [SCORER.column("score"), SCORER.column("unknown-target")]
+    scorer = load_killing()
+    scorer.recipe = load_killing
     annotate(TABLE, scorer, tmp_path / "out", columns=columns, block_lines=BLOCK_LINES, processes=2)
     assert (tmp_path / "killed").exists()
     assert (tmp_path / "out").read_bytes() == expected
@@ -146,7 +153,7 @@ def test_a_network_that_changes_meanwhile_is_one_sentence(tmp_path: Path) -> Non
     folder.mkdir()
     for path in (DATA / "stored-model").iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
-    scorer = Scorer.load(folder, device="cpu")
+    scorer = load_scorer(folder, device="cpu")
     (folder / "weights.safetensors").unlink()
     with pytest.raises(UserError, match=r"model: has no weights.safetensors yet"):
         annotate(TABLE, scorer, tmp_path / "out", block_lines=BLOCK_LINES, processes=2)

@@ -16,7 +16,8 @@ from phrasescore.extraction.occurrences import find_occurrences
 from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import in_sentence
 from phrasescore.sentences import ParallelText, SentenceConfig, read_sentences
 from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Trainer
@@ -75,7 +76,7 @@ def test_the_loss_falls_and_is_that_of_pairs_in_their_sentences(
     train(texts, tmp_path / "run", chosen)
     losses = [record["validation"]["per_pair"] for record in metrics(tmp_path / "run")]
     assert min(losses) < 0.97 * losses[0]
-    scorer = Scorer(load_model(tmp_path / "run"), CPU)
+    scorer = EncoderDecoderScorer(load_model(tmp_path / "run"), CPU)
     total, pairs = 0.0, 0
     lines = [[line.split() for line in path.read_bytes().splitlines()] for path in (texts[1].source, texts[1].target)]
     found = _occurrences(texts[1], tmp_path)
@@ -83,7 +84,7 @@ def test_the_loss_falls_and_is_that_of_pairs_in_their_sentences(
         here = found.take(np.flatnonzero(found.source.sentence_S == number))
         spans = zip(here.source.first_S, here.source.end_S, here.target.first_S, here.target.end_S, strict=True)
         phrases = [((int(a), int(b)), b" ".join(target[c:d])) for a, b, c, d in spans]
-        total += float(scorer.score_in_context(b" ".join(source), phrases).sum())
+        total += float(scorer.score(in_sentence(b" ".join(source), phrases)).first_N.sum())
         pairs += len(phrases)
     assert min(losses) == pytest.approx(-total / pairs, rel=1e-4)
 

@@ -9,7 +9,8 @@ import pytest
 from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.training.settings import Settings
 from phrasescore.training.training_config import TrainingConfig
 from tests.training.runs import CPU, metrics, train
@@ -38,8 +39,8 @@ def test_copying_and_reversing_are_learnt(tmp_path: Path, reverse: bool) -> None
     last = metrics(tmp_path / "run")[-1]["held_out"]
     assert isinstance(last, dict)
     assert math.exp(last["per_word"]) < 1.1
-    scorer = Scorer(load_model(tmp_path / "run"), CPU)
+    scorer = EncoderDecoderScorer(load_model(tmp_path / "run"), CPU)
     right, wrong = (b"h g f e", b"e f g h") if reverse else (b"e f g h", b"h g f e")
-    scores = scorer.score_encoded(scorer.encode([b"e f g h", b"e f g h"], [right, wrong])).log_prob
+    scores = scorer.score(Occurrences([b"e f g h", b"e f g h"], [right, wrong])).first_N
     assert scores[0] > -0.5
     assert scores[1] < -5

@@ -23,7 +23,8 @@ from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig, NeuralLmConfig
 from phrasescore.nn.batch import PairBatch
 from phrasescore.pairs import DataConfig
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translator
 from phrasescore.sentences import MeasuredLoss, ParallelText, SentenceConfig
@@ -88,8 +89,8 @@ def test_both_perplexities_are_what_they_are_called(texts: tuple[ParallelText, P
     assert trainer.progress.best_update == trainer.progress.update
     model = load_model(tmp_path / "run")
     sides = [path.read_bytes().splitlines() for path in (texts[1].source, texts[1].target)]
-    scores = Scorer(model, CPU).score_encoded(Scorer(model, CPU).encode(*sides))
-    per_word = -scores.log_prob.sum() / scores.symbols.sum()
+    scores = EncoderDecoderScorer(model, CPU).score(Occurrences(sides[0], sides[1])).first_N
+    per_word = -scores.sum() / sum(len(line.split()) + 1 for line in sides[1])
     assert found["teacher_forced_per_word"] == pytest.approx(per_word, rel=1e-5)
     assert found["teacher_forced_perplexity"] == pytest.approx(math.exp(per_word), rel=1e-5)
     free = []
@@ -153,7 +154,7 @@ def test_bleu_is_that_of_greedy_translations(
     best = train(texts, tmp_path / "run", chosen).progress.best_update
     (told,) = (record["validation"]["bleu"] for record in metrics(tmp_path / "run") if record["update"] == best)
     sources, references = (path.read_bytes().splitlines()[:20] for path in (texts[1].source, texts[1].target))
-    translator = Translator(Scorer(load_model(tmp_path / "run"), CPU), SearchConfig(beam=1))
+    translator = Translator(EncoderDecoderScorer(load_model(tmp_path / "run"), CPU), SearchConfig(beam=1))
     found = [one.text.decode() for (one,) in translator.translate(sources)]
     expected = sacrebleu.corpus_bleu(found, [[line.decode() for line in references]], tokenize="none", force=True)
     assert told == pytest.approx(expected.score)

@@ -13,8 +13,10 @@ from experiments.ablation.decoding_time import time_translating
 from moses_integration.decoder.declaration import load_model
 from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.ini import MosesIni, add_columns_in_context
+from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.places import Place
 from phrasescore.device import choose_device
+from phrasescore.scoring.columns import Column
 from tests.conftest import MINI
 
 
@@ -28,17 +30,17 @@ class Clock:
         return self.seconds
 
 
-class SlowColumn:
+class SlowColumn(ScorerColumns):
     """Takes two seconds a sentence."""
 
-    width = 1
+    columns = (Column("score"),)
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
         self._clock.seconds += 2.0 * len(sentences)
-        return np.ones((sum(len(place.phrase.lines) for place in places), 1))
+        return np.zeros((sum(len(place.phrase.lines) for place in places), 1))
 
 
 def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +54,7 @@ def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pyte
     monkeypatch.setattr("moses_integration.placed.system.load_model", slow_load)
     monkeypatch.setattr("experiments.ablation.decoding_time.choose_device", lambda *_: choose_device("cpu", "fp32"))
     ini = MosesIni.read(MINI / "moses.ini")
-    add_columns_in_context(ini, SlowColumn.width, 0.2)
+    add_columns_in_context(ini, 1, 0.2)
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:5]
     cost = time_translating(ini, sentences, SlowColumn(clock))
     # Of six sentences, the one word among them, which is taken off again, for five.

@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
 from experiments.markdown import figures
@@ -21,8 +22,7 @@ from experiments.qualitative.pictures import place_labels
 from experiments.qualitative.probes import Probes, Settings, alike_in_words, correlations, pair_scores
 from phrasescore.errors import UserError
 from phrasescore.pictures import write_figure
-from phrasescore.scoring.engine import Scorer
-from phrasescore.scoring.scores import Scores
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.table.reader import TableReader
 from tests.conftest import DATA, MINI
 from tests.pictures import labels
@@ -87,17 +87,18 @@ def table() -> LoadedTable:
     return load_table(TableReader(TABLE))
 
 
-def scores_of(log_prob: list[float]) -> Scores:
-    nothing = np.zeros(len(log_prob), np.int64)
-    return Scores(np.array(log_prob), nothing + 1, nothing, nothing, "target-given-source")
+def scores_of(log_prob: list[float]) -> NDArray[np.float64]:
+    return np.array(log_prob)
 
 
-def test_each_vector_has_its_own_rank(monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer) -> None:
+def test_each_vector_has_its_own_rank(
+    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: EncoderDecoderScorer
+) -> None:
     """Vectors that tell the target are never wrong; those that tell the source's words find none of other words."""
     target_of = dict(zip(table.inputs, (table.outputs[pair] for pair in table.best_pair_S()), strict=True))
 
-    def by(key: Callable[[bytes], bytes]) -> Callable[[Scorer, list[bytes]], Any]:
-        def vectors(scorer: Scorer, phrases: list[bytes]) -> Any:
+    def by(key: Callable[[bytes], bytes]) -> Callable[[EncoderDecoderScorer, list[bytes]], Any]:
+        def vectors(scorer: EncoderDecoderScorer, phrases: list[bytes]) -> Any:
             return np.stack([np.random.default_rng(crc32(key(one))).standard_normal(64) for one in phrases])
 
         return vectors
@@ -111,7 +112,7 @@ def test_each_vector_has_its_own_rank(monkeypatch: pytest.MonkeyPatch, table: Lo
 
 
 def test_paraphrases_in_like_words_can_be_left_out(
-    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
+    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: EncoderDecoderScorer
 ) -> None:
     excluded: list[Any] = []
 
@@ -125,12 +126,12 @@ def test_paraphrases_in_like_words_can_be_left_out(
 
 
 def test_both_sides_are_shuffled_each_for_itself(
-    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
+    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: EncoderDecoderScorer
 ) -> None:
     pairs = {(table.inputs[s], table.outputs[p]) for p, s in enumerate(table.input_of_pair_P)}
     outputs = set(table.outputs)
 
-    def made_up(scorer: Scorer, sources: list[bytes], targets: list[bytes]) -> Scores:
+    def made_up(scorer: EncoderDecoderScorer, sources: list[bytes], targets: list[bytes]) -> NDArray[np.float64]:
         """2 for a pair of the table, -1 for a target that it has not, 3 for another source of one that it has."""
         kinds = (
             2.0 if (s, t) in pairs else 3.0 if t in outputs else -1.0 for s, t in zip(sources, targets, strict=True)
@@ -144,7 +145,7 @@ def test_both_sides_are_shuffled_each_for_itself(
 
 
 def test_a_threshold_is_measured_where_it_was_not_chosen(
-    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: Scorer
+    monkeypatch: pytest.MonkeyPatch, table: LoadedTable, scorer: EncoderDecoderScorer
 ) -> None:
     chosen_on: list[Any] = []
     measured_on: list[Any] = []
@@ -167,10 +168,10 @@ def test_a_threshold_is_measured_where_it_was_not_chosen(
     assert found["noise_below"] == pytest.approx((measured_on[1] < -1).mean())
 
 
-def test_pairs_have_the_scores_that_are_stored(scorer: Scorer) -> None:
+def test_pairs_have_the_scores_that_are_stored(scorer: EncoderDecoderScorer) -> None:
     stored = [line.split(b"\t") for line in (DATA / "stored-model-scores.tsv").read_bytes().splitlines()]
     found = pair_scores(scorer, [source for source, _, _ in stored], [target for _, target, _ in stored])
-    assert found.log_prob == pytest.approx([float(score) for _, _, score in stored], abs=1e-4)
+    assert found == pytest.approx([float(score) for _, _, score in stored], abs=1e-4)
 
 
 def test_correlations_of_a_monotone_relation() -> None:

@@ -16,7 +16,7 @@ from moses_integration.expected_bleu.training import Quality, Trained
 from moses_integration.ini import MosesIni
 from phrasescore.cli import main as phrasescore
 from phrasescore.expected_bleu.features import features_of
-from phrasescore.expected_bleu.model import PairFunction, load_function
+from phrasescore.expected_bleu.model import PhrasePairModel, load_phrase_pair_model
 from phrasescore.files import read_bytes
 from tests.conftest import MINI
 
@@ -48,7 +48,9 @@ def test_from_a_system_to_one_with_a_tuned_column(
     assert len(MosesIni.read(tmp_path / "wide.ini").weights()["TranslationModel0"]) == 5
     assert json.loads(report.read_text())["columns"]["names"] == ["expected-bleu"]
     lines = [line.split(b" ||| ") for line in read_bytes(table).splitlines()]
-    values = load_function(folder).values(features_of([line[0] for line in lines], [line[1] for line in lines]))
+    values = load_phrase_pair_model(folder).values(
+        features_of([line[0] for line in lines], [line[1] for line in lines])
+    )
     assert [math.log(float(line[2].split()[-1])) for line in lines] == pytest.approx(values, abs=1e-6)
     assert values.std() > 0.01
     dev = ["--source", str(small_dev[0]), "--reference", str(small_dev[1]), "--prepared"]
@@ -119,7 +121,7 @@ def test_errors_are_a_sentence(
 def test_what_has_learnt_nothing_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nothing = PairFunction(np.zeros(0, np.uint64), np.zeros(0, np.float32))
+    nothing = PhrasePairModel(np.zeros(0, np.uint64), np.zeros(0, np.float32))
     trained = Trained(nothing, 1.0, 1e-5, 0, Quality(50.0, 50.0), Quality(50.0, 50.0))
     monkeypatch.setattr("moses_integration.expected_bleu.training.train", lambda *given: trained)
     assert main(["expected-bleu", str(TUNED), "-o", str(tmp_path / "function"), *QUICK, *TEXTS]) == 0

@@ -300,14 +300,14 @@ def test_options_without_effect_are_refused(
         ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/x", "--nbest-output", "FOLDER/two"], "two"),
         (["add-column", "FOLDER/lost.ini", "--table", "FOLDER/cut.gz", "-o", "FOLDER/cut.gz"], "cut.gz"),
         (["add-column", "FOLDER/lost.ini", "--table", "x", "--report", "FOLDER/two", "-o", "FOLDER/two"], "two"),
-        ([*RESCORE, "--weights", "x", "--scorer", "X=numbers:FOLDER/three", "-o", "FOLDER/three"], "three"),
+        ([*RESCORE, "--weights", "x", "--scorer", "X=FOLDER/three", "-o", "FOLDER/three"], "three"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--backoff", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--cache", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         (
             ["add-lm", "FOLDER/lost.ini", "--model", "FOLDER", "--backoff", "x", "-o", "FOLDER/config.json"],
             "config.json",
         ),
-        ([*RESCORE, "--weights", "x", "--scorer", "X=phrases:FOLDER", "-o", "FOLDER/config.json"], "config.json"),
+        ([*RESCORE, "--weights", "x", "--scorer", "X=FOLDER", "-o", "FOLDER/config.json"], "config.json"),
         # What an ini names.
         ([*DECODE, "FOLDER/own.ini", "--source", "FOLDER/two", "-o", "FOLDER/cut.gz"], "cut.gz"),
         (["tune", "FOLDER/own.ini", *TUNE[2:], *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -18,14 +19,16 @@ from moses_integration.cli import main
 from moses_integration.cli.decoder import main as decoder
 from moses_integration.ini import IN_CONTEXT, MosesIni
 from moses_integration.nbest import read_nbest
-from moses_integration.placed import context_column
+from moses_integration.placed import columns as per_text
 from moses_integration.placed.in_context import NETWORKS, NETWORKS_SHA256, OPTIONS_BY, networks_of, with_columns
 from moses_integration.placed.names import MARK
+from moses_integration.segmentation import segments_of
 from phrasescore import annotate
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UsageError
-from phrasescore.scoring.engine import EncodedPairs, Scorer
-from phrasescore.scoring.scores import Scores
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import in_sentence
+from phrasescore.scoring.scorer import Scores, load_scorer
 from tests.conftest import MINI
 from tests.forked import run_forked
 from tests.moses_integration.cli.running import environment, run, sentence_of
@@ -244,7 +247,7 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
     text.write_bytes(b"\n".join(sentences) + b"\n")
     place = ["place", INI, "--source", str(text), "--prepared", "-o", str(folder), "--in-context", str(network)]
     assert main([*place, "--processes", "1", "-q", "--device", "cpu", "--precision", "fp32"]) == 0
-    scorer = Scorer.load(network, device="cpu", precision="fp32")
+    scorer = load_scorer(network, device="cpu", precision="fp32")
     named = [line.split() for line in (folder / "text").read_bytes().splitlines()]
     checked = 0
     for line in gzip.decompress((folder / "phrase-table.gz").read_bytes()).splitlines():
@@ -258,7 +261,7 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
         ]
         (number, start), *others = found
         assert not others
-        expected = scorer.score_in_context(sentences[number], [((start, start + len(words)), target)])
+        expected = scorer.score(in_sentence(sentences[number], [((start, start + len(words)), target)])).first_N
         assert math.log(float(scores.split()[4])) == pytest.approx(float(expected[0]), abs=1e-3)
         checked += 1
     assert checked > 100
@@ -309,24 +312,24 @@ class KilledError(BaseException):
 @pytest.fixture
 def scoring(monkeypatch: pytest.MonkeyPatch) -> Scoring:
     """Scores two sentences at a time."""
-    monkeypatch.setattr(context_column, "_SENTENCES_AT_ONCE", 2)
-    found = Scoring(Scorer.score_encoded)
-    monkeypatch.setattr(Scorer, "score_encoded", lambda self, pairs: found.score(self, pairs))
+    monkeypatch.setattr(per_text, "_SENTENCES_AT_ONCE", 2)
+    found = Scoring(EncoderDecoderScorer.score)
+    monkeypatch.setattr(EncoderDecoderScorer, "score", lambda self, *given: found.score(self, *given))
     return found
 
 
 class Scoring:
     """Counts the blocks that are scored, and is killed when so many are."""
 
-    def __init__(self, inner: Callable[[Scorer, EncodedPairs], Scores]) -> None:
+    def __init__(self, inner: Callable[..., Scores]) -> None:
         self._inner = inner
         self.blocks, self.last = 0, -1
 
-    def score(self, scorer: Scorer, pairs: EncodedPairs) -> Scores:
+    def score(self, scorer: EncoderDecoderScorer, *given: Any) -> Scores:
         if self.blocks == self.last:
             raise KilledError
         self.blocks += 1
-        return self._inner(scorer, pairs)
+        return self._inner(scorer, *given)
 
 
 def test_a_run_that_was_killed_is_gone_on_with(
@@ -454,7 +457,7 @@ def test_what_moses_refuses_is_refused_before_anything_is_scored(
 ) -> None:
     """And by the name that the user knows."""
     monkeypatch.setenv("MOSES_HOME", str(fake_moses(tmp_path / "moses")))
-    monkeypatch.setattr("moses_integration.placed.context_column.ContextColumn.values", Mock(side_effect=KilledError))
+    monkeypatch.setattr("moses_integration.placed.columns.ScorerColumns.values", Mock(side_effect=KilledError))
     renamed = tmp_path / "renamed.ini"
     lines = [line.replace("LM0", "LM_0") for line in MosesIni.read(Path(INI)).with_absolute_paths().lines]
     MosesIni(lines, "renamed").write(renamed)
@@ -701,14 +704,17 @@ def test_a_folder_that_an_ini_cannot_name_is_refused_before_work(
         )
 
 
-def test_rescoring_says_that_it_sees_phrases_alone(
-    network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rescoring_gives_the_network_the_sentence(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
+    """As the per-text table does: the sum over the phrases of a derivation."""
     source, reference = map(str, small_dev)
-    nbest, weights = str(tmp_path / "nbest"), str(tmp_path / "weights.json")
+    nbest, added, weights = (str(tmp_path / name) for name in ("nbest", "added", "weights.json"))
     assert main(["decode", INI, "--source", source, *ALONE, "--nbest", nbest, "5", "-o", str(tmp_path / "out")]) == 0
     rescore = ["rescore", "--nbest", nbest, "--source", source, "--reference", reference, "--ini", INI, "--prepared"]
-    scorers = ["--scorer", f"A=phrases:{network}", "--scorer", f"B=sentences:{network}"]
-    assert main([*rescore, *scorers, "--seeds", "1", "--restarts", "1", "--processes", "1", "-o", weights]) == 0
-    said = f"{network}: was trained on phrases in their sentences, and sees them alone here"
-    assert capsys.readouterr().err.count(said) == 1
+    options = ["--scorer", f"A={network}", "--nbest-output", added, "--device", "cpu", "--precision", "fp32"]
+    assert main([*rescore, *options, "--seeds", "1", "--restarts", "1", "--processes", "1", "-o", weights]) == 0
+    scorer = load_scorer(network, device="cpu", precision="fp32")
+    sentences = small_dev[0].read_bytes().splitlines()
+    for entry in list(read_nbest(Path(added)))[:10]:
+        segments = [((one.start, one.end + 1), b" ".join(one.words)) for one in segments_of(entry)]
+        expected = scorer.score(in_sentence(sentences[entry.sentence], segments)).first_N.sum()
+        assert entry.features()["A"] == [pytest.approx(expected, abs=1e-2)]

@@ -42,9 +42,9 @@ def succeed(*arguments: str | Path) -> None:
     assert main([str(argument) for argument in arguments]) == 0
 
 
-@pytest.mark.parametrize(("options", "kind"), [([], "lm"), (["--unnormalised"], "lm-unnormalised")])
+@pytest.mark.parametrize(("options", "column"), [([], ""), (["--unnormalised"], "unnormalised:")])
 def test_the_column_of_the_search_is_that_of_rescoring(
-    options: list[str], kind: str, model: Path, small_dev: tuple[Path, Path], tmp_path: Path
+    options: list[str], column: str, model: Path, small_dev: tuple[Path, Path], tmp_path: Path
 ) -> None:
     source, reference = small_dev
     ini, tuned, cache = tmp_path / "moses.ini", tmp_path / "tuned.ini", tmp_path / "cache"
@@ -59,7 +59,7 @@ def test_the_column_of_the_search_is_that_of_rescoring(
     common = ("--nbest", nbest, "--source", source, "--prepared", "-q")
     tuning = ("--reference", reference, "--ini", tuned, "--seeds", "1", "--restarts", "0", "--processes", "1")
     weights = tmp_path / "weights.json"
-    succeed("rescore", *common, *tuning, "--scorer", f"X={kind}:{model}", "--nbest-output", added, "-o", weights)
+    succeed("rescore", *common, *tuning, "--scorer", f"X={column}{model}", "--nbest-output", added, "-o", weights)
     features = [entry.features() for entry in read_nbest(added)]
     assert len(features) > 30
     in_search, rescored = ([one[label][0] for one in features] for label in ("CSLM0", "X"))
@@ -93,7 +93,7 @@ def test_the_n_gram_model_is_the_one_of_tuning(
         "-q",
     ]
     tuning: list[str | Path] = [*common, "--reference", reference, "--ini", without, "--seeds", "1", "--restarts", "0"]
-    tuning += ["--processes", "1", "--scorer", f"X=lm:{model}", "-o", weights]
+    tuning += ["--processes", "1", "--scorer", f"X={model}", "-o", weights]
     code = main(list(map(str, tuning)))
     assert "without.ini: has no KENLM feature" in sentence_of(code, capsys.readouterr().err.encode())
     moved = tmp_path / "moved.arpa"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_integration.ini import MosesIni
-from moses_integration.placed.context_column import ContextColumn
+from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.system import PlacedSystem, place_text
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
@@ -19,7 +19,7 @@ from phrasescore.errors import UserError
 from phrasescore.model_folder import TrainedModel
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder_decoder import EncoderDecoder
-from phrasescore.scoring.engine import Scorer
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.vocabulary import Vocabulary
 from tests.conftest import MINI
 from tests.moses_integration.placed.test_system import Recorded, table_of, translate
@@ -84,7 +84,7 @@ def test_a_network_scores_the_surface_form(tmp_path: Path) -> None:
     source, target = (Vocabulary(sorted({*(MINI / f"train.{side}").read_bytes().split()})) for side in ("en", "fr"))
     network = EncoderDecoder(ModelConfig(hidden=8, embedding=5, in_context=True), len(source), len(target))
     model = TrainedModel(network.eval(), source, target, "target-given-source")
-    scorer = Scorer(model, choose_device("cpu", "fp32"))
+    scorer = EncoderDecoderScorer(model, choose_device("cpu", "fp32"))
     (tmp_path / "text").write_bytes(b"".join((MINI / "test.en").read_bytes().splitlines(keepends=True)[:10]))
     ini = factored_ini(tmp_path, tags=False)
     columns = []
@@ -92,7 +92,7 @@ def test_a_network_scores_the_surface_form(tmp_path: Path) -> None:
         system = system.with_absolute_paths()
         system.set_argument("TranslationModel0", "table-limit", "3")
         (tmp_path / name).mkdir()
-        placed = place_text(system, tmp_path / "text", tmp_path / name, ContextColumn(scorer, 1))
+        placed = place_text(system, tmp_path / "text", tmp_path / name, ScorerColumns(scorer, 1))
         columns.append([float(line.split(b" ||| ")[2].split()[-1]) for line in table_of(placed)])
     assert columns[0] == pytest.approx(columns[1])
     assert len(np.unique(columns[0])) > 10

@@ -9,6 +9,7 @@ import pytest
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.placed.in_context import keep_option_weights, name_networks, option_weights, require_tuned_for
 from phrasescore.errors import UserError
+from phrasescore.scoring.scorer import fingerprint_of
 
 
 def parse(text: str) -> MosesIni:
@@ -16,14 +17,16 @@ def parse(text: str) -> MosesIni:
 
 
 def columns_of(*digests: str) -> Mock:
-    return Mock(networks=list(digests), scorer=Mock(origin="rnn"))
+    scorer = Mock(fingerprint=fingerprint_of(digests))
+    scorer.name = "rnn"
+    return Mock(scorer=scorer)
 
 
 def test_the_order_of_the_networks_does_not_matter() -> None:
     """For their mean counts."""
     ini = parse("[feature]\nPhraseDictionaryMemory name=T\n[weight]\nT= 0.5\n")
     add_columns_in_context(ini, 1)
-    name_networks(ini, ["b", "a"], ["22", "11"])
+    name_networks(ini, ["b", "a"], fingerprint_of(["22", "11"]))
     require_tuned_for(ini, columns_of("11", "22"))
     for others in (columns_of("11"), columns_of("11", "11"), columns_of("11", "33")):
         with pytest.raises(UserError, match=r"rnn: is not what moses\.ini was tuned with"):

@@ -18,6 +18,7 @@ from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.decoder.pool import SentenceDecoder
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni
+from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.names import MARK, name_of, without_names
 from moses_integration.placed.places import Place
 from moses_integration.placed.system import PlacedSystem, place_text
@@ -28,6 +29,7 @@ from moses_integration.toolkits.moses import MosesToolkit
 from moses_integration.toolkits.toolkit import Binary, NbestRequest, Toolkit
 from phrasescore.errors import FullDiskError, UserError
 from phrasescore.files import read_lines, sha256_of, write_lines
+from phrasescore.scoring.columns import Column
 from tests.conftest import MINI
 from tests.moses_integration.decoder.searching import UNLIMITED, Graph
 from tests.moses_integration.decoder.small_system import Line, Reordering, SmallSystem, random_system
@@ -42,10 +44,13 @@ xx dog~1~2 \ufdcf the\u00a0.
 """.encode()
 
 
-class Recorded:
+class Recorded(ScorerColumns):
     """Two columns: the number of the sentence, and the place of the option; and what was asked for them."""
 
-    width = 2
+    columns = (Column("sentence", "log-linear"), Column("place", "log-linear"))
+
+    def __init__(self) -> None:
+        """No scorer is asked."""
 
     def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
         self.places = places
@@ -276,8 +281,11 @@ def test_columns_stand_before_the_other_fields(odd_text: Path, tmp_path: Path) -
 def test_columns_change_the_translation(tmp_path: Path) -> None:
     """By their places: of two options the second sentence has the other one."""
 
-    class Second:
-        width = 1
+    class Second(ScorerColumns):
+        columns = (Column("score", "log-linear"),)
+
+        def __init__(self) -> None:
+            """No scorer is asked."""
 
         def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
             # Above 0, too, and beyond what Moses can read.
@@ -299,8 +307,8 @@ def test_weights_must_fit(tmp_path: Path) -> None:
 
 
 def test_columns_must_be_numbers_for_each_option(tmp_path: Path) -> None:
-    class Wrong:
-        width = 1
+    class Wrong(ScorerColumns):
+        columns = (Column("score"),)
 
         def __init__(self, values: Floats) -> None:
             self._values = values

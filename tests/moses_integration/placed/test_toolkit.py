@@ -12,22 +12,27 @@ from moses_integration.decoder.phrases import Floats, Words
 from moses_integration.ini import MosesIni, add_columns_in_context
 from moses_integration.nbest import read_nbest
 from moses_integration.placed import toolkit as toolkit_module
+from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.in_context import keep_option_weights, option_weights
 from moses_integration.placed.places import Place
 from moses_integration.placed.toolkit import PlacingToolkit
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.toolkit import NbestRequest
 from phrasescore.files import write_lines
+from phrasescore.scoring.columns import Column
 from phrasescore.text import silently
 from tests.moses_integration.decoder.small_system import Line, SmallSystem
 
 OPTIONS = 9
 
 
-class PrefersLast:
+class PrefersLast(ScorerColumns):
     """A column that is the larger, the further down in the table an option stands: from -0.9 to -0.1."""
 
-    width = 1
+    columns = (Column("score"),)
+
+    def __init__(self) -> None:
+        """No scorer is asked."""
 
     def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
         targets = [target for place in places for target in place.phrase.targets]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +21,16 @@ from moses_integration.decoder.search import Search, SearchSettings
 from moses_integration.decoder.settings import read_settings
 from moses_integration.ini import MosesIni, add_columns
 from moses_integration.nbest import ListFault, NbestEntry, format_features, parse_entry, read_nbest
-from moses_integration.rescoring import scorers
-from moses_integration.rescoring.kinds import KINDS, ScorerChoice
-from moses_integration.rescoring.loading import load_scorers
+from moses_integration.rescoring import features
+from moses_integration.rescoring.features import (
+    FeatureSpec,
+    ListFeature,
+    Numbers,
+    ScorerFeature,
+    Unit,
+    load_features,
+    share_scoring,
+)
 from moses_integration.rescoring.reranking import (
     add_scores,
     best_of,
@@ -31,17 +40,6 @@ from moses_integration.rescoring.reranking import (
     rerank,
     starting_weights,
     tune_on_list,
-)
-from moses_integration.rescoring.scorers import (
-    LanguageModelScorer,
-    ListScorer,
-    Numbers,
-    PairScorer,
-    PairScores,
-    UnknownWords,
-    phrase_pairs,
-    sentence_pair,
-    share_scoring,
 )
 from moses_integration.tuning.bleu import bleu_statistics, read_references, smoothed_bleu
 from moses_integration.tuning.candidates import from_nbest
@@ -54,10 +52,12 @@ from phrasescore.lm.scorer import NeuralLmScorer
 from phrasescore.model_folder import load_model, save_weights
 from phrasescore.nn.architecture import NeuralLmConfig
 from phrasescore.nn.neural_lm import NeuralLanguageModel
-from phrasescore.scoring.engine import EncodedPairs, Scorer
-from phrasescore.scoring.scores import Scores
+from phrasescore.scoring.columns import PER_WORD, SCORE, UNKNOWN_BOTH, UNKNOWN_SOURCE, UNKNOWN_TARGET, Column
+from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, Scores
 from phrasescore.vocabulary import Vocabulary
-from phrasescore.workers import Shared
+from phrasescore.workers import Here
 from tests.conftest import DATA, MINI
 from tests.moses_integration.corpus_bleu import corpus_bleu
 
@@ -74,29 +74,33 @@ LIST = [
 ]
 
 
-class CountingScorer(Scorer):
+class CountingScorer(EncoderDecoderScorer):
     """An engine that knows how many pairs it was asked for."""
 
     asked = 0
 
-    def score_encoded(self, pairs: EncodedPairs) -> Scores:
-        self.asked += len(pairs)
-        return super().score_encoded(pairs)
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
+        self.asked += len(occurrences)
+        return super().score(occurrences, columns)
 
 
 def engine(direction: str = "target-given-source") -> CountingScorer:
     return CountingScorer(replace(load_model(NETWORK), direction=direction), CPU)  # type: ignore[arg-type]
 
 
-def column(scorer: ListScorer, entries: Sequence[NbestEntry] = LIST, source: Sequence[bytes] = SOURCE) -> list[float]:
-    values: list[list[float]] = scorer.score([words_of(line) for line in source], entries).tolist()
+def feature(scorer: PhraseScorer, unit: Unit, column: Column = SCORE, label: str = "A") -> ScorerFeature:
+    return ScorerFeature(label, column, unit, features._Values(scorer, Here(), [column]))
+
+
+def column(feature: ListFeature, entries: Sequence[NbestEntry] = LIST, source: Sequence[bytes] = SOURCE) -> list[float]:
+    values: list[list[float]] = feature.values([words_of(line) for line in source], entries).tolist()
     assert {len(row) for row in values} == {1}
     return [row[0] for row in values]
 
 
 def log_probs(pairs: list[tuple[bytes, bytes]], direction: str = "target-given-source") -> list[float]:
     alone = engine(direction)
-    return [float(alone.score_encoded(alone.encode([source], [target])).log_prob[0]) for source, target in pairs]
+    return [float(alone.score(Occurrences([source], [target])).first_N[0]) for source, target in pairs]
 
 
 # Scorers
@@ -105,8 +109,13 @@ def log_probs(pairs: list[tuple[bytes, bytes]], direction: str = "target-given-s
 def test_phrase_pairs_of_a_derivation() -> None:
     """The second entry deletes a word and goes from right to left."""
     sentence = words_of(SOURCE[0])
-    assert phrase_pairs(sentence, LIST[0]) == [(b"the", b"le"), (b"black dog", b"chien noir")]
-    assert phrase_pairs(sentence, LIST[1]) == [(b"black dog", b"chien zzz"), (b"the", b"")]
+    pairs = [
+        [(pair.start, pair.source, pair.target) for pair in features._phrase_pairs(sentence, LIST[i])] for i in (0, 1)
+    ]
+    assert pairs == [
+        [(0, b"the", b"le"), (1, b"black dog", b"chien noir")],
+        [(1, b"black dog", b"chien zzz"), (0, b"the", b"")],
+    ]
 
 
 def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Path) -> None:
@@ -127,18 +136,17 @@ def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Pat
         ]
         assert len(entries) > 100
         in_table = [entry.features()["TranslationModel0"][4] for entry in entries]
-        rescored = column(PairScorer("RNN", PairScores(engine()), phrase_pairs, per_word), entries, source)
+        rescored = column(feature(engine(), "phrase", PER_WORD if per_word else SCORE), entries, source)
         np.testing.assert_allclose(rescored, in_table, atol=1e-3)
 
 
 def test_sentences() -> None:
     pairs = [(SOURCE[0], b"le chien noir"), (SOURCE[0], b"chien zzz"), (SOURCE[1], b"un grand arbre")]
     for direction in ("target-given-source", "source-given-target"):
-        scores = PairScores(engine(direction))
         expected = np.array(log_probs(pairs, direction))
-        np.testing.assert_allclose(column(PairScorer("S", scores, sentence_pair)), expected, atol=1e-4)
+        np.testing.assert_allclose(column(feature(engine(direction), "sentence")), expected, atol=1e-4)
         predicted = [4, 3, 4] if direction == "target-given-source" else [4, 4, 4]
-        per_word = column(PairScorer("S", scores, sentence_pair, per_word=True))
+        per_word = column(feature(engine(direction), "sentence", PER_WORD))
         np.testing.assert_allclose(per_word, expected / predicted, atol=1e-4)
     swapped = log_probs([(target, source) for source, target in pairs])
     np.testing.assert_allclose(log_probs(pairs, "source-given-target"), swapped, atol=1e-4)
@@ -146,15 +154,16 @@ def test_sentences() -> None:
 
 def test_a_pair_is_scored_once() -> None:
     counting = engine()
-    scores = PairScores(counting)
+    found = features._Values(counting, Here(), [SCORE, PER_WORD])
     entries = [*LIST, *LIST]
-    column(PairScorer("A", scores, phrase_pairs), entries)
-    assert counting.asked == len({pair for entry in LIST for pair in phrase_pairs(_source_of(entry), entry)})
-    before = counting.asked
+    column(ScorerFeature("A", SCORE, "phrase", found), entries)
+    pairs = {pair.anywhere() for entry in LIST for pair in features._phrase_pairs(_source_of(entry), entry)}
+    assert counting.asked == len(pairs)
     # le, chien noir, chien zzz, un grand arbre, and an empty phrase
-    assert scores.unknown_share == 1 / 8
-    column(PairScorer("B", scores, phrase_pairs, per_word=True), entries)
-    assert counting.asked == before
+    assert found.words is not None
+    assert (found.words.target_unknown, found.words.target) == (1, 8)
+    column(ScorerFeature("B", PER_WORD, "phrase", found), entries)
+    assert counting.asked == len(pairs)
 
 
 def _source_of(entry: NbestEntry) -> Words:
@@ -163,45 +172,64 @@ def _source_of(entry: NbestEntry) -> Words:
 
 def test_an_empty_translation_of_an_empty_sentence() -> None:
     empty = [parse_entry(b"0 |||  ||| LM0= -1 ||| -1 |||  ||| ")]
-    scores = PairScores(engine())
-    assert column(PairScorer("A", scores, phrase_pairs), empty, [b""]) == [0]
-    assert column(PairScorer("A", scores, sentence_pair), empty, [b""])[0] < 0
-    assert PairScorer("A", scores, phrase_pairs).score([], []).shape == (0, 1)
+    assert column(feature(engine(), "phrase"), empty, [b""]) == [0]
+    assert column(feature(engine(), "sentence"), empty, [b""])[0] < 0
+    assert feature(engine(), "phrase").values([], []).shape == (0, 1)
 
 
 def test_unknown_words() -> None:
     """The network knows all words but `zzz`; the other direction's network has the vocabularies the other way round."""
     source = [b"the black qqq", SOURCE[1]]
-    model, reverse = (engine(direction).model for direction in ("target-given-source", "source-given-target"))
-    assert column(UnknownWords.of("U", model), source=source) == [0, 1, 0]
-    assert column(UnknownWords.of("U", model, "source"), source=source) == [1, 1, 0]
-    assert column(UnknownWords.of("U", model, "both"), source=source) == [1, 2, 0]
-    assert column(UnknownWords.of("U", reverse), source=source) == [3, 2, 3]
+    model, reverse = (engine(direction) for direction in ("target-given-source", "source-given-target"))
+    assert column(feature(model, "sentence", UNKNOWN_TARGET), source=source) == [0, 1, 0]
+    assert column(feature(model, "sentence", UNKNOWN_SOURCE), source=source) == [1, 1, 0]
+    assert column(feature(model, "sentence", UNKNOWN_BOTH), source=source) == [1, 2, 0]
+    assert column(feature(reverse, "sentence", UNKNOWN_TARGET), source=source) == [3, 2, 3]
 
 
-class LengthModel:
+class LengthModel(PhraseScorer):
     """A stand-in for a language model: ln p is minus the number of words."""
 
+    fingerprint = "length"
+
     def __init__(self) -> None:
-        self.asked: list[Sequence[bytes]] = []
+        super().__init__()
+        self.asked: list[bytes] = []
 
-    def sentence_log_probs(self, sentences: Sequence[Sequence[bytes]]) -> list[float]:
-        self.asked += sentences
-        return [-float(len(sentence)) for sentence in sentences]
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
+        self.asked += occurrences.targets
+        return Scores(np.array([[-float(len(target.split()))] for target in occurrences.targets]))
 
 
-def test_a_language_model_is_asked_once_for_each_translation() -> None:
+def test_a_scorer_of_sentences_is_asked_once_for_each_translation() -> None:
     model = LengthModel()
-    assert column(LanguageModelScorer("LM", Shared(model), ""), [*LIST, *LIST]) == [-3, -2, -3] * 2
-    assert model.asked == [(b"le", b"chien", b"noir"), (b"chien", b"zzz"), (b"un", b"grand", b"arbre")]
+    assert column(feature(model, "sentence"), [*LIST, *LIST]) == [-3, -2, -3] * 2
+    assert sorted(model.asked) == [b"chien zzz", b"le chien noir", b"un grand arbre"]
+
+
+class PlaceScorer(PhraseScorer):
+    """A scorer in context: minus the position of the phrase, a hundred more for the second sentence."""
+
+    fingerprint = "place"
+    in_context = True
+
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
+        context = occurrences.context
+        assert context is not None
+        is_second_N = [context.sentences[number] == SOURCE[1] for number in context.sentence_N]
+        return Scores(-(context.start_N + 100.0 * np.array(is_second_N))[:, np.newaxis])
+
+
+def test_a_scorer_in_context_knows_where_a_phrase_is() -> None:
+    assert column(feature(PlaceScorer(), "phrase")) == [-1, -1, -100]
 
 
 def test_numbers_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "numbers"
     path.write_text("1 -2\n3e1 0\n5 0.5\n")
-    assert Numbers("N", path).score([], LIST).tolist() == [[1, -2], [30, 0], [5, 0.5]]
+    assert Numbers("N", path).values([], LIST).tolist() == [[1, -2], [30, 0], [5, 0.5]]
     (tmp_path / "none").write_text("")
-    assert Numbers("N", tmp_path / "none").score([], []).shape == (0, 1), "a list of empty sentences"
+    assert Numbers("N", tmp_path / "none").values([], []).shape == (0, 1), "a list of empty sentences"
     for text, message in (
         ("1\n2\n", "has 2 lines where the n-best list has 3 entries"),
         ("1\nx\n3\n", "line 2: `x` is no finite number; give each entry"),
@@ -211,7 +239,7 @@ def test_numbers_of_a_file(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         with pytest.raises(UserError, match=message):
-            Numbers("N", path).score([], LIST)
+            Numbers("N", path).values([], LIST)
 
 
 @pytest.fixture
@@ -227,50 +255,65 @@ def language_model(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_kind_loads(tmp_path: Path, language_model: Path) -> None:
+@pytest.fixture
+def sentence_network(tmp_path: Path) -> Path:
+    """The network, as if it had been trained on sentences."""
+    folder = tmp_path / "s2s"
+    shutil.copytree(NETWORK, folder)
+    description = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**description, "sentences": {}}))
+    return folder
+
+
+def test_the_folder_says_what_is_scored(tmp_path: Path, language_model: Path, sentence_network: Path) -> None:
     (tmp_path / "numbers").write_text("1\n2\n3\n")
-    paths = {"numbers": tmp_path / "numbers", "lm": language_model, "lm-unnormalised": language_model}
-    choices = [ScorerChoice(f"S{number}", kind, paths.get(kind, NETWORK)) for number, kind in enumerate(KINDS)]
-    scorers = load_scorers(choices, CPU, MINI / "lm.fr.arpa")
-    assert [scorer.label for scorer in scorers] == [choice.label for choice in choices]
-    assert [scorer.digest for scorer in scorers].count(None) == 1
-    values = {kind: column(scorer) for kind, scorer in zip(KINDS, scorers, strict=True)}
+    specs = {
+        "numbers": (tmp_path / "numbers", None),
+        "phrases": (NETWORK, None),
+        "phrases per word": (NETWORK, "per-word"),
+        "unknown": (NETWORK, "unknown-target"),
+        "unknown source": (NETWORK, "unknown-source"),
+        "sentences": (sentence_network, None),
+        "sentences per word": (sentence_network, "per-word"),
+        "lm": (language_model, None),
+        "lm unnormalised": (language_model, "unnormalised"),
+    }
+    found = load_features([FeatureSpec("X", *spec) for spec in specs.values()], CPU, MINI / "lm.fr.arpa")
+    assert [one.fingerprint for one in found].count(None) == 1
+    values = {name: column(one) for name, one in zip(specs, found, strict=True)}
     assert values["numbers"] == [1, 2, 3]
-    assert values["phrases"][0] < values["phrases-per-word"][0]
-    assert values["sentences"][0] < values["sentences-per-word"][0]
-    assert values["phrases"][2] == pytest.approx(values["sentences"][2])
+    assert values["phrases"][0] < values["phrases per word"][0]
+    assert values["sentences"][0] < values["sentences per word"][0]
+    assert values["phrases"][2] == pytest.approx(values["sentences"][2], abs=1e-4)
     assert values["unknown"] == [0, 1, 0]
-    assert values["unknown-source"] == [0, 0, 0]
+    assert values["unknown source"] == [0, 0, 0]
     texts = [words_of(entry.words) for entry in LIST]
-    for kind, unnormalised in (("lm", False), ("lm-unnormalised", True)):
+    for name, unnormalised in (("lm", False), ("lm unnormalised", True)):
         model = NeuralLmScorer.load(language_model, CPU, MINI / "lm.fr.arpa", unnormalised=unnormalised)
-        assert values[kind] == pytest.approx(model.sentence_log_probs(texts), abs=1e-6)
-    assert values["lm"] != values["lm-unnormalised"]
-
-
-KINDS_OF_NETWORKS = ("phrases", "sentences-per-word", "unknown", "lm", "lm-unnormalised")
+        assert values[name] == pytest.approx(model.sentence_log_probs(texts), abs=1e-6)
+    assert values["lm"] != values["lm unnormalised"]
 
 
 @pytest.fixture
 def shared_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks so small that a short list has several."""
-    monkeypatch.setattr(scorers, "_AT_ONCE", 20)
+    monkeypatch.setattr(features, "_AT_ONCE", 20)
 
 
 @pytest.mark.usefixtures("shared_tasks")
-def test_who_shares_the_work_does_not_matter(language_model: Path, cluster: LocalCluster) -> None:
+def test_who_shares_the_work_does_not_matter(
+    language_model: Path, sentence_network: Path, cluster: LocalCluster
+) -> None:
     entries = [entry for entry in read_nbest(MINI / "decode/default.nbest.gz") if entry.sentence < 4]
     source = list(read_lines(MINI / "dev.en"))[:4]
-    paths = {"lm": language_model, "lm-unnormalised": language_model}
-    choices = [
-        ScorerChoice(f"S{number}", kind, paths.get(kind, NETWORK)) for number, kind in enumerate(KINDS_OF_NETWORKS)
-    ]
+    texts = [NETWORK, f"unknown-target:{NETWORK}", f"per-word:{sentence_network}", language_model]
+    texts.append(f"unnormalised:{language_model}")
+    specs = [FeatureSpec.parse(f"S{number}={text}") for number, text in enumerate(texts)]
     lists, numbers = [], []
     for processes, scheduler in ((1, None), (2, None), (None, cluster.scheduler_address)):
         with share_scoring(len(entries), CPU, processes, scheduler) as workers:
             numbers.append(workers.number)
-            scorers = load_scorers(choices, CPU, MINI / "lm.fr.arpa", workers)
-            lists.append(add_scores(entries, source, scorers))
+            lists.append(add_scores(entries, source, load_features(specs, CPU, MINI / "lm.fr.arpa", workers)))
     assert numbers == [1, 2, 2]
     assert lists[1] == lists[0]
     assert lists[2] == lists[0]
@@ -287,31 +330,32 @@ def test_a_short_list_is_not_shared() -> None:
 def test_a_language_model_that_changes_meanwhile_is_one_sentence(language_model: Path) -> None:
     entries = [entry for entry in read_nbest(MINI / "decode/default.nbest.gz") if entry.sentence < 4]
     with share_scoring(len(entries), CPU, 2) as workers:
-        [scorer] = load_scorers([ScorerChoice("L", "lm", language_model)], CPU, None, workers)
+        [scorer] = load_features([FeatureSpec("L", language_model)], CPU, None, workers)
         torch.manual_seed(2)
         model = load_language_model(language_model)
         save_weights(language_model, NeuralLanguageModel(model.network.config, len(model.vocabulary)))
         with pytest.raises(UserError, match="cslm: is another one now than a moment ago; start again when"):
-            column(scorer, entries)
+            column(scorer, entries, list(read_lines(MINI / "dev.en"))[:4])
 
 
 def test_words_that_a_language_model_does_not_know(language_model: Path) -> None:
     """Its shortlist has le, chien and un."""
-    (scorer,) = load_scorers([ScorerChoice("U", "unknown", language_model)], CPU)
+    (scorer,) = load_features([FeatureSpec("U", language_model, "unknown-target")], CPU)
     assert column(scorer) == [1, 1, 2]
-    assert scorer.digest == load_language_model(language_model).weights_digest
-    for kind in ("unknown-source", "unknown-both"):
-        with pytest.raises(UserError, match="knows no source words; give U=unknown:"):
-            load_scorers([ScorerChoice("U", kind, language_model)], CPU)
+    assert scorer.fingerprint == load_language_model(language_model).weights_digest
+    for name in ("unknown-source", "unknown-both"):
+        with pytest.raises(UserError, match=f"has no column `{name}`; choose among score, unknown-target"):
+            load_features([FeatureSpec("U", language_model, name)], CPU)
     with pytest.raises(UserError, match="is not a model folder"):
-        load_scorers([ScorerChoice("U", "unknown", language_model / "none")], CPU)
+        load_features([FeatureSpec("U", language_model / "none", "unknown-target")], CPU)
 
 
-def test_choices_are_parsed() -> None:
-    assert ScorerChoice.parse("RNN=phrases:a:b=c/") == ScorerChoice("RNN", "phrases", Path("a:b=c"))
-    for text in ("RNN", "phrases:rnn", "R_N=phrases:rnn", "RNN=fly:rnn", "RNN=phrases:", "RNN=phrases"):
-        with pytest.raises(ValueError, match=r"label of letters|LABEL=KIND:PATH with"):
-            ScorerChoice.parse(text)
+def test_features_are_parsed() -> None:
+    assert FeatureSpec.parse("RNN=per-word:a:b=c/") == FeatureSpec("RNN", Path("a:b=c"), "per-word")
+    assert FeatureSpec.parse("RNN=rnn/") == FeatureSpec("RNN", Path("rnn"))
+    for text in ("RNN", "rnn:rnn", "R_N=rnn", "RNN="):
+        with pytest.raises(ValueError, match=r"label of letters|LABEL=\[COLUMN:\]PATH"):
+            FeatureSpec.parse(text)
 
 
 # Adding
@@ -320,15 +364,15 @@ def test_choices_are_parsed() -> None:
 def test_added_features_change_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "numbers").write_text("1\n2\n3.14159265\n")
     added = add_scores(
-        LIST, SOURCE, [Numbers("N", tmp_path / "numbers"), LanguageModelScorer("LM1", Shared(LengthModel()), "")]
+        LIST, SOURCE, [Numbers("N", tmp_path / "numbers"), feature(LengthModel(), "sentence", label="LM1")]
     )
     assert added[2].to_line() == LIST[2].to_line().replace(b" D0= 1 ", b" D0= 1 N= 3.14159 LM1= -3 ")
     assert [replace(new, scores=old.scores) for new, old in zip(added, LIST, strict=True)] == LIST
 
 
 def test_lists_that_do_not_fit(tmp_path: Path) -> None:
-    lm = LanguageModelScorer("LM0", Shared(LengthModel()), "")
-    phrases = PairScorer("RNN", PairScores(engine()), phrase_pairs)
+    lm = feature(LengthModel(), "sentence", label="LM0")
+    phrases = feature(engine(), "phrase", label="RNN")
     with pytest.raises(UserError, match="has a feature LM0 already"):
         add_scores(LIST, SOURCE, [lm])
     with pytest.raises(UserError, match="has a feature RNN already"):
@@ -351,7 +395,7 @@ def test_lists_that_do_not_fit(tmp_path: Path) -> None:
 def test_a_damaged_segmentation_is_refused_at_once(segmentation: bytes) -> None:
     damaged = replace(LIST[2], extras=(segmentation, b""))
     with pytest.raises(UserError, match="segmentation"):
-        add_scores([damaged], [b"", b"a tree"], [PairScorer("RNN", PairScores(engine()), phrase_pairs)])
+        add_scores([damaged], [b"", b"a tree"], [feature(engine(), "phrase")])
 
 
 # Tuning and choosing

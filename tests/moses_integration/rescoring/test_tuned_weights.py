@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moses_integration.rescoring.kinds import ScorerChoice
+from moses_integration.rescoring.features import FeatureSpec
 from moses_integration.rescoring.tuned_weights import SCHEMA, TunedWeights
 from phrasescore.errors import UserError
 
@@ -23,13 +23,12 @@ def write(path: Path, weight: Any) -> Path:
 
 @pytest.mark.parametrize("backoff", [None, "lm.arpa"])
 def test_what_is_written_is_read_again(tmp_path: Path, backoff: str | None) -> None:
-    kind = "lm" if backoff else "phrases"
     weights = TunedWeights(
         tmp_path / "weights",
         tmp_path / "moses.ini" if backoff else None,
         tmp_path / backoff if backoff else None,
         "12ab" if backoff else None,
-        [ScorerChoice("A", kind, tmp_path / "a"), ScorerChoice("N", "numbers", tmp_path / "numbers")],
+        [FeatureSpec("A", tmp_path / "a", "per-word"), FeatureSpec("N", tmp_path / "numbers")],
         {"A": "34cd", "N": None},
         {"LM0": [0.5], "A": [1.0], "N": [0.25, -2.0]},
     )
@@ -47,13 +46,3 @@ def test_numbers_of_32_bit_are_weights(tmp_path: Path, weight: float) -> None:
 def test_nothing_else_is(tmp_path: Path, weight: Any) -> None:
     with pytest.raises(UserError, match=r"weights: (is not|has a (whole )?number) .*; tune (first|again)$"):
         TunedWeights.read(write(tmp_path / "weights", weight))
-
-
-def test_language_models_have_a_back_off_model_and_others_have_none(tmp_path: Path) -> None:
-    path = write(tmp_path / "weights", 1)
-    told = json.loads(path.read_text())
-    lm = {"label": "LM0", "kind": "lm", "path": "rnn", "sha256": "12ab"}
-    for scorers, backoff in (([], {"path": "lm.arpa", "sha256": "34cd"}), ([lm], None)):
-        path.write_text(json.dumps({**told, "scorers": scorers, "backoff": backoff}))
-        with pytest.raises(UserError, match="weights: is not a file of weights that `rescore --reference` wrote"):
-            TunedWeights.read(path)

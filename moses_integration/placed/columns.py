@@ -1,0 +1,117 @@
+"""The columns of a per-text phrase table: what a scorer says of each phrase pair at each position.
+
+Shapes: S positions of some sentences, N options of these, K columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from moses_integration.decoder.phrases import Floats, Words
+from moses_integration.placed.places import Place
+from phrasescore.files.resumable import resumable_output
+from phrasescore.plugins import loaded_plugins
+from phrasescore.scoring.columns import Column
+from phrasescore.scoring.occurrences import Context, Occurrences
+from phrasescore.scoring.scorer import MANY_UNKNOWN, PhraseScorer, ScoringTask, WordCounts
+from phrasescore.table.factors import SURFACE, Factors
+from phrasescore.text import Say, silently
+from phrasescore.versions import code_version
+from phrasescore.workers import share_work
+
+_KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
+_SENTENCES_AT_ONCE = 20
+"""A few thousand options: enough for large batches, few enough for many processes."""
+
+
+@dataclass
+class ScorerColumns:
+    """The usual column of a scorer, for each phrase pair at each position of a text."""
+
+    scorer: PhraseScorer
+    processes: int | None = None
+    scheduler: str | None = None
+    say: Say = silently
+    """Called with a line when an interrupted run is resumed, and when many words are unknown."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the phrase table gets."""
+        return self.scorer.columns[:1]
+
+    def values(self, sentences: Sequence[Words], places: Sequence[Place], scratch: Path) -> Floats:
+        """Return the values of all options of all places, [N, K].
+
+        Args:
+            sentences: the text.
+            places: sentence by sentence.
+            scratch: a file for the values known so far; a later run resumes from it. The caller removes it.
+
+        Raises:
+            UserError: the scratch file cannot be written, or a model is damaged.
+            WorkersLostError: a process was killed; the values until then are in the scratch file.
+        """
+        task = ScoringTask(self.scorer.shared(), self.columns)
+        some = list(_occurrences(sentences, places, self.scorer.factors or SURFACE))
+        with resumable_output(scratch, self._identity(some)) as known:
+            if known.note:
+                self.say(known.note)
+            left = some[len(known.pieces) :]
+            processes = min(self.scorer.device.processes(self.processes), len(left) or 1)
+            with share_work(_KILLED, processes, self.scheduler) as workers:
+                for scores in workers.in_order(task, left):
+                    known.append(scores.values_NK.tobytes(), asdict(scores.words))
+            self._warn_unknown(sum((WordCounts(**piece) for piece in known.pieces), WordCounts()))
+        return np.fromfile(scratch, np.float64).reshape(-1, len(self.columns))
+
+    def _warn_unknown(self, words: WordCounts) -> None:
+        """Warn where the scorer has so few of the words in its vocabulary that its scores mean little."""
+        sides = ("source", words.source, words.source_unknown), ("target", words.target, words.target_unknown)
+        for side, all_words, unknown in sides:
+            if all_words and unknown >= MANY_UNKNOWN * all_words:
+                self.say(
+                    f"{unknown / all_words:.2%} of the {side} words are unknown to {self.scorer.name}; check that it "
+                    "was trained on text that is tokenised and cased as this is"
+                )
+
+    def _identity(self, some: Sequence[Occurrences]) -> dict[str, Any]:
+        """Return everything that determines the values."""
+        text, options = hashlib.sha256(), hashlib.sha256()
+        for one in some:
+            assert one.context is not None
+            text.update(b"\n".join(one.context.sentences) + b"\n")
+            places_N = zip(one.context.sentence_N, one.context.start_N, one.context.end_N, one.targets, strict=True)
+            options.update(b"".join(b"%d %d %d %b\n" % place for place in places_N))
+        return {
+            "format": 3,
+            "text": text.hexdigest(),
+            "options of the phrase table": options.hexdigest(),
+            "scorer": self.scorer.fingerprint,
+            "plugins": list(loaded_plugins().values()),
+            "device": self.scorer.device.torch_device.type,
+            "precision": self.scorer.device.precision,
+            "versions": [code_version(), torch.__version__],
+        }
+
+
+def _occurrences(sentences: Sequence[Words], places: Sequence[Place], factors: Factors) -> Iterator[Occurrences]:
+    """Yield the options of all places, some sentences at a time, in the words of a network."""
+    for block, found in groupby(places, lambda place: place.sentence // _SENTENCES_AT_ONCE):
+        first, some = block * _SENTENCES_AT_ONCE, list(found)
+        place_S3 = np.array([(place.sentence - first, place.start, place.end + 1) for place in some], np.int64)
+        options_S = np.array([len(place.phrase.targets) for place in some])
+        context = Context(
+            [b" ".join(sentence) for sentence in sentences[first : first + _SENTENCES_AT_ONCE]],
+            *np.repeat(place_S3, options_S, axis=0).T,
+        )
+        sources = [b" ".join(place.phrase.words) for place in some for _ in place.phrase.targets]
+        targets = [factors.network_words(b" ".join(target)) for place in some for target in place.phrase.targets]
+        yield Occurrences(sources, targets, context)

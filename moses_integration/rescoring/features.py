@@ -1,0 +1,294 @@
+"""New features of n-best lists: what a user asks for as `LABEL=[COLUMN:]PATH`, and their values.
+
+PATH is the model folder of any scorer, of a neural language model, or a file of numbers; `config.json` in a folder says
+which. All features of one folder share what it has computed.
+
+Shapes: E entries of a list, K columns, N phrase pairs of all entries, P distinct ones.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moses_integration.decoder.phrases import Words, words_of
+from moses_integration.ini import LABEL
+from moses_integration.nbest import ListFault, NbestEntry
+from moses_integration.segmentation import cover_once, segments_of
+from phrasescore.errors import UserError
+from phrasescore.files import read_lines
+from phrasescore.number import parse_number
+from phrasescore.scoring.columns import Column
+from phrasescore.scoring.occurrences import Context, Occurrences
+from phrasescore.words import quote
+from phrasescore.workers import Here, Workers, share_work
+
+if TYPE_CHECKING:
+    from phrasescore.device import Device
+    from phrasescore.scoring.scorer import PhraseScorer, WordCounts
+
+_KILLED = "scoring the list: a process was killed, most likely for want of memory; use fewer processes"
+_AT_ONCE = 4096
+"""Phrase pairs of a task: enough for large batches, few enough for memory and to share the work evenly."""
+_SPEC = re.compile(r"(?:([a-z-]+):)?(.+)")
+UNNORMALISED = "unnormalised"
+"""The column of a language model trained with --self-normalise: its scores without the sum of the softmax."""
+
+Floats = NDArray[np.float64]
+Unit = Literal["phrase", "sentence"]
+
+
+@dataclass(frozen=True)
+class FeatureSpec:
+    """A feature as a user names it."""
+
+    label: str
+    path: Path
+    """Model folder, or file of numbers."""
+    column: str | None = None
+    """None for the usual one of the folder."""
+
+    @classmethod
+    def parse(cls, text: str) -> FeatureSpec:
+        """Parse `LABEL=[COLUMN:]PATH`.
+
+        Raises:
+            ValueError: the text is malformed; the message says how.
+        """
+        label, _, rest = text.partition("=")
+        found = _SPEC.fullmatch(rest)
+        if not LABEL.fullmatch(label):
+            raise ValueError(f"`{text}` does not begin with a label of letters and digits, as in RNN=rnn/")
+        if found is None:
+            raise ValueError(f"`{text}` is not LABEL=[COLUMN:]PATH")
+        return cls(label, Path(found[2]), found[1])
+
+    @property
+    def source(self) -> str:
+        """The text behind the label."""
+        return f"{self.column}:{self.path}" if self.column else str(self.path)
+
+
+@dataclass(frozen=True)
+class ScorerFeature:
+    """The sum of a scorer's values over the phrase pairs of an entry's derivation, or over the whole sentence."""
+
+    label: str
+    column: Column
+    unit: Unit
+    found: _Values
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that determines the values."""
+        return self.found.scorer.fingerprint
+
+    def values(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
+        """Return the sums, [E, 1]; `sentences[entry.sentence]` is the source of an entry.
+
+        Raises:
+            ListFault: an entry has no segmentation, or not one of its sentence.
+            UserError: the model is damaged.
+        """
+        numbers: dict[_Pair, int] = {}
+        pair_N, count_E = array("q"), array("q")
+        pairs_of = _phrase_pairs if self.unit == "phrase" else _sentence_pair
+        for entry in entries:
+            pairs = pairs_of(sentences[entry.sentence], entry)
+            if not self.found.scorer.in_context:
+                pairs = [pair.anywhere() for pair in pairs]
+            pair_N.extend(numbers.setdefault(pair, len(numbers)) for pair in pairs)
+            count_E.append(len(pairs))
+        value_P = self.found.values(list(numbers), sentences, self.column)
+        entry_N = np.repeat(np.arange(len(entries)), np.array(count_E))
+        sums_E: Floats = np.bincount(entry_N, value_P[np.array(pair_N)], minlength=len(entries)).astype(np.float64)
+        return sums_E[:, np.newaxis]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers that another program computed: a line for each entry, each with equally many numbers."""
+
+    label: str
+    path: Path
+    fingerprint: None = None
+
+    def values(self, sentences: Sequence[Words], entries: Sequence[NbestEntry]) -> Floats:
+        """Return the numbers, [E, K].
+
+        Raises:
+            UserError: the file does not have a line for each entry with equally many finite numbers.
+        """
+        rows: list[list[float]] = []
+        for number, line in enumerate(read_lines(self.path), 1):
+            try:
+                rows.append([parse_number(token) for token in words_of(line)])
+            except ValueError as error:
+                raise UserError(f"{self.path}: line {number}: {error}; give each entry a line of numbers") from error
+            if not rows[-1] or len(rows[-1]) != len(rows[0]):
+                raise UserError(
+                    f"{self.path}: line {number}: has not {len(rows[0]) or 1} numbers like the first; correct it"
+                )
+        if len(rows) != len(entries):
+            raise UserError(
+                f"{self.path}: has {len(rows)} lines where the n-best list has {len(entries)} entries; give a line for "
+                "each entry"
+            )
+        return np.array(rows, np.float64).reshape(len(entries), len(rows[0]) if rows else 1)
+
+
+ListFeature = ScorerFeature | Numbers
+
+
+@dataclass(frozen=True, order=True)
+class _Pair:
+    """A phrase pair, and where its source phrase is: that is 0 where the scorer does not depend on it."""
+
+    sentence: int
+    start: int
+    end: int
+    source: bytes
+    target: bytes
+
+    def anywhere(self) -> _Pair:
+        """Return the pair without its place."""
+        return _Pair(0, 0, 0, self.source, self.target)
+
+
+@dataclass
+class _Values:
+    """The values of a scorer for phrase pairs: one that recurs is not scored again."""
+
+    scorer: PhraseScorer
+    workers: Workers
+    columns: list[Column] = field(default_factory=list)
+    """Those that features ask for."""
+    words: WordCounts | None = None
+    """Of the distinct pairs so far."""
+    _known: dict[_Pair, list[float]] = field(default_factory=dict)
+
+    def values(self, pairs: Sequence[_Pair], sentences: Sequence[Words], column: Column) -> Floats:
+        """Return the values of a column, [P].
+
+        Raises:
+            UserError: the model is damaged.
+        """
+        from phrasescore.scoring.scorer import ScoringTask, WordCounts
+
+        # Neighbours in a batch share the states of their common prefixes, and a sentence is read once.
+        new = sorted({*pairs} - self._known.keys())
+        task = ScoringTask(self.scorer.shared(), tuple(self.columns))
+        chunks = list(_occurrences(new, sentences, in_context=self.scorer.in_context).chunks(_AT_ONCE))
+        found = list(self.workers.in_order(task, chunks))
+        rows = [row for scores in found for row in scores.values_NK.tolist()]
+        self._known.update(zip(new, rows, strict=True))
+        self.words = sum((scores.words for scores in found), self.words or WordCounts())
+        place = self.columns.index(column)
+        return np.array([self._known[pair][place] for pair in pairs], np.float64)
+
+
+def _occurrences(pairs: Sequence[_Pair], sentences: Sequence[Words], *, in_context: bool) -> Occurrences:
+    """Return sorted pairs as a scorer takes them."""
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    if not in_context:
+        return Occurrences(sources, targets)
+    place_P3 = np.array([(pair.sentence, pair.start, pair.end) for pair in pairs], np.int64).reshape(-1, 3)
+    return Occurrences(sources, targets, Context([b" ".join(words) for words in sentences], *place_P3.T))
+
+
+def _phrase_pairs(sentence: Words, entry: NbestEntry) -> list[_Pair]:
+    """Return the phrase pairs of an entry's derivation.
+
+    A word that the system could not translate is its own translation, though the table has no such pair.
+
+    Raises:
+        ListFault: the entry has no segmentation, or not one of this sentence.
+    """
+    segments = segments_of(entry)
+    if not cover_once(segments, len(sentence)):
+        raise ListFault(
+            f"the segmentation of an entry of sentence {entry.sentence} (from 0) does not cover the "
+            f"{len(sentence)} words of `{quote(b' '.join(sentence))}` once each; give the text that was decoded, "
+            "prepared in the same way"
+        )
+    return [
+        _Pair(
+            entry.sentence, one.start, one.end + 1, b" ".join(sentence[one.start : one.end + 1]), b" ".join(one.words)
+        )
+        for one in segments
+    ]
+
+
+def _sentence_pair(sentence: Words, entry: NbestEntry) -> list[_Pair]:
+    """Return the sentence and its translation as one pair."""
+    return [_Pair(entry.sentence, 0, len(sentence), b" ".join(sentence), b" ".join(words_of(entry.words)))]
+
+
+def load_features(
+    specs: Sequence[FeatureSpec], device: Device, backoff: Path | None = None, workers: Workers | None = None
+) -> list[ListFeature]:
+    """Load the scorers of features.
+
+    Args:
+        specs: the features.
+        device: where and how precisely networks compute.
+        backoff: n-gram model, ARPA or KenLM binary, for the words outside a neural language model's shortlist;
+            without it the scores of such a model are not a distribution.
+        workers: to share the work of the scorers; None to score in this process.
+
+    Raises:
+        UserError: a folder cannot be loaded, or does not offer the column.
+    """
+
+    @cache
+    def scorer_of(folder: Path, *, unnormalised: bool) -> PhraseScorer:
+        from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
+        from phrasescore.lm.sentence_scorer import LanguageModelScorer
+        from phrasescore.model_folder import model_kind
+        from phrasescore.scoring.scorer import load_scorer
+
+        if model_kind(folder) == LANGUAGE_MODEL:
+            return LanguageModelScorer.load(folder, device, backoff, unnormalised=unnormalised)
+        return load_scorer(folder, device=str(device.torch_device), precision=device.precision)
+
+    @cache
+    def values_of(scorer: PhraseScorer, unit: str) -> _Values:
+        return _Values(scorer, workers or Here())
+
+    def load(spec: FeatureSpec) -> ListFeature:
+        if spec.path.is_file():
+            return Numbers(spec.label, spec.path)
+        scorer = scorer_of(spec.path, unnormalised=spec.column == UNNORMALISED)
+        column = scorer.columns[0] if spec.column is None else scorer.column(spec.column)
+        # Counts of words add up over phrases, so no segmentation is needed for them.
+        unit: Unit = "sentence" if column.values == "count" else scorer.unit
+        values = values_of(scorer, unit)
+        if column not in values.columns:
+            values.columns.append(column)
+        return ScorerFeature(spec.label, column, unit, values)
+
+    return [load(spec) for spec in specs]
+
+
+def needs_backoff(spec: FeatureSpec) -> bool:
+    """Whether a feature is the score of a neural language model."""
+    from phrasescore.lm.model_folder import KIND as LANGUAGE_MODEL
+    from phrasescore.model_folder import model_kind
+
+    return not spec.path.is_file() and spec.column in (None, UNNORMALISED) and model_kind(spec.path) == LANGUAGE_MODEL
+
+
+def share_scoring(
+    entries: int, device: Device, processes: int | None = None, scheduler: str | None = None
+) -> AbstractContextManager[Workers]:
+    """Return the workers, see `share_work`, that suit a list of so many entries: a short one is not shared."""
+    return share_work(_KILLED, min(device.processes(processes), max(1, -(-entries // _AT_ONCE))), scheduler)

@@ -1,0 +1,305 @@
+"""The encoder-decoder as a scorer: exact log-probabilities of phrase pairs, each distinct computation once.
+
+Occurrences are cut into batches of neighbours. In each batch every distinct source phrase is encoded once, every
+distinct prefix of source and target takes one step of its network, what depends on the source alone is hoisted out of
+the decoder, and there is no padding; see `nn/prefix_tree.py` and `nn/softmax.py`.
+
+Legend: N occurrences, P pairs in the order of their ids, K columns, M networks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from phrasescore.device import Device, Precision, choose_device
+from phrasescore.errors import UserError
+from phrasescore.log_probs import require_log_probs
+from phrasescore.model_folder import TrainedModel, load_model
+from phrasescore.nn.batch import PairBatch
+from phrasescore.pairs import orient
+from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
+from phrasescore.scoring.columns import PER_WORD, SCORE, UNKNOWN_BOTH, UNKNOWN_SOURCE, UNKNOWN_TARGET, Column
+from phrasescore.scoring.occurrences import Context, Occurrences
+from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, fingerprint_of
+from phrasescore.table.factors import SURFACE
+from phrasescore.transfer import fetch
+from phrasescore.vocabulary import UNKNOWN
+
+_BATCH_PAIRS = {"cpu": 4096, "cuda": 65536}
+_SYMBOLS_A_PAIR = 12
+"""Symbols of a batch for each pair it may have. Phrase pairs have fewer; of longer pairs a batch has fewer."""
+_SYMBOL_UNITS = {"cpu": 1 << 25, "cuda": 1 << 29}
+"""Symbols of a batch times hidden units, at most: each takes some 30 bytes."""
+_BYTES_A_SYMBOL_UNIT = 128
+"""What a GPU must have for each, so that a batch takes a quarter of it."""
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Pairs as ids, equal sources next to each other."""
+
+    sources: Phrases | PhrasesInSentences
+    """The distinct sources, or their places, as the network sees them."""
+    source_of_pair: NDArray[np.int64]
+    targets: Phrases
+    order: NDArray[np.int64] | None
+    """Where each pair stood in the input; None if they were not moved."""
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def source_lengths(self) -> NDArray[np.int64]:
+        """Words of the source of each pair."""
+        return self.sources.lengths[self.source_of_pair]
+
+    def unknown_sources(self) -> NDArray[np.int64]:
+        """Return the number of source words of each pair that are not in the vocabulary."""
+        alone = self.sources.alone() if isinstance(self.sources, PhrasesInSentences) else self.sources
+        return _count_unknown(alone)[self.source_of_pair]
+
+    def unknown_targets(self) -> NDArray[np.int64]:
+        """Return the number of target words of each pair that are not in the vocabulary."""
+        return _count_unknown(self.targets)
+
+    def in_input_order(self, values_PK: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return values of the pairs in the order of the occurrences."""
+        if self.order is None:
+            return values_PK
+        restored_PK = np.empty_like(values_PK)
+        restored_PK[self.order] = values_PK
+        return restored_PK
+
+
+class EncoderDecoderScorer(PhraseScorer):
+    """Scores with a trained encoder-decoder, or with several: a score is then the mean of theirs.
+
+    An encoder-decoder of phrases in their sentences conditions on the sentence of each occurrence. Without one it takes
+    the phrase for the sentence.
+    """
+
+    columns = (SCORE, PER_WORD, UNKNOWN_TARGET, UNKNOWN_SOURCE, UNKNOWN_BOTH)
+
+    def __init__(self, model: TrainedModel, device: Device, others: Sequence[TrainedModel] = ()) -> None:
+        """Move the networks to the device.
+
+        Args:
+            model: a trained network.
+            device: where and how precisely to compute.
+            others: networks with the same vocabularies and direction, to take the mean ln p of all.
+        """
+        self.model = model
+        self.models = (model, *others)
+        super().__init__([one.folder for one in self.models], device)
+        self.direction = model.direction
+        self.networks = [one.network.to(device.torch_device) for one in self.models]
+        self.in_context = all(network.config.in_context for network in self.networks)
+        self.unit = model.unit
+        self.factors = model.factors
+        self._multiply_in(device.product_dtype)
+        self.batch_pairs = _BATCH_PAIRS[device.torch_device.type]
+        widest = max(network.config.hidden for network in self.networks)
+        self._most_symbols = _symbol_units(device.torch_device) // widest
+
+    @classmethod
+    def load(cls, folders: Sequence[Path], device: str = "auto", precision: Precision = "auto") -> Self:
+        """Load the networks of some folders; see `load_scorer`."""
+        chosen = choose_device(device, precision).of_this_process()
+        models = [load_model(folder) for folder in folders]
+        _require_compatible(models)
+        return cls(models[0], chosen, models[1:])
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the weights."""
+        return fingerprint_of([model.weights_digest for model in self.models])
+
+    @property
+    def note(self) -> str | None:
+        """A warning where networks in context score phrases alone."""
+        if not any(network.config.in_context for network in self.networks):
+            return None
+        return (
+            f"{self.name}: was trained on phrases in their sentences and scores them without here; "
+            "`phrasescore-smt tune --in-context` gives it the sentences"
+        )
+
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
+        """See `PhraseScorer`. Unknown words are counted without running a network."""
+        pairs, columns = self.encode(occurrences), columns or self.columns[:1]
+        source_N, target_N = orient((pairs.unknown_sources(), pairs.unknown_targets()), self.direction)
+        values = {UNKNOWN_SOURCE: source_N, UNKNOWN_TARGET: target_N, UNKNOWN_BOTH: source_N + target_N}
+        if not values.keys() >= {*columns}:
+            log_prob_N = self._log_probs_of(pairs)
+            values |= {SCORE: log_prob_N, PER_WORD: log_prob_N / (pairs.targets.lengths + 1)}
+        values_NK = np.stack([values[column] for column in columns], axis=1).astype(np.float64)
+        words = orient((int(pairs.source_lengths.sum()), int(pairs.targets.lengths.sum())), self.direction)
+        counts = WordCounts(words[0], int(source_N.sum()), words[1], int(target_N.sum()))
+        return Scores(pairs.in_input_order(values_NK), counts)
+
+    def encode(self, occurrences: Occurrences) -> EncodedPairs:
+        """Return the word ids of occurrences, equal sources next to each other."""
+        if occurrences.context is not None and self.in_context:
+            return self._encode_in_context(occurrences.targets, occurrences.context)
+        sources, targets = map(list, orient((occurrences.sources, occurrences.targets), self.direction))
+        order = None
+        distinct, sizes = _runs(sources)
+        if len(set(distinct)) < len(distinct):
+            # The table is not grouped by source: bring equal sources together.
+            order = np.array(sorted(range(len(sources)), key=sources.__getitem__), np.int64)
+            sources, targets = [sources[i] for i in order], [targets[i] for i in order]
+            distinct, sizes = _runs(sources)
+        return EncodedPairs(
+            sources=self.model.source_vocabulary.encode(distinct),
+            source_of_pair=np.repeat(np.arange(len(distinct)), sizes),
+            targets=self.model.target_vocabulary.encode(targets),
+            order=order,
+        )
+
+    def _encode_in_context(self, targets: Sequence[bytes], context: Context) -> EncodedPairs:
+        """Return the word ids of occurrences in sentences; neighbours at one place share it."""
+        place_N3 = np.stack([context.sentence_N, context.start_N, context.end_N], axis=1)
+        is_first_N = np.any(np.diff(place_N3, axis=0, prepend=-1) != 0, axis=1)
+        place_P3 = place_N3[is_first_N]
+        return EncodedPairs(
+            sources=PhrasesInSentences(self.model.source_vocabulary.encode(context.sentences), *place_P3.T),
+            source_of_pair=np.cumsum(is_first_N) - 1,
+            targets=self.model.target_vocabulary.encode(targets),
+            order=None,
+        )
+
+    def _log_probs_of(self, pairs: EncodedPairs) -> NDArray[np.float64]:
+        """Return ln p of each pair, the end symbol included, in the order of the ids."""
+        while True:
+            try:
+                return np.concatenate([np.zeros(0), *self._scored(self.batches(pairs))])
+            except torch.OutOfMemoryError:
+                if self.batch_pairs == 1:
+                    raise
+                self.batch_pairs //= 2
+
+    def _scored(self, batches: Iterable[PairBatch]) -> Iterator[NDArray[np.float64]]:
+        """Yield ln p of the pairs of each batch.
+
+        While a GPU computes one batch the next one is made; only then are the scores of the first waited for.
+        """
+        started: deque[Callable[[], NDArray[np.float64]]] = deque()
+        for batch in batches:
+            started.append(self._start(batch))
+            if len(started) > 1:
+                yield started.popleft()()
+        while started:
+            yield started.popleft()()
+
+    def batches(self, pairs: EncodedPairs) -> Iterator[PairBatch]:
+        """Yield the pairs in batches of neighbours, ready to go to the device."""
+        start = 0
+        while start < len(pairs):
+            source_of_pair = pairs.source_of_pair[start : start + self._batch_size(pairs, start)]
+            first, last = source_of_pair[0], source_of_pair[-1]
+            batch = PairBatch.sharing(
+                pairs.sources.take(np.arange(first, last + 1)),
+                source_of_pair - first,
+                pairs.targets.take(np.arange(start, start + len(source_of_pair))),
+            )
+            for network in self.networks:
+                network.prepare(batch)
+            yield batch
+            start += len(source_of_pair)
+
+    def _batch_size(self, pairs: EncodedPairs, start: int) -> int:
+        """Return how many pairs from one on make a batch: what memory holds of phrases, or of whole sentences."""
+        source_P = pairs.source_of_pair[start : start + self.batch_pairs]
+        targets = np.cumsum(pairs.targets.lengths[start : start + self.batch_pairs] + 1)
+        # Attention wants the sources side by side, each as long as the longest.
+        longest = np.maximum.accumulate(pairs.sources.lengths[source_P] + 1)
+        read_S = pairs.sources.read_with[source_P[0] : source_P[-1] + 1].cumsum()
+        symbols = targets + (source_P - source_P[0] + 1) * longest + read_S[source_P - source_P[0]]
+        most = min(_SYMBOLS_A_PAIR * self.batch_pairs, self._most_symbols)
+        return max(1, int(np.searchsorted(symbols, most, side="right")))
+
+    # Not in inference mode, where autocast narrows the weights anew for each step.
+    @torch.no_grad()
+    def _start(self, batch: PairBatch) -> Callable[[], NDArray[np.float64]]:
+        """Begin to compute ln p of each pair of a batch, in 64-bit sums; return what waits for them.
+
+        That raises a UserError if a network gives a score that is no log-probability.
+        """
+        placed = batch.to(self.device.torch_device)
+        fetched = fetch(self._log_probs(placed))
+
+        @torch.inference_mode()
+        def finish() -> NDArray[np.float64]:
+            scores_MP = fetched()
+            if self.device.product_dtype is not None and not bool(scores_MP.isfinite().all()):
+                # A GPU can do so many vectors again whose probabilities are nearly 0; see `nn/softmax.py`.
+                self._multiply_in(None)
+                scores_MP = self._log_probs(placed).cpu()
+                self._multiply_in(self.device.product_dtype)
+            symbols_P = np.bincount(batch.pair_I.numpy(), minlength=batch.pairs)
+            for model, scores_P in zip(self.models, scores_MP.numpy(), strict=True):
+                require_log_probs(scores_P, model.folder, symbols_P)
+            scores: NDArray[np.float64] = scores_MP.mean(dim=0).numpy()
+            return scores
+
+        return finish
+
+    def _log_probs(self, batch: PairBatch) -> Tensor:
+        """Return ln p of each pair of a batch by each network, [M, P]."""
+        with self.device.products():
+            return torch.stack([network.pair_scores(batch) for network in self.networks])
+
+    def _multiply_in(self, dtype: torch.dtype | None) -> None:
+        for network in self.networks:
+            network.multiply_in(dtype)
+
+
+def _symbol_units(device: torch.device) -> int:
+    """Return how many symbols times hidden units a batch may have, which depends on the device alone."""
+    most = _SYMBOL_UNITS[device.type]
+    if device.type == "cuda":
+        most = min(most, torch.cuda.get_device_properties(device).total_memory // _BYTES_A_SYMBOL_UNIT)
+    return most
+
+
+def _require_compatible(models: Sequence[TrainedModel]) -> None:
+    """Check that networks have one direction and the same vocabularies."""
+    first = models[0]
+    for model in models:
+        if model.direction != first.direction:
+            raise UserError(
+                f"{model.folder}: was trained for {model.direction}, {first.folder} for {first.direction}; average "
+                "networks of one direction only"
+            )
+        if (model.factors or SURFACE) != (first.factors or SURFACE):
+            raise UserError(
+                f"{model.folder}: was trained with --factor {model.factors or SURFACE}, {first.folder} with "
+                f"{first.factors or SURFACE}; average networks of the same factors only"
+            )
+        if model.vocabulary_digests != first.vocabulary_digests:
+            raise UserError(
+                f"{model.folder}: has another vocabulary than {first.folder}; average networks trained on the same "
+                "table only"
+            )
+
+
+def _runs(phrases: list[bytes]) -> tuple[list[bytes], list[int]]:
+    """Return the phrases without repetitions of neighbours, and how often each stood there."""
+    runs = [(phrase, len(list(run))) for phrase, run in groupby(phrases)]
+    return [phrase for phrase, _ in runs], [size for _, size in runs]
+
+
+def _count_unknown(phrases: Phrases) -> NDArray[np.int64]:
+    unknown = offsets_of(phrases.ids == UNKNOWN)
+    counts: NDArray[np.int64] = unknown[phrases.offsets[1:]] - unknown[phrases.offsets[:-1]]
+    return counts

@@ -1,0 +1,64 @@
+"""Occurrences of phrase pairs: what every scorer scores.
+
+Shapes: N occurrences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where the source phrases of some occurrences are in their sentences."""
+
+    sentences: Sequence[bytes]
+    """Words, separated by single spaces."""
+    sentence_N: NDArray[np.int64]
+    """The sentence of each occurrence, in ascending order: a network then reads each sentence once."""
+    start_N: NDArray[np.int64]
+    """The first word of its source phrase, from 0."""
+    end_N: NDArray[np.int64]
+    """The word after its last one."""
+
+    def take(self, first: int, end: int) -> Context:
+        """Return the context of the occurrences from `first` to before `end`, with no other sentences."""
+        numbers, sentence_N = np.unique(self.sentence_N[first:end], return_inverse=True)
+        sentences = [self.sentences[number] for number in numbers]
+        return Context(sentences, sentence_N, self.start_N[first:end], self.end_N[first:end])
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Phrase pairs, each possibly with the sentence that its source phrase occurs in.
+
+    A whole sentence is a phrase, too: a sentence and its translation are one occurrence.
+    """
+
+    sources: Sequence[bytes]
+    """Words, separated by single spaces, as in the phrase table that the scorer was trained on."""
+    targets: Sequence[bytes]
+    context: Context | None = None
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def chunks(self, size: int) -> Iterator[Occurrences]:
+        """Yield at most `size` occurrences at a time, in order."""
+        for first in range(0, len(self), size):
+            end = first + size
+            context = self.context and self.context.take(first, end)
+            yield Occurrences(self.sources[first:end], self.targets[first:end], context)
+
+
+def in_sentence(sentence: bytes, phrases: Sequence[tuple[tuple[int, int], bytes]]) -> Occurrences:
+    """Return occurrences in a sentence; a phrase is its first word and the word after its last one, and a target."""
+    words = sentence.split(b" ")
+    span_N2 = np.array([span for span, _ in phrases], np.int64).reshape(-1, 2)
+    context = Context([sentence], np.zeros(len(phrases), np.int64), span_N2[:, 0], span_N2[:, 1])
+    sources = [b" ".join(words[start:end]) for (start, end), _ in phrases]
+    return Occurrences(sources, [target for _, target in phrases], context)

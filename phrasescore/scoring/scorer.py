@@ -1,0 +1,255 @@
+"""What scores phrase pairs, and how it is loaded: one class and one registration for each kind of model folder.
+
+The kind is what `config.json` of the folder says. `annotate`, the per-text phrase tables of +CTX, `rescore`, `score`
+and the Python functions take any scorer. `docs/plugins.md` shows how a plugin registers one.
+
+Shapes: N occurrences, K columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.device import Device, Precision, choose_device, one_thread, settle_memory
+from phrasescore.errors import UserError
+from phrasescore.model_folder import model_kind
+from phrasescore.pairs import Direction
+from phrasescore.plugins import load_plugins, loaded_plugins, plugins_blamed
+from phrasescore.registry import Registry
+from phrasescore.scoring.columns import SCORE, Column
+from phrasescore.scoring.occurrences import Occurrences
+from phrasescore.table.factors import Factors
+from phrasescore.workers import Shared
+
+MANY_UNKNOWN = 0.5
+"""A share of the words. Where so many are unknown, scores mean little."""
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """How many words were looked up in the vocabularies of a scorer, and how many of these are unknown.
+
+    Source and target are those of the phrase table, whichever side a network predicts.
+    """
+
+    source: int = 0
+    source_unknown: int = 0
+    target: int = 0
+    target_unknown: int = 0
+
+    def __add__(self, other: WordCounts) -> WordCounts:
+        return WordCounts(
+            self.source + other.source,
+            self.source_unknown + other.source_unknown,
+            self.target + other.target,
+            self.target_unknown + other.target_unknown,
+        )
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Values of some columns for each occurrence, in the order of the input."""
+
+    values_NK: NDArray[np.float64]
+    words: WordCounts = WordCounts()
+    """All 0 for a scorer without a vocabulary."""
+
+    @property
+    def first_N(self) -> NDArray[np.float64]:
+        """The values of the first column."""
+        return self.values_NK[:, 0]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a worker process loads a scorer."""
+
+    folders: tuple[Path, ...]
+    """Absolute."""
+    fingerprint: str
+    device: str
+    precision: Precision
+    plugins: tuple[Path, ...]
+
+    def __call__(self) -> PhraseScorer:
+        """Load it.
+
+        Raises:
+            UserError: a folder is not accessible to the worker, or has changed.
+        """
+        settle_memory()
+        load_plugins(self.plugins)
+        scorer = load_scorer(*self.folders, device=self.device, precision=self.precision)
+        if scorer.fingerprint != self.fingerprint:
+            raise UserError(f"{scorer.name}: has changed while it was used; start again when it is complete")
+        return scorer
+
+
+class PhraseScorer(ABC):
+    """Gives numbers to occurrences of phrase pairs."""
+
+    columns: tuple[Column, ...] = (SCORE,)
+    """What it offers, the usual one first."""
+    unit: Literal["phrase", "sentence"] = "phrase"
+    """What it was trained on: `rescore` gives it the phrases of a derivation, or source and target sentence."""
+    in_context: bool = False
+    """Whether its scores depend on the sentence."""
+    direction: Direction = "target-given-source"
+    factors: Factors | None = None
+    """Which factors of a table's words make its words: None for the surface form, and for text as it is."""
+    recipe: Callable[[], PhraseScorer] | None = None
+    """Set by `load_scorer`; without one, worker processes get a pickled copy."""
+
+    def __init__(self, folders: Sequence[Path] = (), device: Device | None = None) -> None:
+        """Take the model folders it was read from and where it computes, by default on the CPU."""
+        self.folders = tuple(folders)
+        self.device = device or choose_device("cpu", "fp32")
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that determines the values, except for plugins, device and precision."""
+
+    @abstractmethod
+    def score(self, occurrences: Occurrences, columns: Sequence[Column] = ()) -> Scores:
+        """Return the values of some of its columns, natural logs where they are log-probabilities.
+
+        Args:
+            occurrences: what to score.
+            columns: some of `self.columns`; none for the first.
+
+        Raises:
+            UserError: a model is damaged.
+        """
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return ", ".join(map(str, self.folders))
+
+    @property
+    def note(self) -> str | None:
+        """A warning for whoever scores phrases without their sentences."""
+        return None
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name.
+
+        Raises:
+            UserError: it has none; the message lists those that it has.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        names = ", ".join(column.name for column in self.columns)
+        raise UserError(f"{self.name}: has no column `{name}`; choose among {names}")
+
+    def shared(self) -> Shared[PhraseScorer]:
+        """Return what worker processes get instead of it."""
+        return Shared(self, self.recipe)
+
+    def described(self) -> dict[str, Any]:
+        """Return its provenance, for reports."""
+        return {
+            "folders": [str(folder) for folder in self.folders],
+            "sha256": self.fingerprint,
+            "direction": self.direction,
+        }
+
+
+def require_in_context(scorer: PhraseScorer) -> None:
+    """Check that a scorer conditions on sentences.
+
+    Raises:
+        UserError: it does not.
+    """
+    if not scorer.in_context:
+        raise UserError(
+            f"{scorer.name}: does not condition on the sentence, so `annotate` writes its column once for all texts; "
+            "give a network that `phrasescore train --alignment` trained"
+        )
+
+
+@dataclass(frozen=True)
+class ScoringTask:
+    """What worker processes do with occurrences."""
+
+    scorer: Shared[PhraseScorer]
+    columns: tuple[Column, ...]
+
+    def __call__(self, occurrences: Occurrences) -> Scores:
+        """Score them."""
+        with plugins_blamed(), one_thread():
+            return self.scorer.get().score(occurrences, self.columns)
+
+
+def fingerprint_of(digests: Sequence[str]) -> str:
+    """Return the SHA-256 of the only model, or one for several, in whatever order they are given."""
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(sorted(digests)).encode()).hexdigest()
+
+
+Loader = Callable[[Sequence[Path], str, Precision], PhraseScorer]
+"""Takes one or more model folders of the kind, device and precision as a user names them."""
+SCORERS: Registry[Loader] = Registry("kind of scorer")
+register_scorer = SCORERS.register
+
+
+@register_scorer("encoder-decoder")
+def _load_encoder_decoder(folders: Sequence[Path], device: str, precision: Precision) -> PhraseScorer:
+    from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+
+    return EncoderDecoderScorer.load(folders, device, precision)
+
+
+@register_scorer("expected-bleu")
+def _load_phrase_pair_model(folders: Sequence[Path], device: str, precision: Precision) -> PhraseScorer:
+    from phrasescore.expected_bleu.scorer import PhrasePairScorer
+
+    return PhrasePairScorer.load(folders)
+
+
+def load_scorer(
+    *folders: str | Path, device: str = "auto", precision: Precision = "auto", direction: Direction | None = None
+) -> PhraseScorer:
+    """Load a scorer from its model folder, or the mean of several of one kind.
+
+    Args:
+        folders: model folders that `train`, `phrasescore-smt expected-bleu` or a plugin wrote.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        precision: of matrix products: `auto`, `fp32` or `bf16`.
+        direction: that the models must have been trained for; None for any.
+
+    Raises:
+        UserError: a folder cannot be used, the folders are of several kinds or directions or have different
+            vocabularies, or the device does not exist.
+    """
+    paths = [Path(folder) for folder in folders]
+    if not paths:
+        raise UserError("load_scorer(): no model folder is given; give one that `phrasescore train` wrote")
+    kinds = {model_kind(path): path for path in paths}
+    if len(kinds) > 1:
+        (first, one), (second, other) = list(kinds.items())[:2]
+        raise UserError(f"{one}: is of the kind {first}, {other} of the kind {second}; give folders of one kind")
+    [kind] = kinds
+    scorer = SCORERS[kind](paths, device, precision)
+    if direction is not None and scorer.direction != direction:
+        raise UserError(
+            f"{scorer.name}: was trained for {scorer.direction}; give that as the direction, or a model trained for "
+            f"{direction}"
+        )
+    scorer.recipe = Recipe(
+        tuple(path.resolve() for path in paths),
+        scorer.fingerprint,
+        str(scorer.device.torch_device),
+        scorer.device.precision,
+        tuple(Path(path) for path in loaded_plugins()),
+    )
+    return scorer
