@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import indent
 from typing import NoReturn
 
 import pytest
@@ -84,8 +85,10 @@ def experiment_modules() -> list[str]:
 
 
 def examples(text: str) -> list[str]:
-    """The command lines of a page, each with the lines that continue it."""
-    joined = re.sub(r"\n {5,}", " ", text)
+    """The command lines of a page, indented or in fences, each with the lines that continue it."""
+    fences = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    indented = fences.sub(lambda fence: indent(fence[1], "    "), text)
+    joined = re.sub(r"\\?\n {5,}", " ", indented)
     lines = re.findall(r"^    (?:.*\| )?(phrasescore(?:-smt)? [a-z].*)$", joined, re.MULTILINE)
     return [line.split("  #")[0] for line in lines]
 
@@ -99,7 +102,7 @@ def test_options_of_examples_exist(page: Path) -> None:
 
 def experiments(text: str) -> list[str]:
     """The command lines of experiments, in blocks or inside a line, by module and options."""
-    blocks = re.findall(r"^    python -m (experiments.*)$", text, re.MULTILINE)
+    blocks = re.findall(r"^(?:    )?python -m (experiments.*)$", text, re.MULTILINE)
     return [*blocks, *re.findall(r"`python -m (experiments[^`]*)`", text.replace("\n", " "))]
 
 

@@ -20,6 +20,11 @@ def test_the_pages_and_the_reference_become_a_site_without_broken_links(tmp_path
     for name in ("PhraseScorer", "train", "annotate", "translate"):
         assert f">{name}</" in page
     assert "Return ln p(target | source), end symbol included" in page
+    notebook = (tmp_path / "site/from-phrase-to-bleu.html").read_text()
+    assert "update 1000" in notebook
+    assert "data:image/png;base64," in notebook
+    # The formulas of a table are code, in which Markdown sees no emphasis.
+    assert "[e(y_{t−1}); s_t; c]" in (tmp_path / "site/models.html").read_text()
 
 
 @pytest.mark.slow

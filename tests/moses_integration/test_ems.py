@@ -1,4 +1,4 @@
-"""What docs/moses.md says of a Moses of one's own, done as it is written there, with a real Moses and its EMS."""
+"""Run the commands of docs/moses.md and docs/ems.md with a real Moses and its EMS."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from tests.conftest import MINI
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(600)]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "moses.md").read_text()
+PAGE = "\n".join((Path(__file__).parents[2] / "docs" / f"{name}.md").read_text() for name in ("moses", "ems"))
 HOOK = "TRAINING:custom-phrase-table-pruning"
 SMALL_NETWORK = "--max-updates 2 --hidden 8 --embedding 4 --output-rank 4"
 
@@ -84,8 +83,8 @@ def moses(moses_home: Path) -> Path:
 
 
 def block(start: str) -> str:
-    """The indented block of the page that has a line beginning so."""
-    blocks = [textwrap.dedent(found) for found in re.findall(r"(?:^ {4,}\S.*\n|^\n(?= {4}))+", PAGE, re.MULTILINE)]
+    """Return the code block of the pages that has a line with this beginning."""
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (found,) = (one.strip() for one in blocks if re.search(rf"^{re.escape(start)}", one, re.MULTILINE))
     return found
 
@@ -200,7 +199,7 @@ def test_binary_tables_of_the_filter(moses: Path, tmp_path: Path, kind: str) -> 
 def test_binary_tables_by_hand(moses: Path, tmp_path: Path) -> None:
     ini = MosesIni.read(MINI / "moses.5.ini").with_absolute_paths()
     (tmp_path / "X.gz").symlink_to(MINI / "phrase-table.5.gz")
-    by_hand = PAGE.split("## By hand")[1].split("## Inside EMS")[0]
+    by_hand = PAGE.split("\n## Edit moses.ini by hand\n")[1].split("\n## ")[0]
     translations = set()
     for program, kind in (("processPhraseTableMin", "PhraseDictionaryCompact"), ("CreateProbingPT", "ProbingPT")):
         command = re.search(rf"`({program} -[^`]*)`", by_hand)
@@ -223,7 +222,7 @@ def test_mert_moses_with_our_decoder(moses_home: Path, tmp_path: Path, small_dev
     (tmp_path / "system").symlink_to(MINI)
     for path in small_dev:
         path.rename(tmp_path / f"dev{path.suffix}")
-    command = block("$MOSES_HOME/scripts/training/mert-moses.pl").replace("moses.rnn.ini", "moses.5.ini")
+    command = block('sed "s|path=').replace("moses.rnn.ini", "moses.5.ini")
     shell(f"{command} --maximum-iterations 1 --nbest 20", tmp_path, moses_home)
     tuned = MosesIni.read(tmp_path / "mert/moses.ini")
     assert len(tuned.weights()["TranslationModel0"]) == 5
