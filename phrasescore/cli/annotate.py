@@ -171,7 +171,7 @@ def run(args: argparse.Namespace) -> int:
 
     reporter = Reporter(quiet=args.quiet)
     if args.dry_run:
-        refuse_idle(args, ("report", "scheduler"), "with --dry-run")
+        refuse_idle(args, ("report",), "with --dry-run")
         require_table_file(args.table, "--dry-run")
     else:
         if args.output is None and sys.stdout.isatty() and args.limit is None:
@@ -205,7 +205,8 @@ def run(args: argparse.Namespace) -> int:
         "on_error": args.on_error,
     }
     if args.dry_run:
-        _say_estimate(estimate(args.table, scorer, shard=args.shard, processes=args.processes, **options))
+        sharing = {"processes": args.processes, "scheduler": args.scheduler}
+        _say_estimate(estimate(args.table, scorer, shard=args.shard, **sharing, **options))
         return 0
     with reporter.task("annotating") as task:
 

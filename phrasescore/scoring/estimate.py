@@ -15,6 +15,7 @@ from phrasescore.scoring.annotate import ALONE, Counts, annotate
 from phrasescore.scoring.scorer import PhraseScorer
 from phrasescore.table.blocks import Shard, read_blocks
 from phrasescore.table.reader import CHUNK_LINES
+from phrasescore.workers import available_cores, share_work
 
 _SECONDS_OF_READING, _SECONDS_OF_SCORING = 2.0, 5.0
 _BLOCK_LINES = 4096
@@ -40,6 +41,7 @@ def estimate(
     limit: int | None = None,
     shard: Shard | None = None,
     processes: int | None = None,
+    scheduler: str | None = None,
     **options: Any,
 ) -> Estimate:
     """Read a table for two seconds and annotate it for five, in this process; write nothing.
@@ -51,7 +53,8 @@ def estimate(
         scorer: what scores.
         limit: see `annotate`, as for the rest.
         shard: likewise.
-        processes: likewise.
+        processes: likewise; more than there are cores gain nothing.
+        scheduler: likewise; it is asked how many workers it has.
         options: likewise.
 
     Raises:
@@ -61,10 +64,22 @@ def estimate(
     speed = _measure(table, scorer, limit=limit, **options)
     lines = lines // shard.of if shard else lines
     blocks = math.ceil(lines / CHUNK_LINES)
-    number = 1 if blocks <= ALONE else min(scorer.device.processes(processes), blocks)
+    asked, at_once = _processes(scorer, processes, scheduler)
+    number = 1 if blocks <= ALONE and scheduler is None else max(1, min(asked, blocks))
     # The kernel counts in kilobytes, that of macOS in bytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Estimate(lines, is_exact and not shard, lines / speed / number, number, peak * (number + (number > 1)))
+    return Estimate(
+        lines, is_exact and not shard, lines / speed / min(number, at_once), number, peak * (number + (number > 1))
+    )
+
+
+def _processes(scorer: PhraseScorer, asked: int | None, scheduler: str | None) -> tuple[int, int]:
+    """Return how many processes or workers share the work, and how many of them can compute at the same time."""
+    if scheduler is not None:
+        with share_work("the scheduler has lost its workers; start them again", scheduler=scheduler) as workers:
+            return workers.number, workers.number
+    number = scorer.device.processes(asked)
+    return number, available_cores() if scorer.device.torch_device.type == "cpu" else number
 
 
 def _count_lines(table: str | Path, limit: int | None) -> tuple[int, bool]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from distributed import LocalCluster
 
 from phrasescore.scoring import estimate as estimate_module
 from phrasescore.scoring.estimate import estimate
@@ -25,6 +26,21 @@ def test_no_more_processes_are_counted_than_there_are_blocks(
     whole = estimate(small_table, SCORER, processes=32)
     assert (whole.lines, whole.is_exact, whole.processes) == (600, True, 6)
     assert whole.memory >= 7 * part.memory
+
+
+def test_more_processes_than_cores_are_no_faster(small_table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate_module, "CHUNK_LINES", 100)
+    monkeypatch.setattr(estimate_module, "_measure", lambda *args, **options: 100.0)
+    monkeypatch.setattr(estimate_module, "available_cores", lambda: 2)
+    assert [estimate(small_table, SCORER, processes=number).seconds for number in (1, 2, 6)] == [6, 3, 3]
+
+
+def test_a_scheduler_is_asked_for_its_workers(small_table: Path, cluster: LocalCluster) -> None:
+    part = estimate(small_table, SCORER, limit=1, shard=Shard(1, 2), scheduler=cluster.scheduler_address)
+    assert (part.lines, part.processes) == (0, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estimate_module, "CHUNK_LINES", 100)
+        assert estimate(small_table, SCORER, scheduler=cluster.scheduler_address).processes == 2
 
 
 def test_lines_that_were_not_counted_are_no_more_than_the_limit(
