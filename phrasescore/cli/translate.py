@@ -145,6 +145,7 @@ def _converse(args: argparse.Namespace, translator: Translator, say: Say) -> int
         sys.stdout.buffer.flush()
         if args.attention and translations[0]:
             _draw(args, [(sentences[0], translations[0][0])])
+    translator.unknown.warn_if_many(display_name(STANDARD_STREAM), "network", say)
     return 0
 
 

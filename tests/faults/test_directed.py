@@ -298,6 +298,26 @@ TEXTS = [
 ]
 
 
+def blank_lines(before: bytes) -> bytes:
+    """Empty every second line."""
+    return b"".join(b"\n" if number % 2 else line for number, line in enumerate(before.splitlines(keepends=True)))
+
+
+def marked_lines(before: bytes) -> bytes:
+    """Put sentence marks around each line."""
+    return b"".join(b"<s> %b </s>\n" % line for line in before.splitlines())
+
+
+TEXTS += [
+    *(
+        Directed("evaluate", name, content(blank_lines, "blank"), 0, "2 lines are empty on one side only")
+        for name in ("dev.out", "dev.fr")
+    ),
+    Directed("lm-score", "dev.fr", content(marked_lines, "marked"), 0, "4 of 4 lines have a sentence mark"),
+    Directed("evaluate", "dev.out", content(marked_lines, "marked"), 0, "4 of 4 lines have a sentence mark"),
+]
+
+
 @pytest.mark.parametrize("case", TEXTS, ids=name_of)
 def test_text_is_what_it_is_taken_for(world: World, case: Directed) -> None:
     judge(world, case)

@@ -39,7 +39,7 @@ def test_a_text_is_what_its_words_are(tmp_path: Path, capfd: pytest.CaptureFixtu
     command = ["decode", str(MINI / "moses.ini"), "--prepared", "--processes", "1", "--toolkit", "embedded", "--source"]
     (tmp_path / "plain").write_text("the letter .\n")
     (tmp_path / "marked").write_text("the letter .\r\n", "utf-8-sig")
-    (tmp_path / "latin").write_bytes(b"caf\xe9 the letter .")
+    (tmp_path / "latin").write_bytes(b"caf\xe9 the letter . the letter .")
     for name in ("plain", "marked", "latin"):
         assert main([*command, str(tmp_path / name), "-o", str(tmp_path / f"{name}.out")]) == 0
     assert (tmp_path / "marked.out").read_bytes() == (tmp_path / "plain.out").read_bytes()
