@@ -37,7 +37,7 @@ class IniLines:
     def __init__(self, lines: Iterable[str], name: str) -> None:
         self.lines = list(lines)
         self.name = name
-        self._numbers = [*range(1, len(self.lines) + 1)]
+        self._numbers: list[int] = [*range(1, len(self.lines) + 1)]
 
     @property
     def _end(self) -> str:

@@ -45,7 +45,7 @@ def test_words_have_the_factors_that_moses_expects(factors: int, word: str) -> N
 @pytest.mark.parametrize("text", [*REJECTED, *WORDS])
 def test_moses_reads_others_as_words(moses_home: Path, text: str) -> None:
     """A word that no table has is copied, and only that of a line that is not rejected."""
-    command = [moses_home / "bin/moses", "-f", "moses.ini", "-v", "0"]
+    command: list[str | Path] = [moses_home / "bin/moses", "-f", "moses.ini", "-v", "0"]
     done = subprocess.run(command, input=f"{text}\n".encode(), capture_output=True, check=False, cwd=MINI)
     is_copied = done.returncode == 0 and sorted(done.stdout.split()) == sorted(text.encode().split())
     assert is_copied == (text in WORDS)
