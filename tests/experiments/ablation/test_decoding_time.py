@@ -46,9 +46,9 @@ class SlowColumn(ScorerColumns):
 def test_what_loading_takes_is_left_out_of_the_table_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
 
-    def slow_load(*arguments: Any) -> Any:
+    def slow_load(*arguments: Any, **options: Any) -> Any:
         clock.seconds += 100.0
-        return load_model(*arguments)
+        return load_model(*arguments, **options)
 
     monkeypatch.setattr("experiments.timing._cpu_seconds", clock)
     monkeypatch.setattr("moses_integration.placed.system.load_model", slow_load)
