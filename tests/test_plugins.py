@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
 import re
 import subprocess
 import sys
@@ -33,9 +35,31 @@ def run(*commands: list[str], code: int = 0) -> str:
     return done.stderr.decode()
 
 
+def example(section: str) -> tuple[str, str]:
+    """Return the plugin and the commands of a section of the page."""
+    text = DOCUMENT.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    (code,), (commands,) = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("python", "sh"))
+    return code, commands
+
+
+def test_the_example_of_a_scorer(small_table: Path, tmp_path: Path) -> None:
+    code, commands = example("Add a scorer")
+    (tmp_path / "my_scorer.py").write_text(code)
+    (tmp_path / "phrase-table.gz").symlink_to(small_table)
+    *shell, annotate = commands.splitlines()
+    subprocess.run(["sh", "-ec", "\n".join(shell)], cwd=tmp_path, check=True)
+    program = f"from phrasescore.cli import main; assert main({annotate.split()[1:]}) == 0"
+    subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, env=ENVIRONMENT, check=True)
+    lines = gzip.decompress((tmp_path / "phrase-table.length.gz").read_bytes()).decode().splitlines()
+    assert lines
+    for line in lines:
+        source, target, scores, *_ = line.split(" ||| ")
+        difference = len(target.split()) - 1.1 * len(source.split())
+        assert float(scores.split()[-1]) == pytest.approx(math.exp(-abs(difference)), rel=1e-8)
+
+
 def test_the_example(small_table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
-    (commands,) = re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL)
+    code, commands = example("Add a unit, an attention or an optimiser")
     plugin, model = tmp_path / "my_parts.py", tmp_path / "rnn"
     plugin.write_text(code)
     train, annotate = (
