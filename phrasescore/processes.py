@@ -133,7 +133,7 @@ class Processes:
     ) -> _Process | None:
         """Let a process do a task, another one if it is lost; return the one that is left."""
         try:
-            message = ForkingPickler.dumps((task, item))
+            message = _pickled((task, item))
             for _ in range(self._tries):
                 try:
                     process = process or self._start()
@@ -197,7 +197,7 @@ class _Process:
         theirs.close()
         self.has_begun = False
 
-    def ask(self, message: memoryview) -> bytes:
+    def ask(self, message: bytes) -> bytes:
         """Return the answer to a message.
 
         Raises:
@@ -230,6 +230,16 @@ class _Process:
         self._process.join()
 
 
+def _pickled(message: Any) -> bytes:
+    """Pickle what is sent through a pipe.
+
+    `ForkingPickler` gives a view of a `BytesIO`. If garbage collection finds both in one cycle, as in the traceback of
+    an error, Python 3.13 prints a `BufferError` when it closes the file first.
+    """
+    with ForkingPickler.dumps(message) as view:
+        return bytes(view)
+
+
 # In the processes
 
 
@@ -255,13 +265,13 @@ def _answer_all(pipe: Connection, threads: int) -> None:
             pipe.send_bytes(_answer(pipe.recv_bytes()))
 
 
-def _answer(message: bytes) -> memoryview:
+def _answer(message: bytes) -> bytes:
     """Return the result of a task and None, or None and what it fails with, pickled."""
     try:
         task, item = ForkingPickler.loads(message)
-        return ForkingPickler.dumps((task(item), None))
+        return _pickled((task(item), None))
     except BaseException as error:
-        return ForkingPickler.dumps((None, _that_can_be_sent(error)))
+        return _pickled((None, _that_can_be_sent(error)))
 
 
 def _that_can_be_sent(error: BaseException) -> BaseException:
@@ -269,7 +279,7 @@ def _that_can_be_sent(error: BaseException) -> BaseException:
     where = "".join(traceback.format_exception(error))
     is_for_user = isinstance(error, UserError)
     try:
-        is_whole = str(ForkingPickler.loads(ForkingPickler.dumps(error))) == str(error)
+        is_whole = str(ForkingPickler.loads(_pickled(error))) == str(error)
     except Exception:
         is_whole = False
     if not is_whole:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from phrasescore.files import complete_standard_streams
+
+# See `phrasescore.cli`.
+complete_standard_streams()
+
 from moses_integration.cli import (
     add_column,
     add_lm,

@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from phrasescore.files import complete_standard_streams
+
+# Libraries open files of their own when they are imported, as libffi does for NumPy: none may take the number of a
+# standard stream that is closed.
+complete_standard_streams()
+
 from phrasescore.cli import annotate, check, inspect, join, lm, score, train, translate
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from phrasescore.cli.console import as_line
@@ -105,7 +106,10 @@ class CommandParser(argparse.ArgumentParser):
         """Say what is wrong, behind one line of usage, and exit."""
         usage = " ".join(self.format_usage().split())
         wrong = message.removeprefix("argument ")
-        self.exit(2, f"{usage}\n{as_line(f'{self.prog}: {wrong}')}\n")
+        # Early releases of Python 3.11 let the error of a full standard error through.
+        with suppress(OSError):
+            self._print_message(f"{usage}\n{as_line(f'{self.prog}: {wrong}')}\n", sys.stderr)
+        self.exit(2)
 
     def format_help(self) -> str:
         """Return the help: that of what is used most, if anything is, and the examples."""

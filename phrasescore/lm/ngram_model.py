@@ -162,7 +162,9 @@ def _explained(path: Path, name: bytes, error: OSError | UnicodeDecodeError) -> 
     cause = " ".join(re.split(r"\.\s\s| at byte \d+|\.? Byte: \d+$", cause)[0].split())[:_LONGEST_CAUSE]
     cause = "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in cause)
     where = f"{path}: byte {place[1]}" if place else path
-    return f"{where}: KenLM cannot read it ({cause}); give an ARPA file or a KenLM binary"
+    # Some releases of Python drop a cause that is not UTF-8.
+    given = f" ({cause})" if cause else ""
+    return f"{where}: KenLM cannot read it{given}; give an ARPA file or a KenLM binary"
 
 
 def as_text(word: bytes) -> str:

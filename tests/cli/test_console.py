@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import errno
 import os
 import signal
 import subprocess
@@ -11,7 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from phrasescore.cli.console import Reporter, interrupt_on_signals, run_command, stop_on_signals
+from phrasescore.cli.console import Reporter, interrupt_on_signals, parse_arguments, run_command, stop_on_signals
+from phrasescore.cli.parser import CommandParser
 from phrasescore.errors import UserError
 from phrasescore.plugins import plugins_blamed
 from tests.cli.running import ENVIRONMENT
@@ -133,6 +136,25 @@ def test_closed_standard_streams(
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
 
 
+def test_a_file_that_a_library_opens_is_not_taken_for_closed_standard_input(tmp_path: Path) -> None:
+    """As libffi opens itself for NumPy, with Python 3.14."""
+    (tmp_path / "table").write_bytes(b"the letter ||| la lettre ||| 0.3 0.5 ||| 0-0 1-1 ||| 1 1 1\n")
+    script = (
+        "import os, sys\n"
+        "class Opens:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        name == 'numpy' and os.open('table', os.O_RDONLY)\n"
+        "sys.meta_path.insert(0, Opens())\n"
+        "from phrasescore.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    command = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-c", script, "check", "-"]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False)
+    assert done.stderr == b"phrasescore check: standard input: is closed; give a file, or leave it open\n"
+    assert done.returncode == 1
+
+
 def test_what_is_said_lands_in_no_file_that_got_the_number_of_standard_error(tmp_path: Path) -> None:
     script = (
         "import sys\n"
@@ -160,6 +182,20 @@ def test_a_full_standard_error_leaves_the_exit_code(arguments: list[str], code: 
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*PHRASESCORE, *arguments], stderr=full, env=ENVIRONMENT, timeout=60, check=False)
     assert done.returncode == code
+
+
+def test_wrong_usage_on_a_full_standard_error_where_python_lets_its_error_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in early releases of Python 3.11."""
+
+    def print_message(parser: argparse.ArgumentParser, message: str, file: object = None) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(argparse.ArgumentParser, "_print_message", print_message)
+    with pytest.raises(SystemExit) as ended:
+        parse_arguments(CommandParser("test"), ["--wrong"])
+    assert ended.value.code == 2
 
 
 def test_a_full_standard_output_is_told_of() -> None:

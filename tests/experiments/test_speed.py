@@ -22,7 +22,7 @@ def test_the_report_has_a_figure_a_line(
     assert speed.run(speed.parse_arguments()) == 0
     report = json.loads((tmp_path / "report" / "report.json").read_bytes())
     assert report["long-sentences"]["5 words"]["best"] > 0
-    assert report["machine"]["versions"]["torch"] == torch.__version__
+    assert report["machine"]["versions"]["torch"].partition("+")[0] == torch.__version__.partition("+")[0]
     printed = capsys.readouterr().out
     assert re.search(r"^\| long-sentences, 5 words, list \| \d\.\d+", printed, re.MULTILINE)
     assert (tmp_path / "report" / "report.md").read_text() == printed

@@ -216,6 +216,17 @@ def _wrong_files(before: dict[str, object], after: dict[str, object], code: int,
             yield f"changed: {path}, with exit code {code}"
 
 
+def _content(path: Path, mode: int) -> bytes:
+    """Return the content of a file of ours, also of one that `mutations.unreadable` forbids to read."""
+    if mode & stat.S_IRUSR:
+        return path.read_bytes()
+    path.chmod(stat.S_IRUSR)
+    try:
+        return path.read_bytes()
+    finally:
+        path.chmod(stat.S_IMODE(mode))
+
+
 def _snapshot(folder: Path) -> dict[str, object]:
     """Return what lies where: contents of files, targets of links, kinds of other things."""
     found: dict[str, object] = {}
@@ -226,7 +237,7 @@ def _snapshot(folder: Path) -> dict[str, object]:
             if stat.S_ISLNK(mode):
                 found[str(path.relative_to(folder))] = str(path.readlink())
             elif stat.S_ISREG(mode):
-                found[str(path.relative_to(folder))] = path.read_bytes()
+                found[str(path.relative_to(folder))] = _content(path, mode)
             elif name not in ("new",):
                 found[str(path.relative_to(folder))] = stat.S_IFMT(mode)
     return found

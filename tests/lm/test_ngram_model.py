@@ -39,9 +39,22 @@ def test_a_refusal_of_kenlm_may_quote_bytes_that_are_no_text(tmp_path: Path) -> 
     (tmp_path / "text").write_bytes(b"caf\xe9 b\n")
     with pytest.raises(UserError) as caught:
         load_kenlm(tmp_path / "text")
-    assert 'text: byte 7: KenLM cannot read it (first non-empty line was "caf\\xe9 b" not \\data\\);' in str(
-        caught.value
-    )
+    told = str(caught.value)
+    given = 'text: byte 7: KenLM cannot read it (first non-empty line was "caf\\xe9 b" not \\data\\);'
+    # Early releases of Python 3.11 drop such a cause.
+    assert given in told or "text: KenLM cannot read it;" in told
+
+
+def test_a_refusal_of_kenlm_may_have_no_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text").write_bytes(b"a\n")
+
+    class Refuses:
+        def __init__(self, name: bytes, config: object) -> None:
+            raise OSError(f"Cannot read model '{name!r}' ()")
+
+    monkeypatch.setattr("kenlm.Model", Refuses)
+    with pytest.raises(UserError, match=r"text: KenLM cannot read it; give an ARPA file or a KenLM binary$"):
+        load_kenlm(tmp_path / "text")
 
 
 def test_a_file_in_use_is_not_loaded_again(tmp_path: Path) -> None:
