@@ -36,6 +36,15 @@ TINY = ModelConfig(hidden=8, embedding=5, maxout=4, output_rank=3, biases="all",
 Weights = dict[str, NDArray[np.float64]]
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes that are no text by their argument.
+
+    By default they are named by their content. Compressed data may hold the time, and workers of pytest-xdist that
+    start in different seconds would collect different tests.
+    """
+    return argname if isinstance(val, bytes) and not val.isascii() else None
+
+
 @pytest.fixture
 def mini_table(tmp_path: Path) -> Path:
     """A copy of the mini corpus's phrase table."""

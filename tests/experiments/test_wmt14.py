@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tarfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,9 @@ def read(path: Path) -> list[str]:
 
 
 def snakemake(folder: Path, *arguments: str) -> str:
-    """Run the workflow; return what it said."""
+    """Run the workflow; return what it said. Skips where Snakemake is not installed."""
+    if find_spec("snakemake") is None:
+        pytest.skip("needs Snakemake, which the extra `wmt14` installs")
     command = [
         sys.executable,
         "-m",
