@@ -346,4 +346,4 @@ def _run_on_worker(task: bytes, item: bytes) -> Any:
             raise
         # Classes of other modules may take other arguments, with which unpickling fails.
         kind = next((kind for kind in type(error).__mro__ if kind.__module__ == UserError.__module__), UserError)
-        raise kind(f"{sentence} (on the Dask worker {get_worker().address})") from error  # type: ignore[no-untyped-call]
+        raise kind(f"{sentence} (on the Dask worker {get_worker().address})") from error
