@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.conftest import DATA
@@ -17,3 +18,12 @@ ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHON
 def run(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run `phrasescore` in a process of its own."""
     return run_forked("phrasescore", *arguments, stdin=stdin, environment=ENVIRONMENT)
+
+
+def last_of_each(arguments: Iterable[str]) -> list[str]:
+    """Return arguments without the first value of options that are given twice, so that a test can override one."""
+    found = list(arguments)
+    for option in ("-o", "--nbest", "--source", "--ini", "--source-language", "--target-language"):
+        if found.count(option) > 1:
+            del found[found.index(option) : found.index(option) + 2]
+    return found

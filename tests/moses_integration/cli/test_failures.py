@@ -19,6 +19,7 @@ from moses_integration.cli.work_folder import work_folder
 from moses_integration.ini import MosesIni
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.tuning.tunings import Tuning
+from tests.cli.running import last_of_each
 from tests.conftest import MINI
 from tests.moses_integration.cli.running import command, environment, run, sentence_of
 
@@ -181,7 +182,7 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             "has files that no earlier run left; give a new",
         ),
         ([*PLACE, INI, "--source", "FOLDER/two", "-o", "FOLDER"], "has files that no earlier run left; give a new"),
-        ([*PLACE, INI, "--source", "FOLDER/bar"], "FOLDER/bar: line 2: has a `|`, which separates the factors"),
+        ([*PLACE, INI, "--source", "FOLDER/bar"], "Moses expects 1 factor a word, separated by `|`; write"),
         ([*PLACE, INI, "--source", "FOLDER/named"], "FOLDER/named: line 1: has U+FDD0, which is no character of text"),
         ([*PLACE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
         ([*PLACE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "gz is not there, relative to FOLDER; an ini that was"),
@@ -241,7 +242,7 @@ def test_errors_are_one_sentence(
     folder: Path, arguments: list[str], message: str, capfdbinary: pytest.CaptureFixture[bytes], no_moses: None
 ) -> None:
     before = sorted(folder.rglob("*"))
-    code = main([argument.replace("FOLDER", str(folder)) for argument in arguments])
+    code = main(last_of_each(argument.replace("FOLDER", str(folder)) for argument in arguments))
     assert message.replace("FOLDER", str(folder)) in sentence_of(code, capfdbinary.readouterr().err)
     after = [path for path in sorted(folder.rglob("*")) if path not in before]
     assert after == []
@@ -320,7 +321,7 @@ def test_no_output_takes_the_place_of_an_input(
 ) -> None:
     (folder / "config.json").touch()
     before = (folder / name).read_bytes()
-    assert main([option.replace("FOLDER", str(folder)) for option in options]) == 2
+    assert main(last_of_each(option.replace("FOLDER", str(folder)) for option in options)) == 2
     assert f"{folder / name}: is an input, which would be lost; give another output" in capsys.readouterr().err
     assert (folder / name).read_bytes() == before
 

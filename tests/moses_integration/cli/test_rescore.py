@@ -6,7 +6,6 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +18,7 @@ from moses_integration.nbest import read_nbest, write_nbest
 from moses_integration.placed.names import name_of
 from moses_integration.tuning.bleu import read_references
 from phrasescore.files import read_lines, sha256_of, write_lines
+from tests.cli.running import last_of_each
 from tests.conftest import DATA, MINI
 from tests.moses_integration.cli.running import sentence_of, write_without_language_model
 from tests.moses_integration.corpus_bleu import corpus_bleu
@@ -49,16 +49,7 @@ class Rescore(Protocol):
 @pytest.fixture(scope="module")
 def rescore(data: Path) -> Rescore:
     """The command, which returns its exit code."""
-    return lambda *arguments: main(["rescore", *_last(str(one).replace("DATA", str(data)) for one in arguments)])
-
-
-def _last(arguments: Iterable[str]) -> list[str]:
-    """Return arguments without the first value of options that are given twice."""
-    found = list(arguments)
-    for option in ("--nbest", "--source", "--ini", "-o"):
-        if found.count(option) > 1:
-            del found[found.index(option) : found.index(option) + 2]
-    return found
+    return lambda *arguments: main(["rescore", *last_of_each(str(one).replace("DATA", str(data)) for one in arguments)])
 
 
 @pytest.fixture(scope="module")
