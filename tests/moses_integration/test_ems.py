@@ -84,7 +84,7 @@ def moses(moses_home: Path) -> Path:
 
 def block(start: str) -> str:
     """Return the code block of the pages that has a line with this beginning."""
-    blocks = re.findall(r"^```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    blocks: list[str] = re.findall(r"^```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (found,) = (one.strip() for one in blocks if re.search(rf"^{re.escape(start)}", one, re.MULTILINE))
     return found
 
