@@ -2,8 +2,8 @@
 # make test    environment, then all tests but the slow ones and those that need Moses or a GPU
 # make release-check   wheel and sdist, built, installed and tried in bare environments
 # make docs    the pages and the reference of the library as a site, build/site/index.html; a broken link fails
-# make check   formatting, lint, types, figures of the pages: what continuous integration runs besides the tests
-# make pages   write the tables and figures of README.md and docs/, and the appendix of the results, from docs/results
+# make check   formatting, lint, types, figures and commands of the pages: what continuous integration runs besides the tests
+# make pages   write the tables and figures of README.md and docs/ from docs/results, and the reference of the commands
 PYTHON ?= python3
 VENV   ?= .venv
 # TORCH_INDEX=https://download.pytorch.org/whl/cpu takes PyTorch without CUDA from there

@@ -1,4 +1,4 @@
-"""Write the tables, figures and plots of README.md and docs/, and the appendix of the results, from docs/results."""
+"""Write the generated parts of README.md and docs/: results, from docs/results, and commands, from their parsers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="write nothing; fail if a page differs from docs/results or a figure has no source there",
+        help="write nothing; fail if a page differs from docs/results or the parsers, or a figure has no source there",
     )
     return parser.parse_args()
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, root: Path = ROOT) -> int:
             f"{len(untraceable)} figures have no source in docs/results; put markers around them (docs/experiments.md)"
         )
     if args.check and differing:
-        raise UserError(f"{differing[0]}: differs from docs/results; run `make pages`")
+        raise UserError(f"{differing[0]}: differs from what `make pages` writes; run it")
     return 0
 
 

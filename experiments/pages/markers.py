@@ -15,6 +15,14 @@ or the names after `as`:
     (generated)
     <!-- end -->
 
+The reference of the commands of a program is made from their parsers:
+
+    <!-- commands
+    phrasescore
+    -->
+    (generated)
+    <!-- end -->
+
 `cells: COLUMN` in place of `columns:` makes a matrix: a line for each file, a column for each row of the files. A plot
 is such a matrix as a picture; its path follows the word `plot`.
 """
@@ -26,11 +34,12 @@ from pathlib import Path
 
 from experiments.drawing import dot_plot
 from experiments.markdown import as_markdown
+from experiments.pages.commands import reference
 from experiments.pages.results import Results, Selection, Table
 from phrasescore.errors import UserError
 
 _FIGURE = re.compile(r"(<!--= (.+?) -->)(.*?)(<!--/-->)", re.DOTALL)
-_BLOCK = re.compile(r"(<!-- (table|plot)(?: ([^\n]+))?\n(.*?)\n?-->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- (table|plot|commands)(?: ([^\n]+))?\n(.*?)\n?-->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _BETWEEN = r"\s*;\s*"
 _IGNORED = re.compile(
     r"\b(?:arXiv|Python) [\d.]+|```.*?```|^(?: {4}|\t).*?$|`[^`]*`|\]\([^)]*\)|https?://\S+|<!--.*?-->",
@@ -53,6 +62,8 @@ def filled(text: str, page: Path, results: Results) -> tuple[str, dict[Path, byt
     def block(match: re.Match[str]) -> str:
         opening, kind, picture, body, _, closing = match.groups()
         place = _place(text, match, page)
+        if kind == "commands":
+            return f"{opening}{reference(body)}{closing}"
         selection = _selection(body, results, place)
         if kind == "table":
             shown = selection.matrix() if selection.cells else (selection.head(), selection.body())

@@ -58,7 +58,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "feature is ln p; scores below -99 are written as exp(-99) and counted. With a folder of `phrasescore-smt "
         "expected-bleu` the column is exp(f) of its function of phrase pairs.",
     )
-    parser.add_argument("table", type=path_or_standard_stream, help="phrase table, - for standard input")
+    parser.add_argument(
+        "table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
+    )
     add_model_option(parser)
     parser.add_argument(
         "-o",

@@ -25,7 +25,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Read a whole phrase table, say what it holds, and list what Moses would refuse or silently "
         "misread. Exit code 1 if there is any such problem.",
     )
-    parser.add_argument("table", type=path_or_standard_stream, help="phrase table, - for standard input")
+    parser.add_argument(
+        "table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
+    )
     parser.add_argument(
         "--num-features",
         type=positive,

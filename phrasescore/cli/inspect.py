@@ -56,7 +56,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "gates while it reads the phrase. All logarithms are natural.",
     )
     parser.add_argument(
-        "phrase", help="source phrase, tokenised as the table is; of factored words, the factors trained on"
+        "phrase",
+        metavar="PHRASE",
+        help="source phrase, tokenised as the table is; of factored words, the factors trained on",
     )
     add_model_option(parser, several=False)
     parser.add_argument(

@@ -67,8 +67,8 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     device = group.add_argument(
         "--device",
         default="auto",
-        metavar="auto|cpu|cuda[:N]",
-        help="where to compute (default: %(default)s)",
+        metavar="DEVICE",
+        help="where to compute: auto, cpu, cuda or cuda:N (default: %(default)s)",
     )
     device.complete = shtab.cmd("echo auto cpu cuda")  # type: ignore[attr-defined]
     group.add_argument(

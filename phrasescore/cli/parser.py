@@ -24,6 +24,10 @@ _ELSEWHERE = {
 """What options of other tools are called here, where spelling alone would suggest another one or none."""
 
 
+_DOCUMENTATION = "docs/commands.md"
+"""The page of the repository that has the reference of all commands."""
+
+
 class CommandParser(argparse.ArgumentParser):
     """Parses the options of a program or of one of its commands.
 
@@ -44,7 +48,7 @@ class CommandParser(argparse.ArgumentParser):
             settings: those of `argparse.ArgumentParser`.
         """
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _ShortUsage, **settings})
-        self._most_used, self._examples = most_used, examples
+        self.most_used, self.examples = most_used, examples
         self._given: set[argparse.Action] = set()
         if most_used:
             self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
@@ -113,14 +117,14 @@ class CommandParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help: that of what is used most, if anything is, and the examples."""
-        if not self._most_used:
+        if not self.most_used:
             return self.format_full_help()
         by_name = {action.dest: action for action in self._actions}
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
         formatter.start_section("what most people need")
-        formatter.add_arguments(by_name[name] for name in (*self._most_used, "help", "help_all"))
+        formatter.add_arguments(by_name[name] for name in (*self.most_used, "help", "help_all"))
         formatter.end_section()
         return formatter.format_help() + self._shown_examples()
 
@@ -129,7 +133,9 @@ class CommandParser(argparse.ArgumentParser):
         return super().format_help() + self._shown_examples()
 
     def _shown_examples(self) -> str:
-        return "".join(("\nexamples:\n", *(f"  {line}\n" for line in self._examples))) if self._examples else ""
+        examples = "".join(("\nexamples:\n", *(f"  {line}\n" for line in self.examples))) if self.examples else ""
+        name = self.prog.partition(" ")[2].replace(" ", "-")
+        return f"{examples}\ndocumentation: {_DOCUMENTATION}{name and f'#{name}'}\n"
 
 
 def _may_repeat(action: argparse.Action) -> bool:

@@ -35,7 +35,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "as a natural logarithm, in the order of the input.",
     )
     parser.add_argument(
-        "pairs", type=path_or_standard_stream, nargs="?", default="-", help="input (default: standard input)"
+        "pairs",
+        type=path_or_standard_stream,
+        nargs="?",
+        default="-",
+        metavar="PAIRS",
+        help="input (default: standard input)",
     )
     add_model_option(parser)
     add_direction_option(parser)

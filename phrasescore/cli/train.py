@@ -73,7 +73,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ),
     )
     parser.add_argument(
-        "table", type=path_or_standard_stream, nargs="?", help="phrase table, - for standard input; or --source"
+        "table",
+        type=path_or_standard_stream,
+        nargs="?",
+        metavar="TABLE",
+        help="phrase table, - for standard input; or --source",
     )
     parser.add_argument(
         "--preset",

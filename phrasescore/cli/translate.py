@@ -47,7 +47,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "network reads: for one trained for source-given-target that of the table's targets.",
     )
     parser.add_argument(
-        "text", type=path_or_standard_stream, nargs="?", default="-", help="input (default: standard input)"
+        "text",
+        type=path_or_standard_stream,
+        nargs="?",
+        default="-",
+        metavar="TEXT",
+        help="input (default: standard input)",
     )
     add_model_option(parser)
     parser.add_argument(

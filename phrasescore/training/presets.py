@@ -1,4 +1,4 @@
-"""Named settings: the paper's, and some of our own; docs/commands.md says what each is for."""
+"""Named settings: the paper's, and some of our own; docs/training.md says what each is for."""
 
 from __future__ import annotations
 

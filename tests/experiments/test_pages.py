@@ -166,6 +166,16 @@ def test_a_matrix_has_a_line_for_each_file_and_a_column_for_each_row(results: Re
     )
 
 
+def test_the_reference_of_a_command_comes_from_its_parser(results: Results) -> None:
+    shown = page("<!-- commands\nphrasescore\n-->\nold\n<!-- end -->", results)
+    assert "| [lm score](#lm-score) | " in shown
+    assert "\n### check\n" in shown
+    assert "\nphrasescore check [options] TABLE\n" in shown
+    assert "\n| `--limit N` |  | read only the first N lines |\n" in shown
+    assert "\n| `-o`, `--output FOLDER` | required | " in shown
+    assert untraced(shown) == []
+
+
 def test_a_plot_shows_one_column(results: Results) -> None:
     with pytest.raises(UserError, match=r"page\.md:1: a plot has no line `cells: COLUMN`; add it"):
         page("<!-- plot x.svg\na\ncolumns: test BLEU\n-->\n<!-- end -->", results)
@@ -208,10 +218,10 @@ def test_a_page_that_differs_fails_the_check_and_is_written_without_it(results: 
         "It gains <!--= a; +RNN; against baseline -->?<!--/-->\n"
         "<!-- plot docs/bleu.svg\na\ncells: test BLEU\n-->\n<!-- end -->\n"
     )
-    with pytest.raises(UserError, match=r"results-appendix\.md: differs from docs/results; run `make pages`"):
+    with pytest.raises(UserError, match=r"results-appendix\.md: differs from what `make pages` writes; run it"):
         run(Namespace(check=True), tmp_path)
     (tmp_path / APPENDIX).write_text(appendix(results))
-    with pytest.raises(UserError, match=r"README\.md: differs from docs/results; run `make pages`"):
+    with pytest.raises(UserError, match=r"README\.md: differs from what `make pages` writes; run it"):
         run(Namespace(check=True), tmp_path)
     assert run(Namespace(check=False), tmp_path) == 0
     assert "+1.50" in readme.read_text()

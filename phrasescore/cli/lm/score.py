@@ -31,7 +31,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "natural logarithm; or with --summary the perplexity of the text.",
     )
     parser.add_argument(
-        "text", type=path_or_standard_stream, nargs="?", default="-", help="tokenised text (default: standard input)"
+        "text",
+        type=path_or_standard_stream,
+        nargs="?",
+        default="-",
+        metavar="TEXT",
+        help="tokenised text (default: standard input)",
     )
     parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument(
@@ -50,7 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--interpolate",
         type=_weight,
-        metavar="W|auto",
+        metavar="W",
         help="score with W times the probability of the network plus 1 - W times that of the back-off model; auto "
         "takes the W that suits --weight-text best",
     )

@@ -44,7 +44,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         most_used=("text", "output", "preset", "validation", "max_minutes", "epochs", "seed", "device"),
         examples=("phrasescore lm train corpus/train.fr -o cslm --validation corpus/validation.fr",),
     )
-    parser.add_argument("text", type=path_or_standard_stream, help="tokenised text, - for standard input")
+    parser.add_argument(
+        "text", type=path_or_standard_stream, metavar="TEXT", help="tokenised text, - for standard input"
+    )
     parser.add_argument(
         "--preset",
         choices=PRESETS,
