@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import re
 import shutil
@@ -15,6 +16,7 @@ from typing import NoReturn
 
 import pytest
 
+import phrasescore
 from moses_integration.cli import make_parser as make_toolkit_parser
 from moses_integration.cli.decoder import parse_switches
 from phrasescore.cli import make_parser
@@ -131,6 +133,15 @@ def every_option() -> set[str]:
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
 def test_options_in_pages_exist(page: Path, every_option: set[str]) -> None:
     assert set(OPTION.findall(page.read_text())) - every_option - OF_OTHER_PROGRAMS == set()
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
+def test_python_in_pages_is_valid_and_public(page: Path) -> None:
+    for code in re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+        ast.parse(code)
+        called = set(re.findall(r"(?<!import )\bphrasescore\.(\w+)\(", code))
+        imports = re.findall(r"^from phrasescore import (.*)$", code, re.MULTILINE)
+        assert called.union(*(line.split(", ") for line in imports)) <= {*phrasescore.__all__}
 
 
 def test_switches_in_the_text_of_the_decoder_exist() -> None:

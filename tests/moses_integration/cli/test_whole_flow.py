@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import itertools
 import json
 import shlex
 import shutil
@@ -98,10 +97,8 @@ def test_the_way_of_the_readme_with_the_best_column(
     small = ["--hidden", "16", "--embedding", "8", "--output-rank", "8", "--max-updates", "20", "--device", "cpu"]
     embedded = ["--toolkit", "embedded"]
     less = {"train": small, "tune": [*QUICK, *embedded], "decode": embedded}
-    section = README.read_text().split("\n## From a parallel corpus to BLEU\n")[1]
-    build, *commands = itertools.takewhile(
-        lambda line: line.startswith("    "), section.strip().split("\n\n", 1)[1].splitlines()
-    )
+    section = README.read_text().split("\n## +CTX in five commands\n")[1]
+    build, *commands = section.split("```sh\n")[1].split("```")[0].splitlines()
     assert shlex.split(build)[:2] == ["phrasescore-smt", "build"]
     assert len(commands) == 4
     monkeypatch.chdir(folder)
