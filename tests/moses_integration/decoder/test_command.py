@@ -407,7 +407,7 @@ def test_scores_with_dropped_words_are_those_of_a_real_moses(
     moses = [str(moses_home / "bin/moses"), *given, "-v", "0"]
     subprocess.run(moses, cwd=MINI, check=True, capture_output=True, timeout=100)
     theirs = {entry.words: entry for entry in read_nbest(tmp_path / "list")}
-    decoded(capfdbinary, *given[2:])
+    decoded(capfdbinary, *given[2:], "-v", "0")
     ours = {entry.words: entry for entry in read_nbest(tmp_path / "list")}
     assert len(theirs.keys() & ours.keys()) >= 4
     for words in theirs.keys() & ours.keys():
