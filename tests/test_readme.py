@@ -144,6 +144,12 @@ def test_python_in_pages_is_valid_and_public(page: Path) -> None:
         assert called.union(*(line.split(", ") for line in imports)) <= {*phrasescore.__all__}
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_modules_in_pages_exist(page: Path) -> None:
+    for name in re.findall(r"`((?:phrasescore|moses_integration|experiments)/[\w/]+\.py)`", page.read_text()):
+        assert (ROOT / name).exists(), name
+
+
 def test_switches_in_the_text_of_the_decoder_exist() -> None:
     """They begin with one dash, as Moses' do."""
     text = COMMANDS.split("\n## phrasescore-decoder\n")[1].split("\n## ")[0]
