@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from phrasescore.errors import UserError
+from phrasescore.errors import InputError, UserError
 from phrasescore.files import (
     STANDARD_STREAM,
     compress,
@@ -385,4 +385,4 @@ def _require_lines(table: str | Path, counts: Counts) -> None:
             "check that they are tokenised as the table is"
         )
     if counts.lines_written == counts.faulty_lines_kept:
-        raise UserError(f"{counts.first_fault}; all {counts.lines_read:,} lines are faulty, so none gets a score")
+        raise InputError(f"{counts.first_fault}; all {counts.lines_read:,} lines are faulty, so none gets a score")

@@ -672,6 +672,7 @@ def test_a_table_of_faulty_lines_is_an_error(tmp_path: Path) -> None:
     assert f"{table}, line 1: has 1 field" in error_of(done)
     assert error_of(done).endswith("; all 2 lines are faulty, so none gets a score")
     assert output.read_bytes() == b"old"
+    assert {path.name for path in tmp_path.iterdir()} == {"table", "out"}
     table.write_bytes(b"broken\nbroken\nthe ||| le ||| 1\n")
     done = run(*command)
     assert done.returncode == 0
