@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from phrasescore.errors import UserError
     from phrasescore.library import annotate, check, read_report, score, score_in_context, train, translate
+    from phrasescore.plugins import load_plugins
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.columns import Column
     from phrasescore.scoring.occurrences import Context, Occurrences
-    from phrasescore.scoring.scorer import PhraseScorer, Scores, load_scorer, register_scorer
+    from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, register_scorer
     from phrasescore.search.translator import Translation
     from phrasescore.table.check import TableReport
 
@@ -40,8 +41,10 @@ __all__ = [
     "TableReport",
     "Translation",
     "UserError",
+    "WordCounts",
     "annotate",
     "check",
+    "load_plugins",
     "load_scorer",
     "read_report",
     "register_scorer",
@@ -70,8 +73,10 @@ _MODULES = {
     "TableReport": "table.check",
     "Translation": "search.translator",
     "UserError": "errors",
+    "WordCounts": "scoring.scorer",
     "annotate": "library",
     "check": "library",
+    "load_plugins": "plugins",
     "load_scorer": "scoring.scorer",
     "read_report": "library",
     "register_scorer": "scoring.scorer",

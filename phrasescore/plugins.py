@@ -1,4 +1,4 @@
-"""Files of the user's that add units, attentions and optimisers to the registries.
+"""Files of the user's that add units, attentions, optimisers and scorers to the registries.
 
 A plugin is Python that is run because the user names it on the command line. Nothing in a model folder is ever run: a
 folder only says which plugins it was trained with.
@@ -20,13 +20,13 @@ from phrasescore.files import read_bytes, real_path
 _loaded: dict[Path, str] = {}
 
 
-def load_plugins(paths: Iterable[Path]) -> None:
-    """Import some files, each once.
+def load_plugins(paths: Iterable[str | Path]) -> None:
+    """Import some plugins, each once, as `--plugin` does; worker processes import them, too.
 
     Raises:
-        UserError: one cannot be read or fails; names it registers may be taken.
+        UserError: a file cannot be read or fails, or registers a name that is taken.
     """
-    for path in paths:
+    for path in map(Path, paths):
         resolved = real_path(path)
         if resolved not in _loaded:
             digest = hashlib.sha256(read_bytes(path)).hexdigest()

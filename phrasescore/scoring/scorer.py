@@ -174,7 +174,7 @@ def require_in_context(scorer: PhraseScorer) -> None:
     if not scorer.in_context:
         raise UserError(
             f"{scorer.name}: does not condition on the sentence, so `annotate` writes its column once for all texts; "
-            "give a network that `phrasescore train --alignment` trained"
+            "give a model that does, as `phrasescore train --alignment` trains"
         )
 
 
