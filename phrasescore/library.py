@@ -158,8 +158,8 @@ def annotate(
 ) -> Counts:
     """Append columns to every line of a phrase table, as `phrasescore annotate` does.
 
-    The output does not depend on who shares the work, nor on how many they are. A run that is stopped or killed is gone
-    on with by the next one that makes the same of the same table, if both table and output are files.
+    The output is identical for any number of workers. If an earlier run was interrupted, the same call resumes it;
+    table and output must both be regular files.
 
     Processes are spawned: a script that calls this needs the usual `if __name__ == "__main__":`.
 
@@ -175,9 +175,9 @@ def annotate(
         on_error: stop at a faulty line, or keep it, with 1 in each new column.
         processes: to share the work among; all cores of this machine if it is None, or one if that has a GPU.
         scheduler: address of a Dask scheduler, whose workers share the work instead.
-        restart: start over where a run was stopped, instead of going on.
+        restart: discard the work of an interrupted run.
         progress: called after each block with the counts so far and the share of the table read.
-        say: told what is odd about model or texts, and whether a run that was stopped is gone on with.
+        say: called with each warning about the model or the texts, and when an interrupted run is resumed.
 
     Raises:
         TypeError: there is no such column, or what wants several is given one.

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 
 def add_in_context_option(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add --in-context, and what its networks need: device and plugins."""
+    """Add --in-context, and what its networks need: device, plugins, and how to discard an interrupted scoring."""
     parser.add_argument(
         "--in-context", type=Path, nargs="+", action="extend", metavar="FOLDER", help=text + " (several: their mean)"
+    )
+    parser.add_argument(
+        "--restart", action="store_true", help="discard the work of an interrupted run; do not resume it"
     )
     add_device_options(parser)
     add_plugin_option(parser)
@@ -92,4 +95,4 @@ def context_column(args: argparse.Namespace, ini: MosesIni, reporter: Reporter) 
             raise
         raise UserError(f"{error}; or say by --in-context where the network of {ini.name} lies now") from error
     require_in_context(scorer)
-    return ScorerColumns(scorer, args.processes, args.scheduler, reporter.say)
+    return ScorerColumns(scorer, args.processes, args.scheduler, reporter.say, args.restart)

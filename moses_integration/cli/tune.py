@@ -53,11 +53,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--work",
         type=Path,
         metavar="FOLDER",
-        help="keep prepared text, Moses' logs and lists, and what is done, from where the same command goes on (with a "
-        "real Moses whole seeds)",
+        help="keep prepared text, Moses' logs and lists, and a checkpoint from which the same command resumes (made "
+        "after each decoding; with a real Moses after each seed)",
     )
     parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and what they rest on as JSON"
+        "--report", type=Path, metavar="FILE", help="write weights, BLEU, times and what they depend on as JSON"
     )
     tuning = add_section_options(parser, "tuning", TuningConfig)
     tuning.add_argument(
@@ -81,10 +81,11 @@ def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from moses_integration.ini import first_weight
     from moses_integration.toolkits.toolkit import TuningRequest
-    from moses_integration.tuning.memory import TuningMemory
+    from moses_integration.tuning.checkpoint import TuningCheckpoint
     from phrasescore.errors import naming
     from phrasescore.files import sha256_of, write_json
     from phrasescore.plugins import loaded_plugins
+    from phrasescore.versions import versions
 
     require_one_standard_input(args.ini, args.source, *args.reference)
     require_writable(args.output, args.report, inputs=(args.ini, args.source, *args.reference))
@@ -97,33 +98,40 @@ def run(args: argparse.Namespace) -> int:
     ini.require_effective_weights()
     ini.require_placeable(args.output)
     settings = TuningConfig(**given_options(args, TuningConfig))
+    settings_given = {**asdict(settings), "prepared": args.prepared, "binarise": args.binarise}
     report = {
         "schema": REPORT_SCHEMA,
         "toolkit": str(toolkit),
-        **(_rests_on(args, ini) if args.report else {}),
-        "settings": {**asdict(settings), "prepared": args.prepared, "binarise": args.binarise},
+        **(_inputs(args, ini) | {"versions": versions()} if args.report else {}),
+        "settings": settings_given,
     }
     started = time.monotonic()
     with work_folder(args.work) as folder:
         dev = prepare_dev_set(args, ini, folder, reporter.say)
-        memory = None
+        checkpoint = None
         if args.work:
-            texts = [sha256_of(path) for path in (dev.source, *dev.references)]
-            plugins = list(loaded_plugins().values())
-            computing = {"texts": texts, "device": args.device, "precision": args.precision, "plugins": plugins}
-            memory = TuningMemory(folder, _without_paths({**report, **_rests_on(args, ini)}) | computing)
-            if memory.note:
-                reporter.say(memory.note)
+            fingerprint = {
+                "toolkit": str(toolkit),
+                **_without_paths(_inputs(args, ini)),
+                "prepared texts": [sha256_of(path) for path in (dev.source, *dev.references)],
+                **{name.replace("_", "-"): value for name, value in settings_given.items()},
+                "device": args.device,
+                "precision": args.precision,
+                "plugin": list(loaded_plugins().values()),
+            }
+            checkpoint = TuningCheckpoint(folder, fingerprint, restart=args.restart)
+            if checkpoint.note:
+                reporter.say(checkpoint.note)
         tunings: list[Tuning] = []
         with naming({dev.source: args.source}), reporter.task("tuning", at_most=True) as task:
 
             def tune(seeds: Sequence[int]) -> Iterator[Tuning]:
                 request = TuningRequest(
-                    dev.source, dev.references, seeds, settings, folder, reporter.say, task.update, memory
+                    dev.source, dev.references, seeds, settings, folder, reporter.say, task.update, checkpoint
                 )
                 return toolkit.tune(ini, request)
 
-            for tuning in memory.tunings(args.seeds, tune) if memory else tune(args.seeds):
+            for tuning in checkpoint.tunings(args.seeds, tune) if checkpoint else tune(args.seeds):
                 # After each seed, for the next one may be stopped.
                 tunings.append(tuning)
                 best = max(tunings, key=lambda tuning: (tuning.bleu, -args.seeds.index(tuning.seed)))
@@ -151,10 +159,9 @@ def _result(tunings: Sequence[Tuning], seconds: float) -> dict[str, Any]:
     }
 
 
-def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
-    """Return the files that the weights depend on, with their hashes, and versions."""
+def _inputs(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
+    """Return the files that the weights depend on, with their hashes."""
     from phrasescore.provenance import described
-    from phrasescore.versions import versions
 
     models = {
         one.label: {key: _described(ini.path_of(one, key)) for key in ("path", "backoff") if key in one.arguments}
@@ -166,7 +173,6 @@ def _rests_on(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
         "source": described(args.source),
         "references": [described(path) for path in args.reference],
         "networks": [described(Path(folder)) for folder in networks_of(ini)],
-        "versions": versions(),
     }
 
 

@@ -24,7 +24,6 @@ from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.scoring.scorer import MANY_UNKNOWN, PhraseScorer, ScoringTask, WordCounts
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.text import Say, silently
-from phrasescore.versions import code_version
 from phrasescore.workers import share_work
 
 _KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
@@ -41,6 +40,8 @@ class ScorerColumns:
     scheduler: str | None = None
     say: Say = silently
     """Called with a line when an interrupted run is resumed, and when many words are unknown."""
+    restart: bool = False
+    """Discard the work of an interrupted run."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -56,20 +57,21 @@ class ScorerColumns:
             scratch: a file for the values known so far; a later run resumes from it. The caller removes it.
 
         Raises:
-            UserError: the scratch file cannot be written, or a model is damaged.
+            UserError: an interrupted run had another text, table or model, the scratch file cannot be written, or a
+                model is damaged.
             WorkersLostError: a process was killed; the values until then are in the scratch file.
         """
         task = ScoringTask(self.scorer.shared(), self.columns)
         some = list(_occurrences(sentences, places, self.scorer.factors or SURFACE))
-        with resumable_output(scratch, self._identity(some)) as known:
+        with resumable_output(scratch, self._fingerprint(some), restart=self.restart) as known:
             if known.note:
                 self.say(known.note)
-            left = some[len(known.pieces) :]
+            left = some[len(known.chunks) :]
             processes = min(self.scorer.device.processes(self.processes), len(left) or 1)
             with share_work(_KILLED, processes, self.scheduler) as workers:
                 for scores in workers.in_order(task, left):
                     known.append(scores.values_NK.tobytes(), asdict(scores.words))
-            self._warn_unknown(sum((WordCounts(**piece) for piece in known.pieces), WordCounts()))
+            self._warn_unknown(sum((WordCounts(**facts) for facts in known.chunks), WordCounts()))
         return np.fromfile(scratch, np.float64).reshape(-1, len(self.columns))
 
     def _warn_unknown(self, words: WordCounts) -> None:
@@ -82,8 +84,8 @@ class ScorerColumns:
                     "was trained on text that is tokenised and cased as this is"
                 )
 
-    def _identity(self, some: Sequence[Occurrences]) -> dict[str, Any]:
-        """Return everything that determines the values."""
+    def _fingerprint(self, some: Sequence[Occurrences]) -> dict[str, Any]:
+        """Return everything that determines the values, by the names that a user knows."""
         text, options = hashlib.sha256(), hashlib.sha256()
         for one in some:
             assert one.context is not None
@@ -91,14 +93,13 @@ class ScorerColumns:
             places_N = zip(one.context.sentence_N, one.context.start_N, one.context.end_N, one.targets, strict=True)
             options.update(b"".join(b"%d %d %d %b\n" % place for place in places_N))
         return {
-            "format": 3,
             "text": text.hexdigest(),
-            "options of the phrase table": options.hexdigest(),
-            "scorer": self.scorer.fingerprint,
-            "plugins": list(loaded_plugins().values()),
+            "phrase pairs": options.hexdigest(),
+            "in-context": self.scorer.fingerprint,
+            "plugin": list(loaded_plugins().values()),
             "device": self.scorer.device.torch_device.type,
             "precision": self.scorer.device.precision,
-            "versions": [code_version(), torch.__version__],
+            "torch": torch.__version__,
         }
 
 

@@ -63,7 +63,7 @@ def place_text(
     But for words without a translation of their own that end a phrase of the table: if no other word tells where that
     stands, they get a name (see `named_text`), and copied they are unknown to the language model.
 
-    A run that was killed while it made the columns is gone on with by one of the same text and into the same folder.
+    If a run was interrupted while it scored phrase pairs, the same call resumes it.
 
     Args:
         ini: the system; it may have the weights of the new columns already (`add_columns_in_context`).

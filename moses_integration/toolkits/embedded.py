@@ -113,7 +113,7 @@ class EmbeddedToolkit:
                         f"next weights promise {iteration.predicted:.2f} ({iteration.seconds:.0f} s)"
                     )
 
-                yield tuner.tune(seed, report, request.memory, show_of_all)
+                yield tuner.tune(seed, report, request.checkpoint, show_of_all)
 
     def _shared(self, folder: Path) -> Path | None:
         """Return a folder that all workers see: a temporary one is for processes of this machine alone."""

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from moses_integration.building.corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
-from moses_integration.tuning.memory import TuningMemory
+from moses_integration.tuning.checkpoint import TuningCheckpoint
 from moses_integration.tuning.tuning_config import TuningConfig
 from moses_integration.tuning.tunings import Tuning
 from phrasescore.text import Say, Show, silently, unseen
@@ -47,8 +47,8 @@ class TuningRequest:
     """Told of each decoding, or of each seed."""
     show: Show = unseen
     """Shown what runs."""
-    memory: TuningMemory | None = None
-    """What an earlier run has done of the same tuning, as far as the toolkit can take it up."""
+    checkpoint: TuningCheckpoint | None = None
+    """Where the steps of the tuning are kept, if the toolkit can resume after each."""
 
 
 class Translate(Protocol):

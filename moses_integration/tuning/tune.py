@@ -25,7 +25,7 @@ from moses_integration.ini import MosesIni
 from moses_integration.placed.names import without_names
 from moses_integration.tuning.bleu import bleu, bleu_statistics
 from moses_integration.tuning.candidates import Candidates, component_names
-from moses_integration.tuning.memory import TuningMemory
+from moses_integration.tuning.checkpoint import TuningCheckpoint
 from moses_integration.tuning.mert import optimise
 from moses_integration.tuning.tuning_config import TuningConfig
 from moses_integration.tuning.tunings import Iteration, Step, Tuning
@@ -133,7 +133,7 @@ class Tuner:
         self,
         seed: int,
         report: Callable[[Iteration], None] | None = None,
-        memory: TuningMemory | None = None,
+        checkpoint: TuningCheckpoint | None = None,
         show: Show = unseen,
     ) -> Tuning:
         """Run tuning from the ini's weights with a seed.
@@ -141,7 +141,7 @@ class Tuner:
         Args:
             seed: of the random starts.
             report: told of each iteration.
-            memory: has the steps that an earlier run did, and gets those of this one.
+            checkpoint: where the steps are kept, and those of an interrupted run are.
             show: shown what runs, with the share that is done if tuning takes as many decodings as it may.
 
         Raises:
@@ -152,11 +152,11 @@ class Tuner:
         iterations: list[Iteration] = []
         best = missed = 0
         for number in range(self._settings.iterations):
-            step = memory.recall(seed, number) if memory else None
+            step = checkpoint.load_step(seed, number) if checkpoint else None
             if step is None:
                 step = self._step(lists, tried, seed, show)
-                if memory:
-                    memory.keep(seed, number, step)
+                if checkpoint:
+                    checkpoint.save_step(seed, number, step)
             known = 0 if lists is None else len(lists)
             lists = _together(lists, step.candidates)
             iterations.append(

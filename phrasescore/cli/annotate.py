@@ -125,7 +125,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "`phrasescore join` makes the whole of all parts",
     )
     parser.add_argument(
-        "--restart", action="store_true", help="start over where a run was stopped or killed, instead of going on"
+        "--restart", action="store_true", help="discard the work of an interrupted run; do not resume it"
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write counts and provenance as JSON")
     parser.add_argument(
@@ -183,7 +183,9 @@ def run(args: argparse.Namespace) -> int:
         inputs = (args.table, *files_of_models(args.models), *(args.only_sources_in or ()))
         require_writable(args.output, args.report, *part, inputs=inputs)
     if args.restart and not args.dry_run and args.output == STANDARD_STREAM:
-        raise UsageError("--restart: would start nothing over on standard output; give -o FILE, or leave it out")
+        raise UsageError(
+            "--restart: changes nothing with standard output, which cannot be resumed; give -o FILE, or leave it out"
+        )
     require_one_standard_input(args.table, *(args.only_sources_in or ()))
     if args.replace_last and args.on_error == "keep":
         raise UsageError("--replace-last: does not go with --on-error keep, for a faulty line may have no last score")

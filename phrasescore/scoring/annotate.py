@@ -37,7 +37,6 @@ from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
 from phrasescore.text import Say, silently
-from phrasescore.versions import code_version
 from phrasescore.workers import Shared, share_work
 
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
@@ -68,7 +67,7 @@ class Counts:
     columns_before: int | None = None
     columns_after: int | None = None
     lines_of_run_before: int = 0
-    """How many of those read were done by a run that was stopped, and that this one went on with."""
+    """How many of the lines read are the work of an interrupted run, which this run resumed."""
     seconds: float = 0.0
     first_fault: str | None = None
 
@@ -203,8 +202,8 @@ def annotate(
 ) -> Counts:
     """Append columns to every line of a phrase table, in order; every other byte passes through.
 
-    The output does not depend on who shares the work, nor on how many they are. A run that is stopped or killed is gone
-    on with by the next one that makes the same of the same table, if both table and output are files.
+    The output is identical for any number of workers. If an earlier run was interrupted, the same call resumes it;
+    table and output must both be regular files.
 
     Args:
         table: its file, `-` for standard input.
@@ -218,14 +217,15 @@ def annotate(
         on_error: stop at a faulty line, or keep it, with 1 in each new column.
         processes: to share the work among; all cores of this machine if it is None, or one if that has a GPU.
         scheduler: address of a Dask scheduler, whose workers share the work instead.
-        restart: start over where a run was stopped, instead of going on.
+        restart: discard the work of an interrupted run.
         block_lines: lines of a block, about.
         progress: called after each block with the counts so far and the share of the table read.
-        say: told whether a run that was stopped is gone on with.
+        say: called with a line when an interrupted run is resumed.
 
     Raises:
-        UserError: the table is empty, faulty or cannot be read, the model is damaged or does not give a column, or the
-            output cannot be written or is the table; then there is no output, and an old one is as it was.
+        UserError: an interrupted run had other inputs or options, the table is empty, faulty or cannot be read, the
+            model is damaged or does not give a column, or the output cannot be written or is the table; then there is
+            no output, and an old one is as it was.
     """
     started = time.monotonic()
     if output is not None:
@@ -242,7 +242,7 @@ def annotate(
     )
     counts = Counts()
     reading = _Reading(table, limit, shard, block_lines)
-    with _open_pieces(output, table, task, reading, restart=restart, say=say) as (append, done):
+    with _open_chunks(output, table, task, reading, restart=restart, say=say) as (append, done):
         for facts in done:
             counts.add(Counts(**facts))
         counts.lines_of_run_before = counts.lines_read
@@ -267,49 +267,49 @@ Append = Callable[[bytes, dict[str, Any]], object]
 
 
 @contextlib.contextmanager
-def _open_pieces(
+def _open_chunks(
     output: str | Path | None, table: str | Path, task: Annotation, reading: _Reading, *, restart: bool, say: Say
 ) -> Iterator[tuple[Append, list[dict[str, Any]]]]:
-    """Open the output; yield what appends a piece and what is known of it, and the latter of the pieces that are there.
+    """Open the output; yield a function that appends a chunk and its facts, and the facts of the chunks that exist.
 
-    They are there if a run before was stopped, where both table and output are files.
+    Chunks exist if an earlier run was interrupted.
     """
     if output is None:
-        yield lambda piece, facts: None, []
+        yield lambda chunk, facts: None, []
     elif STANDARD_STREAM in (str(table), str(output)) or is_device_or_pipe(table) or is_device_or_pipe(output):
         with open_output(output, is_compressed=True) as stream:
-            yield lambda piece, facts: stream.write(piece), []
+            yield lambda chunk, facts: stream.write(chunk), []
     else:
-        identity, shard = _identity(table, task, reading), reading.shard
-        own = {**identity, "shard": shard and [shard.number, shard.of]}
-        with resumable_output(output, own, restart=restart) as pieces:
+        fingerprint, shard = _fingerprint(table, task, reading), reading.shard
+        own = {**fingerprint, "shard": shard and f"{shard.number}/{shard.of}"}
+        with resumable_output(output, own, restart=restart) as resumable:
             if shard is not None:
                 forget_part(output)
-            if pieces.note:
-                say(pieces.note)
-            yield pieces.append, list(pieces.pieces)
+            if resumable.note:
+                say(resumable.note)
+            yield resumable.append, list(resumable.chunks)
         if shard is not None:
-            lines = sum(facts["lines_written"] for facts in pieces.pieces if facts != _NO_LINES)
-            describe_part(output, shard, identity, lines)
+            lines = sum(facts["lines_written"] for facts in resumable.chunks if facts != _NO_LINES)
+            describe_part(output, shard, fingerprint, lines)
 
 
-def _identity(table: str | Path, task: Annotation, reading: _Reading) -> dict[str, Any]:
-    """Return all that decides what the output is but for the shard; a user is told the names of what has changed."""
+def _fingerprint(table: str | Path, task: Annotation, reading: _Reading) -> dict[str, Any]:
+    """Return everything that determines the output except the shard, by the names that a user knows."""
     scorer, sources = task.scoring.scorer.get(), task.only_sources
     return {
         "table": sha256_of_input(table),
-        "scorer": scorer.fingerprint,
-        "plugins": list(loaded_plugins().values()),
+        "model": scorer.fingerprint,
+        "plugin": list(loaded_plugins().values()),
         "device": scorer.device.torch_device.type,
         "precision": scorer.device.precision,
         "columns": [column.name for column in task.scoring.columns],
-        "score to replace": None if task.replaced is None else task.replaced.hex(),
-        "texts of --only-sources-in": sources and hashlib.sha256(b"\n".join(sorted(sources.get()))).hexdigest(),
+        "replace-last": task.replaced and task.replaced.decode("utf-8", "surrogateescape"),
+        "only-sources-in": sources and hashlib.sha256(b"\n".join(sorted(sources.get()))).hexdigest(),
         "limit": reading.limit,
-        "handling of faulty lines": task.keep_faulty,
-        "blocks": reading.block_lines,
+        "on-error": "keep" if task.keep_faulty else "stop",
+        "lines of a chunk": reading.block_lines,
         "compression": task.compression,
-        "versions": [code_version(), torch.__version__],
+        "torch": torch.__version__,
     }
 
 

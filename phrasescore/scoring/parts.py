@@ -3,7 +3,7 @@
 A job that fails leaves the part of an older run under its name. So beside each part, `part.03.gz`, stands a small file,
 `part.03.gz.part.json`, that says what it is, and of what it was made:
 
-    {"part": 3, "of": 16, "made_of": {"table": "8a0c...", ...}, "sha256": "e3b0...", "lines": 31077}
+    {"part": 3, "of": 16, "fingerprint": {"table": "8a0c...", ...}, "sha256": "e3b0...", "lines": 31077}
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from phrasescore.files import (
     sha256_of,
     write_json,
 )
-from phrasescore.files.resumable import names_of_changes
+from phrasescore.files.resumable import FORMAT, names_of_changes
 from phrasescore.table.blocks import Shard
 
 _BYTES_AT_ONCE = 1 << 20
@@ -43,8 +43,8 @@ class Part:
     """Its number, from 1."""
     of: int
     """How many there are."""
-    made_of: dict[str, Any]
-    """All that decides what the whole table is: the SHA-256 of the input table and of the networks, the options."""
+    fingerprint: dict[str, Any]
+    """Everything that determines the whole table: the SHA-256 of the input table and of the networks, the options."""
     sha256: str
     """That of the part as it lies there, compressed or not."""
     lines: int
@@ -77,19 +77,20 @@ def forget_part(path: str | Path) -> None:
     description_of(path).unlink(missing_ok=True)
 
 
-def describe_part(path: str | Path, shard: Shard, identity: Mapping[str, Any], lines: int) -> None:
+def describe_part(path: str | Path, shard: Shard, fingerprint: Mapping[str, Any], lines: int) -> None:
     """Say what the part at a path is, when it is complete.
 
     Args:
         path: where it is.
         shard: which it is.
-        identity: all that decides what the whole table is, as an object for JSON.
+        fingerprint: everything that determines the whole table, as an object for JSON.
         lines: how many it has.
 
     Raises:
         UserError: it cannot be read, or the folder cannot be written.
     """
-    write_json(description_of(path), asdict(Part(shard.number, shard.of, dict(identity), sha256_of(Path(path)), lines)))
+    part = Part(shard.number, shard.of, {"format": FORMAT, **fingerprint}, sha256_of(Path(path)), lines)
+    write_json(description_of(path), asdict(part))
 
 
 def without_descriptions(paths: Sequence[Path]) -> list[Path]:
@@ -133,7 +134,7 @@ def _require_all_of_one(parts: Sequence[tuple[Part, Path]]) -> None:
     first, first_path = parts[0]
     for part, path in parts:
         changes = names_of_changes(
-            {**first.made_of, "number of parts": first.of}, {**part.made_of, "number of parts": part.of}
+            {**first.fingerprint, "number of parts": first.of}, {**part.fingerprint, "number of parts": part.of}
         )
         if changes:
             raise UserError(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import stat
@@ -21,53 +22,55 @@ import pytest
 from phrasescore.errors import InputError, UserError, WorkersLostError
 from phrasescore.files import open_output, write_atomically
 from phrasescore.files import resumable as module
-from phrasescore.files.resumable import resumable_output
+from phrasescore.files.resumable import ResumableFolder, resumable_output
 from tests.files.test_temporary import hidden_files
 
-IDENTITY = {"table": "8a0c", "columns": 1, "paths": ["caf\udce9", "Été"]}
-PIECES = [random.Random(number).randbytes(50 * number) for number in range(8)]
-WHOLE = b"".join(PIECES)
+FINGERPRINT = {"table": "8a0c", "columns": 1, "paths": ["caf\udce9", "Été"]}
+CHUNKS = [random.Random(number).randbytes(50 * number) for number in range(8)]
+WHOLE = b"".join(CHUNKS)
 
 WRITER = """\
 import random, sys, time
-from phrasescore.files.resumable import resumable_output
+from phrasescore.files.resumable import ResumableFolder, resumable_output
 
-pieces, seconds = int(sys.argv[2]), float(sys.argv[3])
-with resumable_output(sys.argv[1], {"pieces": pieces}) as output:
+chunks, seconds = int(sys.argv[2]), float(sys.argv[3])
+with resumable_output(sys.argv[1], {"chunks": chunks}) as output:
     print(output.note, flush=True)
-    total = output.pieces[-1]["total"] if output.pieces else 0
-    for number in range(len(output.pieces), pieces):
-        piece = random.Random(number).randbytes(20000 + number)
-        total += len(piece)
-        output.append(piece, {"number": number, "total": total})
+    total = output.chunks[-1]["total"] if output.chunks else 0
+    for number in range(len(output.chunks), chunks):
+        chunk = random.Random(number).randbytes(20000 + number)
+        total += len(chunk)
+        output.append(chunk, {"number": number, "total": total})
         time.sleep(seconds)
 print(total)
 """
 
 
-def write(path: Path, *, stop_before: int | None = None, restart: bool = False, identity: Any = IDENTITY) -> list[int]:
-    """Write all pieces, or be stopped before one; return the numbers of those written."""
+def write(
+    path: Path, *, stop_before: int | None = None, restart: bool = False, fingerprint: Any = FINGERPRINT
+) -> list[int]:
+    """Write all chunks, or be stopped before one; return the numbers of those written."""
     written = []
-    with resumable_output(path, identity, restart=restart) as output:
-        assert [facts["number"] for facts in output.pieces] == [*range(len(output.pieces))]
-        for number in range(len(output.pieces), len(PIECES)):
+    with resumable_output(path, fingerprint, restart=restart) as output:
+        assert [facts["number"] for facts in output.chunks] == [*range(len(output.chunks))]
+        for number in range(len(output.chunks), len(CHUNKS)):
             if number == stop_before:
                 raise KeyboardInterrupt
-            output.append(PIECES[number], {"number": number, "share": number / 7})
+            output.append(CHUNKS[number], {"number": number, "share": number / 7})
             written.append(number)
     return written
 
 
 def note(path: Path, **settings: Any) -> str | None:
     """Return what a run says that is stopped at once."""
-    with suppress(KeyboardInterrupt), resumable_output(path, **{"identity": IDENTITY, **settings}) as output:
+    with suppress(KeyboardInterrupt), resumable_output(path, **{"fingerprint": FINGERPRINT, **settings}) as output:
         raise KeyboardInterrupt
     return output.note
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """An output of which four pieces were written when the run was stopped."""
+    """An output of which four chunks were written when the run was stopped."""
     path = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         write(path, stop_before=4)
@@ -87,28 +90,28 @@ def assert_complete(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_run_goes_on_where_one_was_stopped(path: Path) -> None:
+def test_a_run_resumes_where_one_was_stopped(path: Path) -> None:
     assert sorted(path.parent.iterdir()) == [journal(path), unfinished(path)]
-    assert note(path) == f"{path}: goes on after piece 4 of a run that was stopped"
+    assert note(path) == f"{path}: resuming after chunk 4 of an interrupted run"
     assert write(path) == [4, 5, 6, 7]
     assert_complete(path)
 
 
-def test_a_run_goes_on_where_one_has_lost_its_workers(path: Path) -> None:
-    with pytest.raises(WorkersLostError), resumable_output(path, IDENTITY):
+def test_a_run_resumes_where_one_has_lost_its_workers(path: Path) -> None:
+    with pytest.raises(WorkersLostError), resumable_output(path, FINGERPRINT):
         raise WorkersLostError("gone")
     assert write(path) == [4, 5, 6, 7]
     assert_complete(path)
-    with pytest.raises(WorkersLostError), resumable_output(path, IDENTITY):
+    with pytest.raises(WorkersLostError), resumable_output(path, FINGERPRINT):
         raise WorkersLostError("gone")
     assert_complete(path)
 
 
 def test_only_a_fault_of_the_input_leaves_nothing(path: Path) -> None:
-    with pytest.raises(UserError, match="no scheduler"), resumable_output(path, IDENTITY):
+    with pytest.raises(UserError, match="no scheduler"), resumable_output(path, FINGERPRINT):
         raise UserError("no scheduler answers")
-    assert note(path) == f"{path}: goes on after piece 4 of a run that was stopped"
-    with pytest.raises(InputError), resumable_output(path, IDENTITY):
+    assert note(path) == f"{path}: resuming after chunk 4 of an interrupted run"
+    with pytest.raises(InputError), resumable_output(path, FINGERPRINT):
         raise InputError("line 5: is faulty")
     assert list(path.parent.iterdir()) == []
 
@@ -135,7 +138,7 @@ def test_the_same_bytes_after_kills(tmp_path: Path) -> None:
             time.sleep(rng.uniform(0, 0.05))
             process.kill()
     assert not path.exists()
-    assert sum("goes on after" in start for start in starts) > 10
+    assert sum("resuming after" in start for start in starts) > 10
     last = subprocess.run([*command, "0"], capture_output=True, text=True, check=True).stdout
     expected = b"".join(random.Random(number).randbytes(20000 + number) for number in range(200))
     assert path.read_bytes() == expected
@@ -179,24 +182,66 @@ def test_a_kill_at_any_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(left) > 100
     went_on = 0
     for folder in left:
-        went_on += len(write(folder / "out")) < len(PIECES)
+        went_on += len(write(folder / "out")) < len(CHUNKS)
         assert_complete(folder / "out")
     assert went_on > len(left) // 2
 
 
 @pytest.mark.parametrize(
-    ("identity", "names"),
+    ("fingerprint", "changes"),
     [
-        ({**IDENTITY, "table": "ffff"}, "table"),
-        ({**IDENTITY, "columns": 1.5, "direction": "s2t"}, "columns, direction"),
-        ({"table": "8a0c", "columns": 1}, "paths"),
+        ({**FINGERPRINT, "table": "0f" * 32}, "table 8a0c (now 0f0f0f0f...)"),
+        ({**FINGERPRINT, "columns": 1.5, "direction": "s2t"}, "columns 1 (now 1.5), direction none (now s2t)"),
+        ({"table": "8a0c", "columns": 1}, "paths caf\udce9 Été (now none)"),
+        ({**FINGERPRINT, "paths": {"a": 1}}, "paths caf\udce9 Été (now 1)"),
     ],
 )
-def test_another_identity_starts_over_and_says_why(path: Path, identity: dict[str, Any], names: str) -> None:
-    before = shutil.copytree(path.parent, path.parent / "copy") / "out"
-    assert note(before, identity=identity) == f"{before}: starts over, for a run that was stopped had other {names}"
-    assert write(path, identity=identity) == [*range(8)]
-    assert path.read_bytes() == WHOLE
+def test_another_fingerprint_is_an_error_that_names_what_changed(
+    path: Path, fingerprint: dict[str, Any], changes: str
+) -> None:
+    """Its work stays, for the right options."""
+    message = f"{path}: an earlier run had {changes}; give the same to resume it, or --restart to discard its work"
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        write(path, fingerprint=fingerprint)
+    assert note(path) == f"{path}: resuming after chunk 4 of an interrupted run"
+    assert write(path, fingerprint=fingerprint, restart=True) == [*range(8)]
+    assert_complete(path)
+
+
+def test_another_format_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FORMAT", module.FORMAT + 1)
+    with pytest.raises(
+        UserError, match=rf"an earlier run had format {module.FORMAT - 1} \(now {module.FORMAT}\); give"
+    ):
+        write(path)
+
+
+def test_a_damaged_fingerprint_starts_over(path: Path) -> None:
+    content = journal(path).read_bytes()
+    journal(path).write_bytes(content.replace(b'"columns": 1', b'"columns": 2', 1))
+    assert note(path) == f"{path}: starting over, because the work of an earlier run is damaged"
+
+
+def test_a_folder_resumes_only_results_of_its_fingerprint(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    first = ResumableFolder(folder, FINGERPRINT)
+    assert first.note is None
+    # Without results there is nothing to lose.
+    assert ResumableFolder(folder, {"table": "ffff"}).note is None
+    first = ResumableFolder(folder, FINGERPRINT)
+    first.write("a", b"one")
+    resumed = ResumableFolder(folder, FINGERPRINT)
+    assert resumed.note == f"{folder}: resuming an earlier run"
+    assert (resumed.read("a"), resumed.read("b")) == (b"one", None)
+    with pytest.raises(UserError, match=r"results: an earlier run had columns 1 \(now 2\); give the same to resume it"):
+        ResumableFolder(folder, {**FINGERPRINT, "columns": 2})
+    assert resumed.read("a") == b"one"
+    assert ResumableFolder(folder, FINGERPRINT, restart=True).read("a") is None
+    ResumableFolder(folder, FINGERPRINT).write("a", b"one")
+    (folder / "fingerprint.json").write_bytes(b"{}")
+    damaged = ResumableFolder(folder, FINGERPRINT)
+    assert damaged.note == f"{folder}: starting over, because the work of an earlier run is damaged"
+    assert damaged.read("a") is None
 
 
 def test_restarting(path: Path) -> None:
@@ -216,11 +261,10 @@ def test_a_journal_that_was_cut_short(path: Path, cut: int) -> None:
 
 @pytest.mark.parametrize("cut", [1, 149, 151])
 def test_pieces_that_a_power_failure_has_cost(path: Path, cut: int) -> None:
-    os.truncate(unfinished(path), len(b"".join(PIECES[:4])) - cut)
+    os.truncate(unfinished(path), len(b"".join(CHUNKS[:4])) - cut)
     there = 3 if cut < 150 else 2
     assert note(path) == (
-        f"{path}: goes on after piece {there} of a run that was stopped; damaged pieces, which are made again: "
-        f"{4 - there}"
+        f"{path}: resuming after chunk {there} of an interrupted run; damaged chunks, which are made again: {4 - there}"
     )
     assert write(path) == [*range(there, 8)]
     assert_complete(path)
@@ -235,12 +279,11 @@ def test_any_byte_that_changes_is_noticed(path: Path) -> None:
             content[place] ^= 1 << rng.randrange(8)
             (other.parent / file.name).write_bytes(content)
             content[:] = file.read_bytes()
-            with resumable_output(other, IDENTITY) as output:
-                assert output.pieces == [{"number": n, "share": n / 7} for n in range(len(output.pieces))]
-                # Only the names of the identity's facts may be damaged to something else that is right.
-                assert len(output.pieces) < 4
-                for number in range(len(output.pieces), len(PIECES)):
-                    output.append(PIECES[number], {})
+            with resumable_output(other, FINGERPRINT) as output:
+                assert output.chunks == [{"number": n, "share": n / 7} for n in range(len(output.chunks))]
+                assert len(output.chunks) < 4
+                for number in range(len(output.chunks), len(CHUNKS)):
+                    output.append(CHUNKS[number], {})
             assert_complete(other)
 
 
@@ -251,7 +294,7 @@ def test_any_byte_that_changes_is_noticed(path: Path) -> None:
         b"\n\n",
         b"[]\n",
         b'{"format": 1, "format": 1}\n',
-        b'{"identity": 7}\n{}\n',
+        b'{"fingerprint": 7}\n{}\n',
         b"\xff\0\n" * 9,
         b"{" * 100_000 + b"\n",
     ],
@@ -293,16 +336,16 @@ def test_an_error_leaves_pieces_unless_it_is_about_them(path: Path, error: Excep
     path.write_text("old")
 
     def fail() -> None:
-        with resumable_output(path, IDENTITY) as output:
-            output.append(b"piece", {})
+        with resumable_output(path, FINGERPRINT) as output:
+            output.append(b"chunk", {})
             raise error
 
     with pytest.raises(type(error)):
         fail()
     assert path.read_text() == "old"
     assert len(hidden_files(path.parent)) == 2 * left
-    with resumable_output(path, IDENTITY) as output:
-        assert len(output.pieces) == 5 * left
+    with resumable_output(path, FINGERPRINT) as output:
+        assert len(output.chunks) == 5 * left
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
@@ -339,12 +382,12 @@ def test_a_full_disk(path: Path) -> None:
 
 
 def test_two_runs_cannot_write_at_once(path: Path) -> None:
-    with resumable_output(path, IDENTITY) as output:
+    with resumable_output(path, FINGERPRINT) as output:
         for run in (write, lambda path: write_atomically(path, b"other")):
             with pytest.raises(UserError, match="out: another run is writing this file; wait for it or"):
                 run(path)
         for number in range(4, 8):
-            output.append(PIECES[number], {})
+            output.append(CHUNKS[number], {})
     assert_complete(path)
     with open_output(path), pytest.raises(UserError, match="out: another run is writing this file"):
         write(path)
@@ -448,4 +491,4 @@ def test_pieces_are_synced_now_and_then(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_SYNCS", 0.0)
     path = tmp_path / "out"
     write(path)
-    assert synced == [unfinished(path), journal(path)] * len(PIECES) + [unfinished(path)]
+    assert synced == [unfinished(path), journal(path)] * len(CHUNKS) + [unfinished(path)]

@@ -3,8 +3,11 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import re
+import sys
 import threading
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -295,16 +298,22 @@ def test_lines_of_a_run_before_count_as_read_though_they_were_left_out(tmp_path:
 @pytest.mark.parametrize(
     ("what", "options"),
     [
-        ("precision", {"scorer": load_scorer(DATA / "stored-model", device="cpu", precision="bf16")}),
-        ("columns", {"columns": [SCORER.column("per-word")]}),
-        ("score to replace", {"replace_last": "1"}),
-        ("texts of --only-sources-in", {"only_sources": Shared(frozenset({b"the"}))}),
-        ("limit", {"limit": 2}),
-        ("handling of faulty lines", {"on_error": "keep"}),
-        ("blocks", {"block_lines": 2}),
+        ("precision fp32 (now bf16)", {"scorer": load_scorer(DATA / "stored-model", device="cpu", precision="bf16")}),
+        ("columns score (now per-word)", {"columns": [SCORER.column("per-word")]}),
+        ("replace-last none (now 1)", {"replace_last": "1"}),
+        (
+            f"only-sources-in none (now {sha256(b'the').hexdigest()[:8]}...)",
+            {"only_sources": Shared(frozenset({b"the"}))},
+        ),
+        ("limit none (now 2)", {"limit": 2}),
+        ("on-error stop (now keep)", {"on_error": "keep"}),
+        ("lines of a chunk 1 (now 2)", {"block_lines": 2}),
     ],
 )
-def test_a_run_that_had_another_output_is_not_gone_on_with(tmp_path: Path, what: str, options: dict[str, Any]) -> None:
+def test_an_option_that_differs_from_the_interrupted_run_is_an_error(
+    tmp_path: Path, what: str, options: dict[str, Any]
+) -> None:
+    """A mistyped option discards nothing: the options from before resume the run."""
     path, output, said = tmp_path / "table", tmp_path / "out", list[str]()
     path.write_bytes(b"the ||| le ||| 1\ndog ||| chien ||| 1\n")
     before: dict[str, Any] = {"scorer": SCORER, "block_lines": 1, "processes": 1}
@@ -314,8 +323,27 @@ def test_a_run_that_had_another_output_is_not_gone_on_with(tmp_path: Path, what:
 
     with pytest.raises(KeyboardInterrupt):
         annotate(path, output=output, **before, progress=stop)
-    annotate(path, output=output, **{**before, **options}, say=said.append)
-    assert said == [f"{output}: starts over, for a run that was stopped had other {what}"]
+    message = f"{output}: an earlier run had {what}; give the same to resume it, or --restart to discard its work"
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        annotate(path, output=output, **{**before, **options})
+    annotate(path, output=output, **before, say=said.append)
+    assert said == [f"{output}: resuming after chunk 1 of an interrupted run"]
+
+
+def test_an_edit_of_the_source_code_does_not_discard_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, output, said = tmp_path / "table", tmp_path / "out", list[str]()
+    path.write_bytes(b"the ||| le ||| 1\ndog ||| chien ||| 1\n")
+
+    def stop(counts: Counts, share: float | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        annotate(path, SCORER, output, block_lines=1, processes=1, progress=stop)
+    for name in list(sys.modules):
+        if name.startswith("phrasescore") and hasattr(sys.modules[name], "code_version"):
+            monkeypatch.setattr(f"{name}.code_version", lambda *_: "edited")
+    annotate(path, SCORER, output, block_lines=1, processes=1, say=said.append)
+    assert said == [f"{output}: resuming after chunk 1 of an interrupted run"]
 
 
 def only_these_files(folder: Path, *names: str) -> bool:

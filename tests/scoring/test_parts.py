@@ -69,8 +69,8 @@ def test_what_is_said_of_a_part(parts: list[Path], tmp_path: Path) -> None:
     said = [json.loads(description_of(part).read_bytes()) for part in parts]
     assert [(one["part"], one["of"]) for one in said] == [(1, 3), (2, 3), (3, 3)]
     assert sum(one["lines"] for one in said) == 600
-    assert said[0]["made_of"] == said[1]["made_of"] == said[2]["made_of"]
-    assert said[0]["made_of"]["columns"] == ["unknown-target"]
+    assert said[0]["fingerprint"] == said[1]["fingerprint"] == said[2]["fingerprint"]
+    assert said[0]["fingerprint"]["columns"] == ["unknown-target"]
     before = {path.name for path in tmp_path.iterdir()}
     annotated(tmp_path / "table", tmp_path / "whole.gz")
     annotate(
@@ -143,7 +143,7 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
             {"part": "2"},
             {"part": True},
             {"sha256": None},
-            {"made_of": "8a0c"},
+            {"fingerprint": "8a0c"},
             {"more": 1},
         )
     ),

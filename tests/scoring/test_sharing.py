@@ -159,8 +159,8 @@ def test_a_network_that_changes_meanwhile_is_one_sentence(tmp_path: Path) -> Non
         annotate(TABLE, scorer, tmp_path / "out", block_lines=BLOCK_LINES, processes=2)
 
 
-def test_a_run_that_was_stopped_is_gone_on_with(expected: bytes, tmp_path: Path) -> None:
-    """At any block, with any number of processes; but not with other columns, or if it is to start over."""
+def test_an_interrupted_run_is_resumed(expected: bytes, tmp_path: Path) -> None:
+    """At any block, with any number of processes; but not with other options."""
     output, said = tmp_path / "out.gz", list[str]()
 
     def stop_after(blocks: int, **options: Any) -> None:
@@ -177,18 +177,16 @@ def test_a_run_that_was_stopped_is_gone_on_with(expected: bytes, tmp_path: Path)
 
     stop_after(3, processes=1)
     stop_after(2, processes=2)
-    assert said.pop().endswith("out.gz: goes on after piece 3 of a run that was stopped")
+    assert said.pop().endswith("out.gz: resuming after chunk 3 of an interrupted run")
     assert annotated(output, processes=1, say=said.append) == expected
-    assert said.pop().endswith("out.gz: goes on after piece 5 of a run that was stopped")
+    assert said.pop().endswith("out.gz: resuming after chunk 5 of an interrupted run")
     assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
     output.unlink()
-    for options, message in (({"restart": True}, None), ({"limit": 19_000}, "had other limit")):
-        stop_after(2, processes=1)
-        lines = annotated(output, processes=1, say=said.append, **options)
-        assert lines == expected[: len(lines)]
-        assert message is None or message in said.pop()
-        assert not said
-        output.unlink()
+    stop_after(2, processes=1)
+    with pytest.raises(UserError, match=r"out.gz: an earlier run had limit none \(now 19000\); give the same to"):
+        annotated(output, processes=1, say=said.append, limit=19_000)
+    assert annotated(output, processes=1, say=said.append, limit=19_000, restart=True) in expected
+    assert not said
 
 
 def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
@@ -205,7 +203,7 @@ def test_counts_of_a_run_that_was_stopped_count(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(0)
-def test_runs_killed_at_twenty_moments_are_gone_on_with(tmp_path: Path) -> None:
+def test_runs_killed_at_twenty_moments_are_resumed(tmp_path: Path) -> None:
     """The same command, killed again and again; when it has come to its end, it begins anew."""
     table, whole, output = (tmp_path / name for name in ("table.gz", "whole.gz", "out.gz"))
     # Of several blocks.
@@ -235,5 +233,5 @@ def test_runs_killed_at_twenty_moments_are_gone_on_with(tmp_path: Path) -> None:
     assert start(output).wait() == 0
     assert read_bytes(output) == expected
     assert output.read_bytes() == whole.read_bytes()
-    assert b"goes on after piece" in errors.read_bytes()
+    assert b"resuming after chunk" in errors.read_bytes()
     assert {path.name for path in tmp_path.iterdir()} == {"table.gz", "whole.gz", "out.gz", "errors"}

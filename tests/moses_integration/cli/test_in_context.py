@@ -332,16 +332,16 @@ class Scoring:
         return self._inner(scorer, *given)
 
 
-def test_a_run_that_was_killed_is_gone_on_with(
+def test_a_run_that_was_killed_is_resumed(
     network: Path, tmp_path: Path, scoring: Scoring, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = tmp_path / "text"
     text.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:9]))
 
-    def place(folder: str) -> bytes:
-        command = ["place", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder)]
+    def place(folder: str, *more: str, code: int = 0) -> bytes:
+        command = ["place", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), *more]
         options = ["--in-context", str(network), "--processes", "1", "--device", "cpu", "--precision", "fp32"]
-        assert main([*command, *options]) == 0
+        assert main([*command, *options]) == code
         assert not list((tmp_path / folder).glob("*scores*"))
         return gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes())
 
@@ -353,17 +353,20 @@ def test_a_run_that_was_killed_is_gone_on_with(
     scoring.last = -1
     assert place("parts") == whole
     assert scoring.blocks == 5 + 5
-    assert "scores: goes on after piece 3 of a run that was stopped" in capsys.readouterr().err
+    assert "scores: resuming after chunk 3 of an interrupted run" in capsys.readouterr().err
     # Of another text nothing is taken.
     scoring.last = 10 + 2
     with pytest.raises(KilledError):
         place("parts")
     text.write_bytes(text.read_bytes().splitlines()[0] + b"\n")
     scoring.last = -1
-    place("parts")
-    assert "scores: starts over, for a run that was stopped had other options of the phrase table, text" in (
-        capsys.readouterr().err
-    )
+    capsys.readouterr()
+    assert place("parts", code=1) == whole
+    message = capsys.readouterr().err
+    assert "scores: an earlier run had phrase pairs " in message
+    assert ", text " in message
+    assert message.endswith("; give the same to resume it, or --restart to discard its work\n")
+    assert place("parts", "--restart") != whole
 
 
 def test_tuning_and_decoding_go_on_in_their_folders(

@@ -63,7 +63,7 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
         f"{tmp_path}/tuned.ini",
     ]
     tune = ["tune", f"{tmp_path}/moses.ini", *texts, *options, "--report", f"{tmp_path}/report", "--work"]
-    goes_on = "has some of this tuning, which goes on from there"
+    resumed = "tuned: resuming an earlier run"
     hashes: set[str | None] = set()
     for is_other in (False, False, True):
         if is_other:
@@ -71,17 +71,19 @@ def test_nothing_is_taken_of_a_tuning_with_another_table_whose_name_has_no_endin
                 rb"(?m)\|\|\|[^|]*$", b"||| 0.01 0.01 0.98 0.01 0.01 0.98", gzip.decompress(table.read_bytes())
             )
             table.write_bytes(gzip.compress(scores))
-        assert main([*tune, f"{tmp_path}/work"]) == 0
-        assert (goes_on in capsys.readouterr().err) == (len(hashes) == 1 and not is_other)
+            assert main([*tune, f"{tmp_path}/work"]) == 1
+            assert "tuned: an earlier run had models.LexicalReordering0.path.sha256 " in capsys.readouterr().err
+        assert main([*tune, f"{tmp_path}/work", *(["--restart"] if is_other else [])]) == 0
+        assert (resumed in capsys.readouterr().err) == (len(hashes) == 1 and not is_other)
         hashes.add(json.loads((tmp_path / "report").read_text())["models"]["LexicalReordering0"]["path"]["sha256"])
     assert len(hashes - {None}) == 2
     # What files hold decides, not how they are named.
     shutil.copy(tmp_path / "moses.ini", tmp_path / "same.ini")
-    for name, said in (("same.ini", goes_on), ("other.ini", "starts over, for a tuning before had other ini")):
+    for name, code, said in (("same.ini", 0, resumed), ("other.ini", 1, "tuned: an earlier run had ini.sha256 ")):
         if name == "other.ini":
             ini.set_weights({"LM0": [0.25]})
             ini.write(tmp_path / name)
-        assert main(["tune", f"{tmp_path}/{name}", *tune[2:], f"{tmp_path}/work"]) == 0
+        assert main(["tune", f"{tmp_path}/{name}", *tune[2:], f"{tmp_path}/work"]) == code
         assert said in capsys.readouterr().err
 
 
@@ -95,5 +97,5 @@ def test_binary_tables_are_another_tuning(
     tune = ["tune", str(MINI / "moses.ini"), *texts, *quick, "--work", f"{tmp_path}/work"]
     assert main(tune) == 0
     capsys.readouterr()
-    assert main([*tune, "--binarise", "compact"]) == 0
-    assert "starts over, for a tuning before had other settings.binarise" in capsys.readouterr().err
+    assert main([*tune, "--binarise", "compact"]) == 1
+    assert "tuned: an earlier run had binarise none (now compact); give the same to resume" in capsys.readouterr().err
