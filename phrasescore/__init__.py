@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phrasescore.errors import UserError
-    from phrasescore.library import annotate, check, read_report, score, score_in_context, train, translate
+    from phrasescore.library import annotate, check, read_report, score, score_in_context, train, translate, word_scores
     from phrasescore.plugins import load_plugins
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.columns import Column
@@ -52,6 +52,7 @@ __all__ = [
     "score_in_context",
     "train",
     "translate",
+    "word_scores",
 ]
 __version__ = "0.1.0"
 
@@ -84,6 +85,7 @@ _MODULES = {
     "score_in_context": "library",
     "train": "library",
     "translate": "library",
+    "word_scores": "library",
 }
 
 

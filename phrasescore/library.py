@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -24,10 +24,11 @@ from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.annotate import annotate as annotate_table
+from phrasescore.scoring.columns import PER_WORD, Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.given_pairs import GivenPairs, Text, clean_pairs, clean_places, clean_sentence, clean_text
-from phrasescore.scoring.occurrences import Occurrences, in_sentence
-from phrasescore.scoring.scorer import PhraseScorer, load_scorer, require_in_context
+from phrasescore.scoring.given_pairs import GivenPairs, GivenPhrases, clean_pairs, clean_phrases, clean_text
+from phrasescore.scoring.occurrences import Occurrences, in_sentences
+from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, require_in_context
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
 from phrasescore.table.blocks import Shard, require_table_file
@@ -45,6 +46,8 @@ from phrasescore.training.training_config import TrainingConfig
 _SECTIONS: dict[str, type[Section]] = {"model": ModelConfig, "data": DataConfig, "training": TrainingConfig}
 
 Floats = NDArray[np.float64]
+Progress = Callable[[int, WordCounts], None]
+"""Takes the number of pairs scored so far, and the counts of their words."""
 _OCCURRENCES_AT_ONCE = 65_536
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -240,7 +243,14 @@ class _Annotating(Section):
     restart: bool = option(False, "whether to start over")
 
 
-def score(pairs: GivenPairs, model: PhraseScorer | str | Path, *, column: str | None = None) -> Floats:
+def score(
+    pairs: GivenPairs,
+    model: PhraseScorer | str | Path,
+    *,
+    column: str | None = None,
+    per_word: bool = False,
+    progress: Progress = lambda scored, words: None,
+) -> Floats:
     """Return a number for each phrase pair, [N]: ln p(target | source), end symbol included, by an encoder-decoder.
 
     A natural logarithm. Spaces separate words, as in the table that the model was trained on. A network trained for
@@ -249,47 +259,108 @@ def score(pairs: GivenPairs, model: PhraseScorer | str | Path, *, column: str | 
     Args:
         pairs: source and target phrases, `str` or `bytes`; or a DataFrame with the columns `source` and `target`.
         model: a scorer, or a model folder.
-        column: what to return, one of `model.columns`, such as `per-word` or `unknown-target`; None for the first.
+        column: what to return, one of `model.columns`, such as `unknown-target`; None for the first.
+        per_word: return the column `per-word`: ln p divided by the number of predicted words plus one.
+        progress: called from time to time with the number of pairs scored and of their words, known and unknown.
 
     Raises:
         TypeError: they are not pairs of texts.
         UserError: a text cannot be a phrase, a source has no words, there is no such column, or the model is damaged.
     """
     scorer = _loaded(model)
-    columns = [scorer.columns[0] if column is None else scorer.column(column)]
-    found = [np.zeros(0)]
-    for some in chunks(clean_pairs(pairs, scorer.factors), _OCCURRENCES_AT_ONCE):
-        sources, targets = zip(*some, strict=True)
-        found.append(scorer.score(Occurrences(sources, targets), columns).first_N)
-    return np.concatenate(found)
+    columns = [_column_of(scorer, column, per_word=per_word)]
+
+    def scores() -> Iterator[Scores]:
+        for some in chunks(clean_pairs(pairs, scorer.factors), _OCCURRENCES_AT_ONCE):
+            sources, targets = zip(*some, strict=True)
+            yield scorer.score(Occurrences(sources, targets), columns)
+
+    return _values_of(scores(), progress)
 
 
 def score_in_context(
-    sentence: Text, phrases: Sequence[tuple[tuple[int, int], Text]], model: PhraseScorer | str | Path
+    phrases: GivenPhrases,
+    model: PhraseScorer | str | Path,
+    *,
+    column: str | None = None,
+    per_word: bool = False,
+    progress: Progress = lambda scored, words: None,
 ) -> Floats:
-    """Return ln p(target | source phrase, its sentence), end symbol included, of each phrase of a sentence, [N].
+    """Return ln p(target | source phrase, its sentence), end symbol included, of each phrase, [N].
 
-    A natural logarithm.
+    A natural logarithm. Phrases of one sentence that follow each other share the work for the sentence.
 
     Args:
-        sentence: spaces separate words.
-        phrases: the first word of each phrase, from 0, and the word after its last one; and its translation.
+        phrases: sentence, position (its first word, from 0, and the word after its last one) and translation of each,
+            as `("the black dogs sleep .", (0, 3), "les chiens noirs")`; or a DataFrame with the columns `sentence`,
+            `start`, `end` and `target`.
         model: a scorer in context, or its model folder.
+        column: what to return, as for `score`.
+        per_word: as for `score`.
+        progress: as for `score`.
 
     Raises:
-        TypeError: sentence or phrases are not texts, or a position is not two integers.
+        TypeError: a sentence or translation is not a text, or a position is not two integers.
         UserError: a phrase has no words or is not in the sentence, a text cannot be a phrase, or the model is damaged
             or does not condition on the sentence.
     """
     scorer = _loaded(model)
     require_in_context(scorer)
-    words = clean_sentence(sentence)
-    placed = list(clean_places(phrases, words.count(b" ") + 1 if words else 0))
-    return scorer.score(in_sentence(words, placed)).first_N
+    columns = [_column_of(scorer, column, per_word=per_word)]
+    some = chunks(clean_phrases(phrases), _OCCURRENCES_AT_ONCE)
+    return _values_of((scorer.score(in_sentences(phrases), columns) for phrases in some), progress)
+
+
+def word_scores(pairs: GivenPairs, model: PhraseScorer | str | Path) -> list[Floats]:
+    """Return the scores of each phrase pair word by word: ln p of each target word and of the end symbol.
+
+    They are conditioned on the source and on the words before, and add up to the result of `score`. A network trained
+    for source-given-target scores the words of the source.
+
+    Args:
+        pairs: as for `score`.
+        model: an encoder-decoder, or its model folder.
+
+    Raises:
+        TypeError: they are not pairs of texts.
+        UserError: a text cannot be a phrase, a source has no words, or the model is damaged or not an encoder-decoder.
+    """
+    from phrasescore.analysis.word_scores import word_log_probs
+
+    scorer = _encoder_decoder(model, "scores words")
+    found: list[Floats] = []
+    for some in chunks(clean_pairs(pairs, scorer.factors), _OCCURRENCES_AT_ONCE):
+        sources, targets = zip(*some, strict=True)
+        found += word_log_probs(scorer, Occurrences(sources, targets))
+    return found
+
+
+def _column_of(scorer: PhraseScorer, name: str | None, *, per_word: bool) -> Column:
+    if per_word and name is not None:
+        raise UserError(f"per_word: is the column `{PER_WORD.name}`, and column is {name!r}; leave one of them out")
+    if per_word:
+        return scorer.column(PER_WORD.name)
+    return scorer.columns[0] if name is None else scorer.column(name)
+
+
+def _values_of(found: Iterable[Scores], progress: Progress) -> Floats:
+    values, words, scored = [np.zeros(0)], WordCounts(), 0
+    for scores in found:
+        values.append(scores.first_N)
+        words, scored = words + scores.words, scored + len(scores.first_N)
+        progress(scored, words)
+    return np.concatenate(values)
 
 
 def _loaded(model: PhraseScorer | str | Path) -> PhraseScorer:
     return load_scorer(model) if isinstance(model, str | Path) else model
+
+
+def _encoder_decoder(model: PhraseScorer | str | Path, purpose: str) -> EncoderDecoderScorer:
+    scorer = _loaded(model)
+    if not isinstance(scorer, EncoderDecoderScorer):
+        raise UserError(f"{scorer.name}: is not an encoder-decoder, and no other model {purpose}")
+    return scorer
 
 
 @_naming_fields(SearchConfig)
@@ -318,10 +389,7 @@ def translate(
         encoded.append(clean_text(sentence, f"sentence {number}"))
     config = SearchConfig(**check_values(SearchConfig, options, "translate()"))
     config.check_effect(options)
-    scorer = _loaded(model)
-    if not isinstance(scorer, EncoderDecoderScorer):
-        raise UserError(f"{scorer.name}: is not an encoder-decoder, and only these translate")
-    return Translator(scorer, config).translate(encoded)
+    return Translator(_encoder_decoder(model, "translates"), config).translate(encoded)
 
 
 def check(table: str | Path, *, num_features: int | None = None, limit: int | None = None) -> TableReport:

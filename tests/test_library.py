@@ -20,7 +20,7 @@ from phrasescore.search.sampling import Drawn
 from phrasescore.search.translator import Translator
 from phrasescore.search.walk import Numbers
 from phrasescore.training.loop import Evaluation
-from tests.conftest import DATA
+from tests.conftest import DATA, MINI
 
 MODEL = DATA / "stored-model"
 TINY: dict[str, Any] = {"hidden": 8, "embedding": 5, "output_rank": 3, "batch_size": 32, "evaluate_every": 20}
@@ -29,6 +29,16 @@ TINY: dict[str, Any] = {"hidden": 8, "embedding": 5, "output_rank": 3, "batch_si
 @pytest.fixture(scope="module")
 def scorer() -> phrasescore.PhraseScorer:
     return phrasescore.load_scorer(MODEL, precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def ctx(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network of phrases in their sentences, hardly trained."""
+    folder = tmp_path_factory.mktemp("ctx") / "ctx"
+    texts = ["--source", MINI / "train.en", "--target", MINI / "train.fr", "--alignment", MINI / "train.align"]
+    sizes = "--hidden 8 --embedding 5 --output-rank 4 --max-updates 2 --device cpu -q"
+    assert main([*map(str, ["train", *texts, "-o", folder]), *sizes.split()]) == 0
+    return folder
 
 
 def test_a_table_and_pairs_are_scored(small_table: Path, tmp_path: Path) -> None:
@@ -74,7 +84,41 @@ def test_what_is_no_pair_is_a_wrong_type(scorer: phrasescore.PhraseScorer, pairs
 
 def test_phrases_alone_have_no_score_in_a_sentence(scorer: phrasescore.PhraseScorer) -> None:
     with pytest.raises(phrasescore.UserError, match="stored-model: does not condition on the sentence"):
-        phrasescore.score_in_context("the dog", [((0, 2), "le chien")], scorer)
+        phrasescore.score_in_context([("the dog", (0, 2), "le chien")], scorer)
+
+
+def test_scores_are_those_of_words_and_may_be_a_word_s(scorer: phrasescore.PhraseScorer) -> None:
+    # Not grouped by source, so that they are moved and have to return.
+    pairs = [("the dog", "le chien"), ("the", "le"), ("the dog", "xyz"), ("the", "")]
+    seen: list[tuple[int, int, int]] = []
+    whole = phrasescore.score(
+        pairs, scorer, progress=lambda scored, words: seen.append((scored, words.target, words.target_unknown))
+    )
+    assert seen == [(4, 4, 1)]
+    words = phrasescore.word_scores(pairs, scorer)
+    assert [len(one) for one in words] == [3, 2, 2, 1]
+    assert [one.sum() for one in words] == pytest.approx(whole, abs=1e-4)
+    assert phrasescore.score(pairs, scorer, per_word=True) == pytest.approx([one.mean() for one in words], abs=1e-4)
+    assert phrasescore.word_scores([], scorer) == []
+    with pytest.raises(phrasescore.UserError, match="per_word: is the column `per-word`, and column is 'score'"):
+        phrasescore.score(pairs, scorer, column="score", per_word=True)
+
+
+def test_phrases_of_many_sentences_are_scored_at_once(ctx: Path) -> None:
+    phrases = [
+        ("the black dogs sleep .", (0, 3), "les chiens noirs"),
+        ("the dog", (0, 2), "le chien"),
+        ("the black dogs sleep .", (3, 4), "dorment"),
+        ("the black dogs sleep .", (0, 3), "le chien noir"),
+    ]
+    scorer = phrasescore.load_scorer(ctx, precision="fp32")
+    alone = [float(phrasescore.score_in_context([phrase], scorer)[0]) for phrase in phrases]
+    assert len({*alone}) == 4
+    assert phrasescore.score_in_context(phrases, scorer) == pytest.approx(alone, abs=1e-4)
+    lengths = [len(target.split()) + 1 for _, _, target in phrases]
+    per_word = phrasescore.score_in_context(phrases, scorer, per_word=True)
+    assert per_word * lengths == pytest.approx(alone, abs=1e-4)
+    assert phrasescore.score_in_context([], scorer).tolist() == []
 
 
 def test_a_network_is_trained_from_a_table(small_table: Path, tmp_path: Path) -> None:

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from phrasescore.log_probs import require_log_probs
-from phrasescore.pairs import orient
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.occurrences import Occurrences
 
 
 @torch.inference_mode()
-def word_log_probs(scorer: EncoderDecoderScorer, source: bytes, targets: Sequence[bytes]) -> list[NDArray[np.float64]]:
-    """Return ln p(y_t | y_<t, x) of the words and the end symbol of some outputs of one input.
+def word_log_probs(scorer: EncoderDecoderScorer, occurrences: Occurrences) -> list[NDArray[np.float64]]:
+    """Return ln p(y_t | y_<t, x) of the words and the end symbol that each pair predicts; of several networks the mean.
 
     Raises:
-        UserError: the network is damaged.
+        UserError: a network is damaged.
     """
-    pairs = scorer.encode(Occurrences(*orient(([source] * len(targets), list(targets)), scorer.direction)))
-    found = []
+    pairs = scorer.encode(occurrences)
+    found = [np.zeros(0)]
     for batch in scorer.batches(pairs):
+        placed = batch.to(scorer.device.torch_device)
         with scorer.device.products():
-            found.append(scorer.model.network(batch.to(scorer.device.torch_device)).double().cpu().numpy())
-        require_log_probs(found[-1], scorer.model.folder)
+            words_MI = torch.stack([network(placed) for network in scorer.networks]).double().cpu().numpy()
+        for model, words_I in zip(scorer.models, words_MI, strict=True):
+            require_log_probs(words_I, model.folder)
+        found.append(words_MI.mean(axis=0))
     # A batch holds pair after pair, each pair's words and then the end symbol.
-    return np.split(np.concatenate(found), np.cumsum(pairs.targets.lengths + 1)[:-1]) if found else []
+    by_pair = np.split(np.concatenate(found), np.cumsum(pairs.targets.lengths + 1)[:-1]) if len(pairs) else []
+    if pairs.order is None:
+        return by_pair
+    restored = [*repeat(np.zeros(0), len(by_pair))]
+    for place, words_t in zip(pairs.order, by_pair, strict=True):
+        restored[place] = words_t
+    return restored

@@ -26,7 +26,9 @@ from phrasescore.cli.options import (
 )
 from phrasescore.errors import UsageError, UserError
 from phrasescore.files import display_name, require_one_standard_input
+from phrasescore.pairs import orient
 from phrasescore.pictures import check_picture
+from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import TableReader
@@ -199,7 +201,7 @@ class _Page:
         from phrasescore.analysis.word_scores import word_log_probs
 
         outputs = [candidate.output for candidate in candidates]
-        words = word_log_probs(self._scorer, self._phrase, outputs)
+        words = word_log_probs(self._scorer, self._pairs(outputs))
         by_network = sorted(range(len(outputs)), key=lambda i: -float(words[i].sum()))
         by_table = sorted(range(len(outputs)), key=lambda i: -candidates[i].probability)
         shown = set(by_network[:number]) | set(by_table[:number])
@@ -223,8 +225,12 @@ class _Page:
         note = "The table has no line with this phrase; the" if has_table else "The"
         self._title(f"{note} best {len(outputs)} targets by beam search")
         self._console.print(Text("     RNN  RNN, word by word", style="dim"))
-        for output, words in zip(outputs, word_log_probs(self._scorer, self._phrase, outputs), strict=True):
+        for output, words in zip(outputs, word_log_probs(self._scorer, self._pairs(outputs)), strict=True):
             self._target("", output, words)
+
+    def _pairs(self, outputs: Sequence[bytes]) -> Occurrences:
+        """Return the phrase with some outputs of the network."""
+        return Occurrences(*orient(([self._phrase] * len(outputs), list(outputs)), self._scorer.direction))
 
     def _target(self, before: str, output: bytes, words: NDArray[np.float64]) -> None:
         """Print a target with ln p of its words and of the end symbol, and what stands before."""

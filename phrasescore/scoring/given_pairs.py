@@ -1,4 +1,4 @@
-"""Phrase pairs as a program gives them, alone or in a sentence: checked, with one blank between words."""
+"""Phrase pairs as a program gives them, alone or in sentences: checked, with one space between words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phrasescore.errors import UserError
+from phrasescore.scoring.occurrences import InSentence
 from phrasescore.table.entry import LineFault, check_length
 from phrasescore.table.factors import Factors
 from phrasescore.words import join_words
@@ -32,6 +33,9 @@ class Frame(Protocol):
         ...
 
 
+GivenPhrases = Iterable[tuple[Text, tuple[int, int], Text]] | Frame
+"""Sentence, (first word, word after the last one) and translation of each phrase; or a DataFrame with the columns
+`sentence`, `start`, `end`, `target`."""
 GivenPairs = Iterable[Sequence[Text]] | NDArray[Any] | Frame
 """Source and target phrases: pairs, an array with a pair in each row, or a DataFrame (columns `source`, `target`)."""
 
@@ -58,43 +62,32 @@ def clean_pairs(pairs: GivenPairs, factors: Factors | None = None) -> Iterator[t
         yield source, target
 
 
-def clean_sentence(sentence: Text) -> bytes:
-    """Return a sentence that phrases stand in.
+def clean_phrases(phrases: GivenPhrases) -> Iterator[InSentence]:
+    """Yield the sentence, position and translation of each phrase.
 
     Raises:
-        TypeError: it is no text.
-        UserError: it cannot be one.
+        TypeError: they are not sentences, pairs of whole numbers, and texts.
+        UserError: a phrase has no words or is not in the sentence, or a text cannot be a sentence or a phrase.
     """
-    if not isinstance(sentence, Text):
-        raise TypeError(f"sentence: is {sentence!r:.60}; give str or bytes")
-    return clean_text(sentence, "sentence")
-
-
-def clean_places(
-    phrases: Sequence[tuple[tuple[int, int], Text]], words: int
-) -> Iterator[tuple[tuple[int, int], bytes]]:
-    """Yield where each phrase begins and, exclusively, ends in a sentence of so many words, and its translation.
-
-    Raises:
-        TypeError: a place is not two whole numbers, or a translation is no text.
-        UserError: a phrase has no words or is not in the sentence, or a translation cannot be a phrase.
-    """
-    for number, phrase in enumerate(phrases, 1):
+    for number, phrase in enumerate(_phrases_of(phrases), 1):
         try:
-            (first, end), target = phrase
+            sentence, (first, end), target = phrase
             place = operator.index(first), operator.index(end)
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"phrase {number}: is {phrase!r:.60}; give ((first, end), translation), the places whole numbers"
+                f"phrase {number}: is {phrase!r:.60}; give (sentence, (first, end), translation), first and end whole "
+                "numbers"
             ) from error
-        if not isinstance(target, Text):
-            raise TypeError(f"phrase {number}: is translated by {target!r:.60}; give str or bytes")
-        if not 0 <= place[0] < place[1] <= words:
+        if not isinstance(sentence, Text) or not isinstance(target, Text):
+            raise TypeError(f"phrase {number}: is {phrase!r:.60}; give sentence and translation as str or bytes")
+        words = clean_text(sentence, f"phrase {number}, sentence")
+        length = words.count(b" ") + 1 if words else 0
+        if not 0 <= place[0] < place[1] <= length:
             raise UserError(
-                f"phrase {number}: words {first} to {end} are no phrase of a sentence of {words} words; give the "
-                "places of its first word and behind its last one, from 0"
+                f"phrase {number}: words {first} to {end} are no phrase of a sentence of {length} words; give the "
+                "positions of its first word and of the word after its last one, from 0"
             )
-        yield place, _clean_phrase(target, f"phrase {number}", "target")
+        yield words, place, _clean_phrase(target, f"phrase {number}", "target")
 
 
 def _clean_phrase(phrase: Text, name: str, side: str, factors: Factors | None = None) -> bytes:
@@ -144,10 +137,30 @@ def _pairs_of(pairs: GivenPairs) -> Iterable[Any]:
         TypeError: it is no iterable, or a frame without the columns.
     """
     if isinstance(pairs, Frame):
-        if missing := [name for name in ("source", "target") if name not in pairs.columns]:
-            raise TypeError(f"pairs: have no column `{missing[0]}`; give a table with `source` and `target`")
-        return zip(pairs["source"], pairs["target"], strict=True)
-    given: Any = pairs
+        return zip(*_columns_of(pairs, "pairs", _SIDES), strict=True)
+    return _rows_of(pairs, "pairs", "a list of pairs, source and target each")
+
+
+def _phrases_of(phrases: GivenPhrases) -> Iterable[Any]:
+    """Return what should be phrases in sentences.
+
+    Raises:
+        TypeError: it is no iterable, or a frame without the columns.
+    """
+    if isinstance(phrases, Frame):
+        sentences, starts, ends, targets = _columns_of(phrases, "phrases", ("sentence", "start", "end", "target"))
+        return zip(sentences, zip(starts, ends, strict=True), targets, strict=True)
+    return _rows_of(phrases, "phrases", "a list of phrases, (sentence, (first, end), translation) each")
+
+
+def _columns_of(frame: Frame, name: str, columns: Sequence[str]) -> list[Any]:
+    if missing := [column for column in columns if column not in frame.columns]:
+        names = ", ".join(f"`{column}`" for column in columns)
+        raise TypeError(f"{name}: have no column `{missing[0]}`; give a table with {names}")
+    return [frame[column] for column in columns]
+
+
+def _rows_of(given: Any, name: str, wanted: str) -> Iterable[Any]:
     if isinstance(given, Text) or not isinstance(given, Iterable):
-        raise TypeError(f"pairs: are of type {type(given).__name__}; give a list of pairs, source and target each")
+        raise TypeError(f"{name}: are of type {type(given).__name__}; give {wanted}")
     return given

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +56,15 @@ class Occurrences:
             yield Occurrences(self.sources[first:end], self.targets[first:end], context)
 
 
-def in_sentence(sentence: bytes, phrases: Sequence[tuple[tuple[int, int], bytes]]) -> Occurrences:
-    """Return occurrences in a sentence; a phrase is its first word and the word after its last one, and a target."""
-    words = sentence.split(b" ")
-    span_N2 = np.array([span for span, _ in phrases], np.int64).reshape(-1, 2)
-    context = Context([sentence], np.zeros(len(phrases), np.int64), span_N2[:, 0], span_N2[:, 1])
-    sources = [b" ".join(words[start:end]) for (start, end), _ in phrases]
-    return Occurrences(sources, [target for _, target in phrases], context)
+InSentence = tuple[bytes, tuple[int, int], bytes]
+"""A sentence, the first word of a phrase and the word after its last one, and a target."""
+
+
+def in_sentences(phrases: Sequence[InSentence]) -> Occurrences:
+    """Return phrases in their sentences as occurrences; those of one sentence must be neighbours."""
+    sentences = [sentence for sentence, _ in groupby(sentence for sentence, _, _ in phrases)]
+    is_new_N = np.array([True, *(one[0] != other[0] for one, other in pairwise(phrases))][: len(phrases)])
+    span_N2 = np.array([span for _, span, _ in phrases], np.int64).reshape(-1, 2)
+    context = Context(sentences, np.cumsum(is_new_N, dtype=np.int64) - 1, span_N2[:, 0], span_N2[:, 1])
+    sources = [b" ".join(sentence.split(b" ")[start:end]) for sentence, (start, end), _ in phrases]
+    return Occurrences(sources, [target for _, _, target in phrases], context)

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from phrasescore.errors import UserError
-from phrasescore.scoring.given_pairs import clean_pairs, clean_places, clean_sentence
+from phrasescore.scoring.given_pairs import clean_pairs, clean_phrases
 
 
 def test_words_have_one_blank_between_them() -> None:
     assert list(clean_pairs([(" the  dog", b"le\tchien ")])) == [(b"the dog", b"le chien")]
-    assert clean_sentence("  the  dog ") == b"the dog"
     place: Any = np.array([0, 2])
-    assert list(clean_places([(place, " le  chien")], 2)) == [((0, 2), b"le chien")]
+    assert list(clean_phrases([("  the  dog ", place, " le  chien")])) == [(b"the dog", (0, 2), b"le chien")]
+
+
+def test_phrases_in_sentences_may_be_a_frame() -> None:
+    rows = [("the  dog", 0, 1, "le"), ("a cat", 1, 2, b"chat")]
+    frame = pandas.DataFrame(rows, columns=["sentence", "start", "end", "target"], index=[5, 2])
+    assert list(clean_phrases(frame)) == [(b"the dog", (0, 1), b"le"), (b"a cat", (1, 2), b"chat")]
+    with pytest.raises(TypeError, match=r"phrases: have no column `end`; give a table with `sentence`, `start`, `end`"):
+        list(clean_phrases(frame.drop(columns="end")))
+    with pytest.raises(TypeError, match=r"phrases: are of type str; give a list of phrases"):
+        list(clean_phrases("the dog"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [np.str_, np.bytes_, object])
@@ -51,23 +61,22 @@ def test_texts_that_cannot_be_phrases_are_refused(pair: tuple[str, str], message
 @pytest.mark.parametrize(
     ("phrase", "kind", "message"),
     [
-        (((0.0, 1.0), "le"), TypeError, "phrase 1: is ((0.0, 1.0), 'le'); give ((first, end), translation)"),
-        (("le", (0, 1)), TypeError, "phrase 1: is ('le', (0, 1)); give ((first, end), translation)"),
-        (((0, 1), 3), TypeError, "phrase 1: is translated by 3; give str or bytes"),
-        (((0, 3), "le"), UserError, "phrase 1: words 0 to 3 are no phrase of a sentence of 2 words"),
-        (((1, 1), "le"), UserError, "phrase 1: words 1 to 1 are no phrase of a sentence of 2 words"),
-        (((0, 1), "le\n"), UserError, "phrase 1, target: has a line end"),
+        (("a", (0.0, 1.0), "le"), TypeError, "phrase 1: is ('a', (0.0, 1.0), 'le'); give (sentence, (first, end), tra"),
+        (((0, 1), "le"), TypeError, "phrase 1: is ((0, 1), 'le'); give (sentence, (first, end), translation)"),
+        (("a", (0, 1), 3), TypeError, "phrase 1: is ('a', (0, 1), 3); give sentence and translation as str or bytes"),
+        ((3, (0, 1), "le"), TypeError, "phrase 1: is (3, (0, 1), 'le'); give sentence and translation as str"),
+        (("a b", (0, 3), "le"), UserError, "phrase 1: words 0 to 3 are no phrase of a sentence of 2 words"),
+        (("a b", (1, 1), "le"), UserError, "phrase 1: words 1 to 1 are no phrase of a sentence of 2 words"),
+        (("a b", (0, 1), "le\n"), UserError, "phrase 1, target: has a line end"),
+        ((b"the\ndog", (0, 1), "le"), UserError, "phrase 1, sentence: has a line end"),
     ],
 )
 def test_what_is_no_phrase_of_a_sentence_is_refused(phrase: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as error:
-        list(clean_places([phrase], 2))
+        list(clean_phrases([phrase]))
     assert str(error.value).startswith(message)
 
 
 def test_a_sentence_may_be_longer_than_a_phrase() -> None:
-    assert clean_sentence("the " * 20_000) == b" ".join([b"the"] * 20_000)
-    with pytest.raises(TypeError, match="sentence: is 3; give str or bytes"):
-        clean_sentence(3)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="sentence: has a line end"):
-        clean_sentence(b"the\ndog")
+    [(sentence, _, _)] = clean_phrases([("the " * 20_000, (0, 1), "le")])
+    assert sentence == b" ".join([b"the"] * 20_000)

@@ -17,7 +17,7 @@ from phrasescore.model_folder import load_model
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import in_sentence
+from phrasescore.scoring.occurrences import in_sentences
 from phrasescore.sentences import ParallelText, SentenceConfig, read_sentences
 from phrasescore.training.in_context import ContextTask
 from phrasescore.training.loop import Trainer
@@ -83,8 +83,8 @@ def test_the_loss_falls_and_is_that_of_pairs_in_their_sentences(
     for number, (source, target) in enumerate(zip(*lines, strict=True)):
         here = found.take(np.flatnonzero(found.source.sentence_S == number))
         spans = zip(here.source.first_S, here.source.end_S, here.target.first_S, here.target.end_S, strict=True)
-        phrases = [((int(a), int(b)), b" ".join(target[c:d])) for a, b, c, d in spans]
-        total += float(scorer.score(in_sentence(b" ".join(source), phrases)).first_N.sum())
+        phrases = [(b" ".join(source), (int(a), int(b)), b" ".join(target[c:d])) for a, b, c, d in spans]
+        total += float(scorer.score(in_sentences(phrases)).first_N.sum())
         pairs += len(phrases)
     assert min(losses) == pytest.approx(-total / pairs, rel=1e-4)
 

@@ -27,7 +27,7 @@ from phrasescore import annotate
 from phrasescore.cli import main as phrasescore
 from phrasescore.errors import UsageError
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
-from phrasescore.scoring.occurrences import in_sentence
+from phrasescore.scoring.occurrences import in_sentences
 from phrasescore.scoring.scorer import Scores, load_scorer
 from tests.conftest import MINI
 from tests.forked import run_forked
@@ -261,7 +261,7 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
         ]
         (number, start), *others = found
         assert not others
-        expected = scorer.score(in_sentence(sentences[number], [((start, start + len(words)), target)])).first_N
+        expected = scorer.score(in_sentences([(sentences[number], (start, start + len(words)), target)])).first_N
         assert math.log(float(scores.split()[4])) == pytest.approx(float(expected[0]), abs=1e-3)
         checked += 1
     assert checked > 100
@@ -718,6 +718,7 @@ def test_rescoring_gives_the_network_the_sentence(network: Path, small_dev: tupl
     scorer = load_scorer(network, device="cpu", precision="fp32")
     sentences = small_dev[0].read_bytes().splitlines()
     for entry in list(read_nbest(Path(added)))[:10]:
-        segments = [((one.start, one.end + 1), b" ".join(one.words)) for one in segments_of(entry)]
-        expected = scorer.score(in_sentence(sentences[entry.sentence], segments)).first_N.sum()
+        sentence = sentences[entry.sentence]
+        phrases = [(sentence, (one.start, one.end + 1), b" ".join(one.words)) for one in segments_of(entry)]
+        expected = scorer.score(in_sentences(phrases)).first_N.sum()
         assert entry.features()["A"] == [pytest.approx(expected, abs=1e-2)]
