@@ -1,7 +1,7 @@
 """What a network may say: finite numbers, and where they are log-probabilities none above 0.
 
 Networks and their answers are checked where the answers enter the programs, on the CPU: `scoring/engine.py` for pairs,
-`search/walk.py` for the next words, `lm/scorer.py` for words in context. What comes after may rely on it.
+`search/decoding.py` for the next words, `lm/scorer.py` for words in context. What comes after may rely on it.
 """
 
 from __future__ import annotations

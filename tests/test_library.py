@@ -16,9 +16,9 @@ import pytest
 import phrasescore
 from phrasescore.cli import main
 from phrasescore.phrases import Phrases
+from phrasescore.search.decoding import Numbers
 from phrasescore.search.sampling import Drawn
 from phrasescore.search.translator import Translator
-from phrasescore.search.walk import Numbers
 from phrasescore.training.loop import Evaluation
 from tests.conftest import DATA, MINI
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
+from phrasescore.search.decoding import Decoding
 from phrasescore.search.sampling import draw_translations
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.search.walk import Walk
 
 LONGEST = 50
 """Words of a sample; one that has not ended after so many is left out."""
@@ -39,8 +39,8 @@ def sample_targets(scorer: EncoderDecoderScorer, source: bytes, number: int, see
     config = SearchConfig(n_best=number, max_ratio=0, max_extra=LONGEST)
     ids = scorer.model.source_vocabulary.encode([source])
     random = np.random.default_rng(seed)
-    walk = Walk(scorer.networks, scorer.device, ids, scorer.name)
-    drawn = draw_translations(walk, config, [random], force_end=False)[0]
+    decoding = Decoding(scorer.networks, scorer.device, ids, scorer.name)
+    drawn = draw_translations(decoding, config, [random], force_end=False)[0]
     words = scorer.model.target_vocabulary.words
     return [
         Sample(b" ".join(words[word] for word in one.hypothesis.words), one.times, one.hypothesis.log_prob)

@@ -181,7 +181,7 @@ def _text(words: bytes) -> str:
 
 
 def _draw(args: argparse.Namespace, pictures: list[tuple[bytes, Translation]]) -> None:
-    from phrasescore.search.picture import Alignment, draw_alignments
+    from phrasescore.search.alignment_plot import Alignment, draw_alignments
 
     alignments = [
         Alignment(split_words(sentence), one.words, one.attention_TL)

@@ -1,1 +1,1 @@
-"""Finding translations: greedy search, beam search, sampling."""
+"""Translation with a network: greedy search, beam search, sampling."""

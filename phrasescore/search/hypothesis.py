@@ -1,4 +1,4 @@
-"""A translation that was found, and what translations of different lengths compete by.
+"""Finished translations, and the score by which they are ranked.
 
 Legend: T target symbols (words and the end symbol), L source symbols (likewise).
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from phrasescore.log_probs import require_log_probs
+from phrasescore.search.decoding import AttentionWeights, Decoding
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.search.walk import Looks, Walk
 
 _LEAST = float(np.finfo(np.float32).tiny)
 
@@ -26,25 +26,18 @@ class Hypothesis:
     log_prob: float
     """ln p(target | source), end symbol included."""
     value: float
-    """What it competes by."""
-    attention_TL: Looks | None
-    """Where attention looked before each symbol, None without it."""
+    """The ranking score: `log_prob` with length and coverage penalty."""
+    attention_TL: AttentionWeights | None
 
 
-def finish(walk: Walk, row: int, log_prob: float, config: SearchConfig) -> Hypothesis:
-    """Return the translation that ends after a row of the last step.
-
-    Args:
-        walk: where the row is.
-        row: its number.
-        log_prob: ln p of its words and of the end symbol.
-        config: what it competes by.
+def finish(decoding: Decoding, row: int, log_prob: float, config: SearchConfig) -> Hypothesis:
+    """Return the translation that ends after a row of the last step; `log_prob` includes the end symbol.
 
     Raises:
-        UserError: ln p is no log-probability.
+        UserError: the network is damaged and gives no log-probabilities.
     """
-    words, attention_TL = walk.path(row)
-    require_log_probs(np.array(log_prob), walk.origin, len(words) + 1)
+    words, attention_TL = decoding.path(row)
+    require_log_probs(np.array(log_prob), decoding.origin, len(words) + 1)
     value = log_prob / length_penalty(len(words) + 1, config)
     if config.coverage and attention_TL is not None:
         value += config.coverage * coverage(attention_TL)
@@ -52,7 +45,7 @@ def finish(walk: Walk, row: int, log_prob: float, config: SearchConfig) -> Hypot
 
 
 def length_penalty(symbols: int, config: SearchConfig) -> float:
-    """Return what ln p of so many target symbols is divided by."""
+    """Return the divisor of ln p for this number of target symbols."""
     if config.length_penalty == "per-word":
         return symbols
     if config.length_penalty == "wu":
@@ -61,7 +54,7 @@ def length_penalty(symbols: int, config: SearchConfig) -> float:
     return 1.0
 
 
-def coverage(attention_TL: Looks) -> float:
+def coverage(attention_TL: AttentionWeights) -> float:
     """Return sum_j ln min(1, sum_t a_t(j)) over the source words j, without the end symbol (Wu et al. 2016, Eq. 14)."""
     given_L = attention_TL[:, :-1].sum(axis=0, dtype=np.float64)
     return math.fsum(np.log(np.clip(given_L, _LEAST, 1.0)))

@@ -1,4 +1,4 @@
-"""Text in, translations out.
+"""Translation of tokenised text.
 
 Legend: T target symbols (words and the end symbol), L source symbols (likewise).
 """
@@ -13,16 +13,16 @@ import numpy as np
 from phrasescore.phrases import Phrases
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.search.beam import beam_search
+from phrasescore.search.decoding import AttentionWeights, Decoding, Numbers
 from phrasescore.search.greedy import greedy_search
 from phrasescore.search.sampling import Drawn, draw_translations
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.search.walk import Looks, Numbers, Walk
 from phrasescore.unknown_words import UnknownWords
 from phrasescore.vocabulary import UNKNOWN
 from phrasescore.words import split_words
 
 _MOST_WORDS = 8192
-"""Of a batch, as long as its longest sentence: 64 sentences of 128 words."""
+"""Words of a batch if all its sentences were as long as the longest: 64 sentences of 128 words."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,16 @@ class Translation:
 
     words: tuple[bytes, ...]
     log_prob: float
-    """ln p(target | source), end symbol included; where words were replaced, that of the words the network said."""
+    """ln p(target | source), end symbol included, before `replace_unknown`."""
     value: float
-    """What it competed by."""
+    """The ranking score: `log_prob` with length and coverage penalty."""
     times: int
-    """How often it was drawn; 1 if it was searched."""
-    attention_TL: Looks | None
-    """Where attention looked before each word and the end symbol, None without it."""
+    """Number of samples; 1 for a search."""
+    attention_TL: AttentionWeights | None
 
     @property
     def text(self) -> bytes:
-        """The words with blanks between them."""
+        """The words separated by spaces."""
         return b" ".join(self.words)
 
     def __str__(self) -> str:
@@ -52,31 +51,25 @@ class Translator:
     """Translates tokenised sentences or phrases, in batches of similar length."""
 
     def __init__(self, scorer: EncoderDecoderScorer, config: SearchConfig, batch_size: int = 64) -> None:
-        """Prepare a search with a scorer's networks.
+        """Check that the networks have what the options need.
 
         Args:
             scorer: the networks on their device.
-            config: how to search.
-            batch_size: sentences translated at once; fewer where they are long.
-
-        Raises:
-            UserError: the search wants what the networks do not have.
+            config: the options.
+            batch_size: maximum sentences of a batch; batches of long sentences are smaller.
         """
         self.has_attention = all(network.config.uses_attention for network in scorer.networks)
         config.check(has_attention=self.has_attention)
         self._scorer, self._config, self._batch_size = scorer, config, batch_size
         self.unknown = UnknownWords()
-        """Of all sentences so far."""
+        """Counted over all sentences so far."""
 
     def translate(self, sentences: Sequence[bytes], first: int = 0) -> list[list[Translation]]:
         """Return the translations of each sentence, best first; a sentence without words has none.
 
         Args:
             sentences: tokenised source sentences.
-            first: the number of the first, from which samples have their random numbers.
-
-        Raises:
-            UserError: a network is damaged.
+            first: number of the first sentence; the seeds of samples depend on it.
         """
         split = [split_words(sentence) for sentence in sentences]
         ids = self._scorer.model.source_vocabulary.encode([b" ".join(words) for words in split])
@@ -86,7 +79,7 @@ class Translator:
         found: list[list[Translation]] = [[] for _ in sentences]
         start = 0
         while start < len(order):
-            # The first is the longest. Where attention looked is kept for each word of each hypothesis.
+            # Memory: the attention weights are kept for each word of each hypothesis.
             most = max(1, _MOST_WORDS // int(ids.lengths[order[start]]))
             numbers = order[start : start + min(self._batch_size, most)]
             start += len(numbers)
@@ -97,22 +90,22 @@ class Translator:
 
     def _search(self, numbers: Numbers, sources: Phrases) -> list[list[Drawn]]:
         config = self._config
-        walk = Walk(self._scorer.networks, self._scorer.device, sources, self._scorer.name)
+        decoding = Decoding(self._scorer.networks, self._scorer.device, sources, self._scorer.name)
         if config.sample:
             randoms = [np.random.default_rng([config.seed, number]) for number in numbers.tolist()]
-            return draw_translations(walk, config, randoms)
+            return draw_translations(decoding, config, randoms)
         if config.beam == 1:
-            return [[Drawn(one, 1)] for one in greedy_search(walk, config)]
-        return [[Drawn(one, 1) for one in some[: config.n_best]] for some in beam_search(walk, config)]
+            return [[Drawn(one, 1)] for one in greedy_search(decoding, config)]
+        return [[Drawn(one, 1) for one in some[: config.n_best]] for some in beam_search(decoding, config)]
 
     def _spell(self, drawn: Drawn, source: list[bytes]) -> Translation:
         one = drawn.hypothesis
         vocabulary = self._scorer.model.target_vocabulary.words
         words = [vocabulary[word] for word in one.words]
         if self._config.replace_unknown and one.attention_TL is not None:
-            looked_at = one.attention_TL[:, :-1].argmax(axis=1).tolist()
+            positions = one.attention_TL[:, :-1].argmax(axis=1).tolist()
             words = [
-                source[place] if word == UNKNOWN else spelt
-                for word, spelt, place in zip(one.words, words, looked_at, strict=False)
+                source[position] if id_ == UNKNOWN else word
+                for id_, word, position in zip(one.words, words, positions, strict=False)
             ]
         return Translation(tuple(words), one.log_prob, one.value, drawn.times, one.attention_TL)

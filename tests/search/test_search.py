@@ -15,11 +15,11 @@ from phrasescore.errors import UserError
 from phrasescore.nn.encoder_decoder import EncoderDecoder
 from phrasescore.phrases import Phrases
 from phrasescore.search.beam import beam_search
+from phrasescore.search.decoding import Decoding
 from phrasescore.search.greedy import greedy_search
 from phrasescore.search.hypothesis import Hypothesis
 from phrasescore.search.sampling import draw_translations
 from phrasescore.search.search_config import SearchConfig
-from phrasescore.search.walk import Walk
 from phrasescore.vocabulary import END, UNKNOWN
 from tests import family_reference
 from tests.nn.family import config_of
@@ -45,8 +45,8 @@ def config(**changes: Any) -> SearchConfig:
     return SearchConfig(**{"max_ratio": 0.0, "max_extra": LONGEST, "length_penalty": "none", **changes})
 
 
-def walk(networks: Sequence[EncoderDecoder], sources: Sequence[Sequence[int]], origin: str = "network") -> Walk:
-    return Walk(networks, CPU, Phrases.from_lists(sources), origin)
+def decode(networks: Sequence[EncoderDecoder], sources: Sequence[Sequence[int]], origin: str = "network") -> Decoding:
+    return Decoding(networks, CPU, Phrases.from_lists(sources), origin)
 
 
 @pytest.mark.parametrize("name", FAMILY)
@@ -56,7 +56,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive(name: str, penalty: str) -> N
     has_attention = network.config.attention != "none"
     search = config(beam=700, length_penalty=penalty, alpha=0.8, coverage=0.3 * has_attention)
     sources = SENTENCES[:3]
-    for source, found in zip(sources, beam_search(walk([network], sources), search), strict=True):
+    for source, found in zip(sources, beam_search(decode([network], sources), search), strict=True):
         values = {}
         for words, log_prob, looks in all_translations(network, WORDS, source, LONGEST):
             divisor = {"none": 1.0, "per-word": len(words) + 1, "wu": ((6 + len(words)) / 6) ** 0.8}[penalty]
@@ -75,8 +75,8 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive(name: str, penalty: str) -> N
 def test_a_beam_of_one_is_greedy(name: str, penalty: str) -> None:
     network = network_of(name)
     search = config(beam=1, length_penalty=penalty, max_extra=12)
-    greedy = greedy_search(walk([network], SENTENCES), search)
-    searched = beam_search(walk([network], SENTENCES), search)
+    greedy = greedy_search(decode([network], SENTENCES), search)
+    searched = beam_search(decode([network], SENTENCES), search)
     for one, others in zip(greedy, searched, strict=True):
         assert [other.words for other in others] == [one.words]
         assert_same(one, others[0])
@@ -97,7 +97,7 @@ def test_greedy_takes_the_most_probable_word_each_time() -> None:
     network = network_of("Bahdanau")
     longest = 6
     for source, found in zip(
-        SENTENCES, greedy_search(walk([network], SENTENCES), config(max_extra=longest)), strict=True
+        SENTENCES, greedy_search(decode([network], SENTENCES), config(max_extra=longest)), strict=True
     ):
         log_probs, _ = family_reference.next_log_probs(
             weights_of(network), network.config, source, list(found.words), END
@@ -113,15 +113,15 @@ def test_a_batch_is_as_its_sentences_alone(name: str) -> None:
     network = network_of(name)
     for beam in (2, 5):
         search = SearchConfig(beam=beam, n_best=beam, max_ratio=1.0, max_extra=4)
-        together = beam_search(walk([network], SENTENCES), search)
+        together = beam_search(decode([network], SENTENCES), search)
         for source, found in zip(SENTENCES, together, strict=True):
-            alone = beam_search(walk([network], [source]), search)[0]
+            alone = beam_search(decode([network], [source]), search)[0]
             assert len(alone) == len(found) > 0
             for one, other in zip(alone, found, strict=True):
                 assert_same(one, other)
-    together = [greedy_search(walk([network], SENTENCES), search)]
+    together = [greedy_search(decode([network], SENTENCES), search)]
     for source, one in zip(SENTENCES, together[0], strict=True):
-        assert_same(one, greedy_search(walk([network], [source]), search)[0])
+        assert_same(one, greedy_search(decode([network], [source]), search)[0])
 
 
 @pytest.mark.parametrize("name", ["tutorial", "Bahdanau"])
@@ -130,7 +130,7 @@ def test_a_forbidden_word_leaves_the_others_their_scores(name: str) -> None:
     everything = all_translations(network, WORDS, SENTENCES[0], LONGEST)
     allowed = {words: p for words, p, _ in everything if UNKNOWN not in words}
     assert len(allowed) < len(everything)
-    found = beam_search(walk([network], SENTENCES[:1]), config(beam=700, forbid_unknown=True))[0]
+    found = beam_search(decode([network], SENTENCES[:1]), config(beam=700, forbid_unknown=True))[0]
     assert {one.words for one in found} == set(allowed)
     assert [one.log_prob for one in found] == pytest.approx([allowed[one.words] for one in found], abs=1e-4)
 
@@ -141,11 +141,11 @@ def test_the_longest_translation_depends_on_its_source() -> None:
         network.softmax.words.bias[END] = -50.0
     search = SearchConfig(beam=3, max_ratio=1.5, max_extra=1)
     for found in (
-        [some[0] for some in beam_search(walk([network], SENTENCES), search)],
-        greedy_search(walk([network], SENTENCES), search),
+        [some[0] for some in beam_search(decode([network], SENTENCES), search)],
+        greedy_search(decode([network], SENTENCES), search),
     ):
         assert [len(one.words) for one in found] == [int(1.5 * len(source)) + 1 for source in SENTENCES]
-    nothing = greedy_search(walk([network], SENTENCES), config(max_extra=0))
+    nothing = greedy_search(decode([network], SENTENCES), config(max_extra=0))
     assert [one.words for one in nothing] == [()] * len(SENTENCES)
     assert SearchConfig(max_ratio=math.inf).longest(np.array([1, 3])).min() > 1_000_000
 
@@ -156,7 +156,7 @@ def test_several_networks_score_as_the_mean_of_theirs() -> None:
         {words: p for words, p, _ in all_translations(network, WORDS, SENTENCES[0], LONGEST)} for network in networks
     ]
     mean = {words: (p + tables[1][words]) / 2 for words, p in tables[0].items()}
-    found = beam_search(walk(networks, SENTENCES[:1]), config(beam=700))[0]
+    found = beam_search(decode(networks, SENTENCES[:1]), config(beam=700))[0]
     assert [one.log_prob for one in found] == pytest.approx(sorted(mean.values(), reverse=True), abs=1e-4)
     assert found[0].attention_TL is None
 
@@ -168,7 +168,7 @@ def test_samples_are_as_frequent_as_they_are_probable(temperature: float) -> Non
     first = network.step(network.start(network.encode(batch_of(SENTENCES[0]))), None)[0][0].detach().double().numpy()
     expected = np.exp(first / temperature)
     expected /= expected.sum()
-    drawn = draw_translations(walk([network], SENTENCES[:1]), search, [np.random.default_rng(1)])[0]
+    drawn = draw_translations(decode([network], SENTENCES[:1]), search, [np.random.default_rng(1)])[0]
     assert sum(one.times for one in drawn) == number
     assert len({one.hypothesis.words for one in drawn}) == len(drawn)
     for one in drawn:
@@ -193,7 +193,7 @@ def test_samples_do_not_depend_on_the_company() -> None:
 
     def drawn(sources: list[list[int]], seeds: list[int]) -> list[list[tuple[tuple[int, ...], int]]]:
         randoms = [np.random.default_rng(seed) for seed in seeds]
-        found = draw_translations(walk([network], sources), search, randoms)
+        found = draw_translations(decode([network], sources), search, randoms)
         return [[(one.hypothesis.words, one.times) for one in some] for some in found]
 
     together = drawn(SENTENCES, list(range(len(SENTENCES))))
@@ -214,7 +214,7 @@ def test_a_network_that_gives_no_log_probabilities_is_refused(number: float, lay
     search = config(beam=3, n_best=3, forbid_unknown=forbid_unknown)
     for find in (beam_search, greedy_search):
         with refused:
-            find(walk([network], SENTENCES, "tiny"), search)
+            find(decode([network], SENTENCES, "tiny"), search)
     randoms = [np.random.default_rng(1) for _ in SENTENCES]
     with refused:
-        draw_translations(walk([network], SENTENCES, "tiny"), search, randoms)
+        draw_translations(decode([network], SENTENCES, "tiny"), search, randoms)

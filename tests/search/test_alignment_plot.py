@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from phrasescore.search.picture import Alignment, draw_alignments
+from phrasescore.search.alignment_plot import Alignment, draw_alignments
 from tests.pictures import labels
 
 

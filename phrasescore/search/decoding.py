@@ -1,4 +1,4 @@
-"""Rows of target words that grow word by word, read by one network or several.
+"""Step-by-step decoding of a batch of sentences with one network or an ensemble.
 
 Legend: S source sentences, B rows of one step, V words, T target symbols (words and the end symbol), L source symbols
 (likewise).
@@ -22,25 +22,25 @@ from phrasescore.phrases import Phrases
 from phrasescore.vocabulary import UNKNOWN
 
 Numbers = NDArray[np.int64]
-Looks = NDArray[np.float32]
-"""Shares of attention, [T, L]."""
+AttentionWeights = NDArray[np.float32]
+"""[T, L] for one translation, [B, L] for one step."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """What there was before one target symbol."""
+    """The history of each row before one target symbol."""
 
     parent_B: Numbers
-    """The row of the step before that each row comes from; of the first step the source sentence."""
+    """The row of the previous step that each row extends; in the first step the source sentence."""
     words_B: Numbers
-    """The word that each row has read; of the first step nothing."""
-    attention_BL: Looks | None
+    """The word that each row has read; empty in the first step."""
+    attention_BL: AttentionWeights | None
 
 
-class Walk:
-    """Several rows on their way through the words of their targets; it remembers how each came about.
+class Decoding:
+    """Target prefixes that grow word by word, with back pointers.
 
-    With several networks ln p is the mean of theirs, as in `Scorer`.
+    For several networks ln p is their mean, as in `EncoderDecoderScorer`.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Walk:
 
         Args:
             networks: on the device, in evaluation mode.
-            device: where and how precisely to compute.
+            device: device and precision.
             sources: the source sentences, without end symbols.
-            origin: what to call the networks in messages.
+            origin: name of the networks in messages.
         """
         self.origin = origin
         self._networks, self._device = networks, device
@@ -60,7 +60,6 @@ class Walk:
         with torch.inference_mode(), device.products():
             self._states = [network.start(network.encode(batch)) for network in networks]
         self.source_words_S: Numbers = sources.lengths
-        """Words of each source sentence."""
         self.source_B: Numbers = np.arange(len(sources))
         """The source sentence of each row."""
         self._steps: list[_Step] = []
@@ -68,57 +67,54 @@ class Walk:
 
     @torch.inference_mode()
     def step(self, *, forbid_unknown: bool) -> Tensor:
-        """Return ln p of what comes next in each row, [B, V], in 32 bits or more; minus infinity if it is forbidden.
+        """Return ln p of the next word in each row, [B, V], in 32 bits or more; minus infinity if it is forbidden.
 
-        They may be no log-probabilities; `to_cpu` checks those that are used.
+        The values are unchecked; `to_cpu` checks those that are used.
         """
         read = torch.from_numpy(self._words_B).to(self._device.torch_device) if self._steps else None
         with self._device.products():
             found = [network.step(state, read) for network, state in zip(self._networks, self._states, strict=True)]
         self._states = [state for _, state, _ in found]
-        looks = [attention_BL for _, _, attention_BL in found if attention_BL is not None]
+        weights = [attention_BL for _, _, attention_BL in found if attention_BL is not None]
         attention_BL = None
-        if len(looks) == len(found):
-            attention_BL = torch.stack(looks).mean(dim=0).float().cpu().numpy()
+        if len(weights) == len(found):
+            attention_BL = torch.stack(weights).mean(dim=0).float().cpu().numpy()
         self._steps.append(_Step(self._parent_B, self._words_B, attention_BL))
-        some = [log_prob_BV for log_prob_BV, _, _ in found]
-        log_prob_BV = some[0] if len(some) == 1 else torch.stack(some).mean(dim=0)
+        log_probs = [log_prob_BV for log_prob_BV, _, _ in found]
+        log_prob_BV = log_probs[0] if len(log_probs) == 1 else torch.stack(log_probs).mean(dim=0)
         if forbid_unknown:
-            # The others keep their ln p, so that a score is that of the pair.
+            # The other words are not renormalised, so that a score stays ln p of the pair.
             log_prob_BV[:, UNKNOWN] = -torch.inf
         return log_prob_BV
 
     def to_cpu(self, log_prob: Tensor) -> NDArray[np.float64]:
-        """Return ln p of some beginnings on the CPU, in 64 bits; one row [..., C] may hold a few that are forbidden.
+        """Return ln p of prefixes on the CPU, in 64 bits; a row [..., C] may contain forbidden words.
 
         Raises:
-            UserError: the networks do not give log-probabilities.
+            UserError: the network is damaged and gives no log-probabilities.
         """
         values = log_prob.double().cpu().numpy()
-        # The best is NaN if one is.
+        # The maximum is NaN if any value is.
         require_log_probs(values.max(axis=-1), self.origin, len(self._steps))
         return values
 
     @torch.inference_mode()
-    def go_on(self, rows_B: Numbers, words_B: Numbers) -> None:
-        """Let some rows of the last step read a word each; a row may be there several times, or not at all."""
+    def advance(self, rows_B: Numbers, words_B: Numbers) -> None:
+        """Extend rows of the last step by a word each; a row may be repeated or dropped."""
         rows = torch.from_numpy(rows_B).to(self._device.torch_device)
         self._states = [state.take(rows) for state in self._states]
         self.source_B = self.source_B[rows_B]
         self._parent_B, self._words_B = rows_B, words_B
 
-    def path(self, row: int) -> tuple[tuple[int, ...], Looks | None]:
-        """Return the words that a row of the last step has read, and where attention looked before each symbol.
-
-        Attention is [T, L] for the words and the symbol that comes next, and the words of the source and its end.
-        """
+    def path(self, row: int) -> tuple[tuple[int, ...], AttentionWeights | None]:
+        """Return the words of a row of the last step, and the attention weights [T, L], the next symbol included."""
         words: list[int] = []
-        looks: list[NDArray[np.float32]] = []
+        weights: list[NDArray[np.float32]] = []
         symbols = int(self.source_words_S[self.source_B[row]]) + 1
         for step in reversed(self._steps):
             if step.attention_BL is not None:
-                looks.append(step.attention_BL[row, :symbols])
+                weights.append(step.attention_BL[row, :symbols])
             if len(step.words_B):
                 words.append(int(step.words_B[row]))
             row = int(step.parent_B[row])
-        return tuple(reversed(words)), np.stack(looks[::-1]) if looks else None
+        return tuple(reversed(words)), np.stack(weights[::-1]) if weights else None

@@ -1,4 +1,4 @@
-"""Alignments as pictures: where attention looked before each target word.
+"""Plots of attention weights.
 
 Legend: T target symbols (words and the end symbol), L source symbols (likewise).
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from phrasescore.pictures import as_label, load_pyplot, write_figure
-from phrasescore.search.walk import Looks
+from phrasescore.search.decoding import AttentionWeights
 
 _END = "⏎"
 _INCHES_A_WORD, _INCHES_AROUND, _INCHES_OF_SCALE = 0.32, 1.8, 0.8
@@ -18,19 +18,15 @@ _TITLE, _SCALE = "attention: target word by source word", "attention weight"
 
 
 class Alignment(NamedTuple):
-    """A sentence, its translation, and what attention made of them."""
+    """A sentence, its translation, and the attention weights."""
 
     source: Sequence[bytes]
     target: Sequence[bytes]
-    attention_TL: Looks
+    attention_TL: AttentionWeights
 
 
 def draw_alignments(alignments: Sequence[Alignment], path: Path) -> None:
-    """Draw alignments below each other, in the format of the path's suffix; the darker, the more attention.
-
-    Raises:
-        UserError: Matplotlib is not installed, does not know the suffix, or the file cannot be written.
-    """
+    """Plot alignments below each other, in the format of the path's suffix; see `write_figure`."""
     plt = load_pyplot("--attention")
     heights = [_INCHES_AROUND + _INCHES_A_WORD * len(one.attention_TL) for one in alignments]
     width = _INCHES_OF_SCALE + _INCHES_AROUND + _INCHES_A_WORD * max(one.attention_TL.shape[1] for one in alignments)
