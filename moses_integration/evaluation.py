@@ -253,7 +253,7 @@ def _bleu(statistics_10: Statistics) -> float:
 def _read_parallel(
     outputs: Sequence[Path], references: Sequence[Path], say: Say = silently
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the lines of translations, without names of places, and of references, files that have equally many.
+    """Return the lines of translations, without position tags, and of references, files that have equally many.
 
     `say` is told of texts that are not prepared alike, and of lines that are empty on one side only.
     """

@@ -16,19 +16,22 @@ from moses_integration.cli import (
     build,
     decode,
     ems_hook,
+    estimate_gain,
     evaluate,
     expected_bleu,
-    place,
     rescore,
+    strip_tags,
+    text_table,
     tune,
-    unplace,
-    worth,
 )
 from phrasescore.cli.console import parse_arguments, run_command
 from phrasescore.cli.options import make_command_parser, run_with_plugins
 from phrasescore.cli.parser import CommandParser
 
-_COMMANDS = (build, expected_bleu, add_column, add_lm, worth, tune, decode, place, unplace, rescore, evaluate, ems_hook)
+_COMMANDS = (
+    *(build, tune, decode, evaluate, add_column, estimate_gain, expected_bleu, add_lm, rescore),
+    *(text_table, strip_tags, ems_hook),
+)
 
 
 def make_parser() -> CommandParser:

@@ -59,7 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_text_options(parser)
     add_toolkit_options(parser)
     add_binarise_option(parser)
-    add_in_context_option(parser, "where the network lies now that INI was tuned with (default: where it was then)")
+    add_in_context_option(parser, "new folder of the network that INI was tuned with", "its folder when INI was tuned")
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 

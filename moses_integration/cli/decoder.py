@@ -106,7 +106,7 @@ def _run(arguments: Sequence[str]) -> int:
     if networks_of(ini):
         raise UserError(
             f"{ini.name}: has a column that a network makes for each text, which this decoder does not ask; use "
-            "`phrasescore-smt decode`, or `phrasescore-smt place` and this decoder then"
+            "`phrasescore-smt decode`, or `phrasescore-smt text-table` and this decoder then"
         )
     model = declare_model(ini)
     model.set_weights(_overwritten(ini, switches), "-weight-overwrite")

@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from moses_integration.toolkits.toolkit import Toolkit
 
 
-def add_in_context_option(parser: argparse.ArgumentParser, text: str) -> None:
+def add_in_context_option(parser: argparse.ArgumentParser, text: str, default: str | None = None) -> None:
     """Add --in-context, and what its networks need: device, plugins, and how to discard an interrupted scoring."""
     parser.add_argument(
-        "--in-context", type=Path, nargs="+", action="extend", metavar="FOLDER", help=text + " (several: their mean)"
+        "--in-context",
+        type=Path,
+        nargs="+",
+        action="extend",
+        metavar="FOLDER",
+        help=f"{text}; several give the mean of their scores" + (f" (default: {default})" if default else ""),
     )
     parser.add_argument(
         "--restart", action="store_true", help="discard the work of an interrupted run; do not resume it"

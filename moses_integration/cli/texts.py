@@ -108,5 +108,5 @@ def _require_placed_text(ini: MosesIni, text: Path, raw: str | Path) -> None:
     if digest_of_text(ini) not in (None, sha256_of(text)):
         raise UserError(
             f"{display_name(raw)}: is not the text that the tables of {ini.name} were made for; give the whole file "
-            "`text` beside that ini, or the ini from which it was made, or place it again if that was long ago"
+            "`text` beside that ini, or the ini from which it was made, or run `text-table` again"
         )

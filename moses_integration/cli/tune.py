@@ -72,7 +72,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_text_options(parser)
     add_toolkit_options(parser)
     add_binarise_option(parser)
-    add_in_context_option(parser, "network that scores phrase pairs in their sentences, for one more column")
+    add_in_context_option(parser, "add a column with the scores of this network, trained with `train --alignment`")
     add_quiet_option(parser)
     parser.set_defaults(run=run)
 

@@ -42,6 +42,6 @@ def require_unmarked(lines: Iterable[bytes], name: object) -> None:
     for number, line in enumerate(lines, 1):
         if MARK in line:
             raise UserError(
-                f"{name}: line {number}: has U+FDD0, which is no character of text and marks the names of places; "
+                f"{name}: line {number}: has U+FDD0, which is no character of text and marks position tags; "
                 "remove it, or give the text from before its words got such names"
             )

@@ -73,7 +73,7 @@ def _find_phrase(model: LogLinearModel, words: Words) -> Phrase | None:
     kept = sorted(model.best(every))
     if any(MARK in lines[i] for i in kept):
         raise UserError(
-            f"{model.table.path}: a line for `{quote(b' '.join(words))}` has U+FDD0, which marks names of places; "
+            f"{model.table.path}: a line for `{quote(b' '.join(words))}` has U+FDD0, which marks position tags; "
             "remove the line"
         )
     return Phrase(words, tuple(every.targets[i].words for i in kept), tuple(lines[i] for i in kept))

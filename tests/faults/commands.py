@@ -40,7 +40,7 @@ CHECKPOINT, LM_CHECKPOINT = (f"{name}/training-state/checkpoint.safetensors" for
 NETWORKS = {*MODEL, *LM, CHECKPOINT, LM_CHECKPOINT}
 TABLES = {TABLE, ANNOTATED}
 SETTINGS = {"settings.toml", "lm.toml"}
-DECODING = {"decode", "decoder", "place", "tune"}
+DECODING = {"decode", "decoder", "text-table", "tune"}
 TEXTS = {"train.en", "train.fr", "dev.en", "dev.fr", "dev.out"}
 _SYSTEM_TEXT = ("system/preparation.json", "system/truecase.en", "system/truecase.fr")
 FOUND = {*NETWORKS, "model/metrics.jsonl", "cslm.cache", *_SYSTEM_TEXT}
@@ -395,8 +395,8 @@ COMMANDS = {
         _consistent("system/out.ini"),
         ("system/out.ini", "out.json"),
     ),
-    "place": Command(
-        (*_SMT, "place", COLUMN_INI, "--source", "dev.en", "-o", "new", "-q"),
+    "text-table": Command(
+        (*_SMT, "text-table", COLUMN_INI, "--source", "dev.en", "-o", "new", "-q"),
         ("dev.en", *_SYSTEM),
         _placed,
         _consistent("new/moses.ini"),

@@ -38,7 +38,10 @@ SHARING: dict[str, tuple[tuple[str, ...], str]] = {
     "tune in context": (("phrasescore-smt", "tune", INI, *_TEXT, *_TUNE, "--work", "new", *_IN_CONTEXT), "out"),
     "decode": (("phrasescore-smt", "decode", COLUMN_INI, *_TEXT, "-o", "out"), "out"),
     "decode in a work folder": (("phrasescore-smt", "decode", COLUMN_INI, *_TEXT, "-o", "out", "--work", "new"), "out"),
-    "place": (("phrasescore-smt", "place", INI, *_TEXT[:2], "-q", "-o", "new", *_IN_CONTEXT), "new/phrase-table.gz"),
+    "text-table": (
+        ("phrasescore-smt", "text-table", INI, *_TEXT[:2], "-q", "-o", "new", *_IN_CONTEXT),
+        "new/phrase-table.gz",
+    ),
     "rescore, tuning": ((*_RESCORE, *_LEARN, "--nbest-output", "new.nbest"), "new.nbest"),
 }
 """Commands that share work, given relative paths only, and an output of each."""

@@ -13,7 +13,7 @@ from tests.faults.oracle import wrong_end
 from tests.faults.world import COLUMN_INI, INI, LM_INI, World
 
 _QUIET = {"-q", "-v", "0"}
-_NOT_PAIRED = {"lm-train", "lm-score", "translate", "decode", "decoder", "place", "rescore"}
+_NOT_PAIRED = {"lm-train", "lm-score", "translate", "decode", "decoder", "text-table", "rescore"}
 _TRANSLATING = {"translate", "decode", "decoder"}
 
 
@@ -83,11 +83,11 @@ ZERO = Kind(
 
 
 def test_a_word_that_moses_takes_for_a_label(world: World) -> None:
-    """`place` writes a text for Moses, which stops at such a word; preparing the text would escape it."""
-    judge(world, "place", "dev.en", LABEL, "--prepared")
+    """`text-table` writes a text for Moses, which stops at such a word; preparing the text would escape it."""
+    judge(world, "text-table", "dev.en", LABEL, "--prepared")
 
 
-@pytest.mark.parametrize("name", ["decode", "decoder", "place"])
+@pytest.mark.parametrize("name", ["decode", "decoder", "text-table"])
 def test_weights_that_are_all_zero(world: World, name: str) -> None:
     judge(world, name, LM_INI if name == "decoder" else COLUMN_INI, ZERO)
 

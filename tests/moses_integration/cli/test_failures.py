@@ -62,7 +62,7 @@ INI = str(MINI / "moses.ini")
 BUILD = ["build", "-o", "FOLDER/system", "--source-language", "en", "--target-language", "fr"]
 TEXTS = [*BUILD, "--source", "x", "--target", "y"]
 TUNE = ["tune", INI, "--prepared", "-o", "FOLDER/tuned.ini", *QUICK]
-PLACE = ["place", "--prepared", "-o", "FOLDER/placed"]
+PLACE = ["text-table", "--prepared", "-o", "FOLDER/placed"]
 RESCORE = ["rescore", "--nbest", "FOLDER/bar", "--source", "FOLDER/two"]
 DEV = ["--source", "FOLDER/two", "--reference", "FOLDER/two"]
 DECODE = ["decode", "--prepared", "-o", "FOLDER/out", "--processes", "1"]
@@ -146,7 +146,7 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
                 [*PLACE, "FOLDER/zeros.ini", "--source", "FOLDER/two"],
                 [*PLACE, INI, "--source", "FOLDER/two", "--weights", "FOLDER/zeros.ini"],
                 ["tune", "FOLDER/zeros.ini", "--prepared", "-o", "FOLDER/tuned.ini", *DEV],
-                ["worth", "FOLDER/zeros.ini", "--prepared", *DEV],
+                ["estimate-gain", "FOLDER/zeros.ini", "--prepared", *DEV],
                 ["expected-bleu", "FOLDER/zeros.ini", "-o", "FOLDER/function"],
             )
         ),
@@ -194,7 +194,7 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             [*PLACE, INI, "--source", "FOLDER/two", "-o", "FOLDER/my placed"],
             "cannot be written, for in a moses.ini a blank ends a value",
         ),
-        (["unplace", "FOLDER/wide"], "FOLDER/wide: line 1: has a NUL"),
+        (["strip-tags", "FOLDER/wide"], "FOLDER/wide: line 1: has a NUL"),
         (
             ["tune", "FOLDER/my system/moses.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
             "cannot be written, for in a moses.ini a blank ends a value",
@@ -252,11 +252,11 @@ def test_errors_are_one_sentence(
     "options",
     [
         ["tune", INI, "-o", "FOLDER/x", "--source", "-", "--reference", "-"],
-        ["worth", "-", "--source", "FOLDER/two", "--reference", "-"],
+        ["estimate-gain", "-", "--source", "FOLDER/two", "--reference", "-"],
         ["evaluate", "-", "--reference", "-"],
         ["evaluate", "FOLDER/two", "--reference", "-", "--baseline", "-"],
         ["decode", "-"],
-        ["place", INI, "--weights", "-", "-o", "FOLDER/x"],
+        ["text-table", INI, "--weights", "-", "-o", "FOLDER/x"],
     ],
 )
 def test_standard_input_is_one_input(folder: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
@@ -293,7 +293,10 @@ def test_options_without_effect_are_refused(
     [
         ([*TUNE, "--source", "FOLDER/two", "--reference", "FOLDER/latin", "--report", "FOLDER/latin"], "latin"),
         ([*DECODE, INI, "--source", "FOLDER/two", "--nbest", "FOLDER/two", "9"], "two"),
-        (["worth", INI, "--source", "FOLDER/two", "--reference", "FOLDER/two", "--report", "FOLDER/two"], "two"),
+        (
+            ["estimate-gain", INI, "--source", "FOLDER/two", "--reference", "FOLDER/two", "--report", "FOLDER/two"],
+            "two",
+        ),
         ([*RESCORE, "--reference", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         ([*RESCORE, "--reference", "FOLDER/two", "--ini", "FOLDER/lost.ini", "-o", "FOLDER/lost.ini"], "lost.ini"),
         ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/three"], "three"),
@@ -312,7 +315,7 @@ def test_options_without_effect_are_refused(
         # What an ini names.
         ([*DECODE, "FOLDER/own.ini", "--source", "FOLDER/two", "-o", "FOLDER/cut.gz"], "cut.gz"),
         (["tune", "FOLDER/own.ini", *TUNE[2:], *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),
-        (["worth", "FOLDER/own.ini", *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),
+        (["estimate-gain", "FOLDER/own.ini", *DEV, "--report", "FOLDER/cut.gz"], "cut.gz"),
         ([*RESCORE, "--reference", "FOLDER/two", "--ini", "FOLDER/own.ini", "-o", "FOLDER/cut.gz"], "cut.gz"),
     ],
 )

@@ -131,7 +131,7 @@ def test_faults_are_at_the_lines_that_the_user_knows(
     small = ["--order", "3", "--embedding", "4", "--first-hidden", "4", "--second-hidden", "4", "--epochs", "1"]
     assert phrasescore(["lm", "train", str(MINI / "dev.fr"), "-o", str(model), *small, "--device", "cpu", "-q"]) == 0
     expected = f"{faulty}: line {len(lines) + 3}: [stack] is no whole number"
-    for command in (["tune", str(faulty), "-o", str(tmp_path / "tuned.ini")], ["worth", str(faulty)]):
+    for command in (["tune", str(faulty), "-o", str(tmp_path / "tuned.ini")], ["estimate-gain", str(faulty)]):
         assert main([*command, *options, *shared]) == 1
         assert expected in capsys.readouterr().err
     faulty.write_text("".join([*lines, "\n[weight]\nNoSuch0= 1\n"]))
@@ -149,11 +149,22 @@ def test_the_table_of_a_text_translates_as_the_command_does(
     assert len(translations.splitlines()) == 12
     assert MARK not in translations + lists.read_bytes()
     assert len(next(iter(read_nbest(lists))).features()["TranslationModel0"]) == 5
-    place = ["place", str(tuned), "--source", str(source), "--prepared", "-o", str(folder), "--processes", "1", "-q"]
+    place = [
+        "text-table",
+        str(tuned),
+        "--source",
+        str(source),
+        "--prepared",
+        "-o",
+        str(folder),
+        "--processes",
+        "1",
+        "-q",
+    ]
     assert main([*place, "--device", "cpu", "--precision", "fp32"]) == 0
     out = tmp_path / "out"
     assert main(["decode", f"{folder}/moses.ini", "--source", f"{folder}/text", "-o", str(out), *ALONE]) == 0
-    assert main(["unplace", str(out)]) == 0
+    assert main(["strip-tags", str(out)]) == 0
     assert capfdbinary.readouterr().out == translations
     # Elsewhere, if that is said.
     moved = str(shutil.copytree(network, tmp_path / "moved"))
@@ -203,7 +214,7 @@ def test_moses_translates_part_by_part_as_we_do(
 def test_moses_tunes_as_we_do_and_by_hand(
     moses_home: Path, network: Path, small_dev: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """`tune` lets Moses' scripts seek the weights; a user may run them, too, on what `place` writes."""
+    """`tune` lets Moses' scripts seek the weights; a user may run them, too, on what `text-table` writes."""
     source, reference = map(str, small_dev)
     quick = ["--prepared", "-q", "--processes", "1", "--device", "cpu", "--precision", "fp32"]
     context = ["--in-context", str(network)]
@@ -221,12 +232,12 @@ def test_moses_tunes_as_we_do_and_by_hand(
     found = with_columns(MosesIni.read(tmp_path / "tuned.ini"))
     found.write(tmp_path / "found.ini")
     placed = tmp_path / "placed"
-    place = ["place", INI, "--source", source, "-o", str(placed), "--weights", str(tmp_path / "found.ini")]
+    place = ["text-table", INI, "--source", source, "-o", str(placed), "--weights", str(tmp_path / "found.ini")]
     assert main([*place, *context, *quick]) == 0
     command = [str(moses_home / "bin/moses"), "-f", str(placed / "moses.ini"), "-v", "0"]
     said = subprocess.run(command, input=(placed / "text").read_bytes(), capture_output=True, check=True).stdout
     (tmp_path / "said").write_bytes(said.replace(b" \n", b"\n"))
-    assert main(["unplace", str(tmp_path / "said"), "-o", str(tmp_path / "by-hand")]) == 0
+    assert main(["strip-tags", str(tmp_path / "said"), "-o", str(tmp_path / "by-hand")]) == 0
     assert (tmp_path / "by-hand").read_bytes() == outputs[0]
 
 
@@ -245,7 +256,7 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
     text, folder = tmp_path / "text", tmp_path / "placed"
     sentences = (MINI / "dev.en").read_bytes().splitlines()[:3]
     text.write_bytes(b"\n".join(sentences) + b"\n")
-    place = ["place", INI, "--source", str(text), "--prepared", "-o", str(folder), "--in-context", str(network)]
+    place = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(folder), "--in-context", str(network)]
     assert main([*place, "--processes", "1", "-q", "--device", "cpu", "--precision", "fp32"]) == 0
     scorer = load_scorer(network, device="cpu", precision="fp32")
     named = [line.split() for line in (folder / "text").read_bytes().splitlines()]
@@ -269,7 +280,7 @@ def test_the_column_is_what_the_network_says_in_the_sentence(network: Path, tmp_
 
 def test_tuned_weights_choose_no_other_options(network: Path, small_dev: tuple[Path, Path], tmp_path: Path) -> None:
     """Neither those that `tune` found, nor those of Moses' scripts, in whose ini no comment names any."""
-    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "--in-context", str(network), "-q"]
+    place = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "--in-context", str(network), "-q"]
     command = [*place, "--processes", "1", "--device", "cpu", "--precision", "fp32", "--table-limit", "2"]
 
     def options(folder: str, *more: str) -> list[list[bytes]]:
@@ -292,7 +303,7 @@ def test_several_processes_and_several_networks(network: Path, tmp_path: Path) -
     train(other, "--seed", "7")
 
     def column(folder: str, *options: str) -> list[float]:
-        place = ["place", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), "-q", *options]
+        place = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), "-q", *options]
         assert main([*place, "--device", "cpu", "--precision", "fp32"]) == 0
         lines = gzip.decompress((tmp_path / folder / "phrase-table.gz").read_bytes()).splitlines()
         return [math.log(float(line.split(b" ||| ")[2].split()[4])) for line in lines]
@@ -339,7 +350,7 @@ def test_a_run_that_was_killed_is_resumed(
     text.write_bytes(b"".join((MINI / "dev.en").read_bytes().splitlines(keepends=True)[:9]))
 
     def place(folder: str, *more: str, code: int = 0) -> bytes:
-        command = ["place", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), *more]
+        command = ["text-table", INI, "--source", str(text), "--prepared", "-o", str(tmp_path / folder), *more]
         options = ["--in-context", str(network), "--processes", "1", "--device", "cpu", "--precision", "fp32"]
         assert main([*command, *options]) == code
         assert not list((tmp_path / folder).glob("*scores*"))
@@ -395,7 +406,7 @@ def test_what_cannot_be_is_refused(
         f"{INI}: has no column for --in-context; give the ini that `tune --in-context` wrote" in capsys.readouterr().err
     )
     phrases = tmp_path / "phrases"
-    command = ["train", str(MINI / "phrase-table.gz"), "-o", str(phrases), *SMALL, "--max-updates", "1", "-q"]
+    command = ["train", str(MINI / "phrase-table.gz"), "-o", str(phrases), *SMALL, "-q"]
     assert phrasescore(command) == 0
     decode = ["decode", str(tuned), "--source", source, *EMBEDDED, "--in-context", str(phrases)]
     assert main(decode) == 1
@@ -409,7 +420,7 @@ def test_a_column_of_phrases_alone_is_not_what_it_was_trained_for(
     for command in (annotate, ["inspect", "the dog", "--samples", "2"]):
         assert phrasescore([*command, "-m", str(network), "--device", "cpu"]) == 0
         told = capsys.readouterr().err
-        assert f"{network}: was trained on phrases in their sentences, and sees them alone here" in told
+        assert f"{network}: was trained on phrases in their sentences and scores them without here" in told
 
 
 def test_no_output_takes_the_place_of_a_network(
@@ -423,7 +434,7 @@ def test_no_output_takes_the_place_of_a_network(
         ["decode", str(tuned), *text, "-o", str(weights)],
         ["decode", INI, *text, "-o", str(weights), "--in-context", str(network)],
         ["tune", INI, *text, "--reference", reference, "-o", str(weights), "--in-context", str(network)],
-        ["worth", INI, *text, "--reference", reference, "--report", str(weights), "--in-context", str(network)],
+        ["estimate-gain", INI, *text, "--reference", reference, "--report", str(weights), "--in-context", str(network)],
     ):
         assert main(command) == 2
         assert f"{weights}: is an input, which would be lost; give another output" in capsys.readouterr().err
@@ -443,7 +454,7 @@ def test_no_output_takes_the_place_of_a_network(
 def test_a_text_of_which_the_table_knows_nothing_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, placed = tmp_path / "text", str(tmp_path / "placed")
     text.write_text("xyzzy foo\n\n")
-    assert main(["place", INI, "--source", str(text), "--prepared", "-o", placed]) == 0
+    assert main(["text-table", INI, "--source", str(text), "--prepared", "-o", placed]) == 0
     assert f"{text}: has no phrase of the table; give text as the system's is\n" in capsys.readouterr().err
     decode = ["decode", f"{placed}/moses.ini", "--source", INI, "-o", str(tmp_path / "out"), *ALONE]
     assert main(decode) == 1
@@ -499,7 +510,7 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
 ) -> None:
     source, reference = map(str, small_dev)
     other, out, ini = tmp_path / "other", str(tmp_path / "out"), MosesIni.read(tuned)
-    train(other, "--seed", "7", "--max-updates", "2")
+    train(other, "--seed", "7")
     (trained,) = ini.values(NETWORKS_SHA256)
     refusal = "is not what {ini} was tuned with, or was trained on since; give that by --in-context, or tune again\n"
     decode = ["decode", str(tuned), "--source", source, "-o", out, *EMBEDDED, "--in-context"]
@@ -511,11 +522,11 @@ def test_weights_are_for_the_network_that_they_were_sought_with(
     ini.write(tmp_path / "since.ini")
     for command in (
         ["decode", f"{tmp_path}/since.ini", "--source", source, "-o", out, *EMBEDDED],
-        ["place", f"{tmp_path}/since.ini", "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"],
+        ["text-table", f"{tmp_path}/since.ini", "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"],
     ):
         assert main(command) == 1
         assert capsys.readouterr().err.endswith(refusal.format(ini=f"{tmp_path}/since.ini"))
-    place = ["place", INI, "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"]
+    place = ["text-table", INI, "--source", source, "--prepared", "-o", f"{tmp_path}/placed", "-q"]
     assert main([*place, "--weights", str(tuned), "--in-context", str(other)]) == 1
     assert capsys.readouterr().err.endswith(refusal.format(ini=tuned))
     # Tuning seeks others.
@@ -537,7 +548,7 @@ def test_options_that_nobody_knows_any_more_are_not_guessed(
     source, reference = map(str, small_dev)
     for command in (
         ["decode", "-o", str(tmp_path / "out")],
-        ["place", "-o", str(tmp_path / "placed")],
+        ["text-table", "-o", str(tmp_path / "placed")],
         ["tune", "-o", str(tmp_path / "again.ini"), "--reference", reference],
     ):
         options = ["--source", source, "--prepared", "--processes", "1", "-q"]
@@ -586,7 +597,17 @@ def test_a_network_with_a_part_of_ones_own(small_dev: tuple[Path, Path], tmp_pat
     options = [*SMALL, "--decoder-unit", "mine", "--plugin", str(plugin), "--device", "cpu", "-q"]
     done = run_forked("phrasescore", "train", *texts, "-o", network, *options, environment=environment())
     assert done.returncode == 0, done.stderr
-    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "-o", f"{tmp_path}/placed", "--processes", "2"]
+    place = [
+        "text-table",
+        INI,
+        "--source",
+        str(small_dev[0]),
+        "--prepared",
+        "-o",
+        f"{tmp_path}/placed",
+        "--processes",
+        "2",
+    ]
     assert sentence_of(1, run(*place, "--in-context", network).stderr).find("there is no unit `mine`") > 0
     done = run(*place, "--in-context", network, "--plugin", plugin)
     assert done.returncode == 0, done.stderr
@@ -601,8 +622,8 @@ def test_a_network_that_knows_hardly_a_word_is_doubted(
 ) -> None:
     capitals, folder = tmp_path / "capitals.en", tmp_path / "network"
     capitals.write_text((MINI / "train.en").read_text().upper())
-    train(folder, "--max-updates", "1", source=capitals)
-    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
+    train(folder, source=capitals)
+    place = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
     assert main([*place, "--in-context", str(folder), "--processes", "1"]) == 0
     said = capsys.readouterr().err
     assert re.search(
@@ -632,12 +653,12 @@ def test_the_tables_of_a_text_are_for_no_other(
     network: Path, small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, placed, out = str(small_dev[0]), tmp_path / "placed", tmp_path / "out"
-    assert main(["place", INI, "--source", source, "--prepared", "-o", str(placed), "-q"]) == 0
+    assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(placed), "-q"]) == 0
     ini = f"{placed}/moses.ini"
     refusal = f"{source}: is not the text that the tables of {ini} were made for"
     for command in (
         ["decode", ini, "--source", source, "-o", str(out), *ALONE],
-        ["place", ini, "--source", source, "--prepared", "-o", str(placed), "-q"],
+        ["text-table", ini, "--source", source, "--prepared", "-o", str(placed), "-q"],
     ):
         assert main(command) == 1
         assert refusal in capsys.readouterr().err
@@ -646,7 +667,7 @@ def test_the_tables_of_a_text_are_for_no_other(
     assert f"{ini}: has the tables of one text; give that, `text` beside it, and --prepared" in capsys.readouterr().err
     other, named = tmp_path / "other", f"{tmp_path}/other/text"
     other.with_suffix(".en").write_text("the letter .\n")
-    place = ["place", INI, "--source", f"{other}.en", "--prepared", "-o", str(other), "-q"]
+    place = ["text-table", INI, "--source", f"{other}.en", "--prepared", "-o", str(other), "-q"]
     assert main(place) == 0
     assert main(["decode", ini, "--source", named, "-o", str(out), *ALONE]) == 1
     assert f"{named}: is not the text that the tables of {ini} were made for; give the whole file `text`" in (
@@ -661,7 +682,7 @@ def test_the_tables_of_a_text_are_for_no_other(
     (placed / "text.json").write_text("{}")
     assert main(["decode", str(tuned), "--source", source, "-o", str(out), *ALONE]) == 1
     assert f"{placed}/text.json: has no `text_sha256`; make the table again" in capsys.readouterr().err
-    assert main(["place", INI, "--source", source, "--prepared", "-o", str(placed), "-q"]) == 0
+    assert main(["text-table", INI, "--source", source, "--prepared", "-o", str(placed), "-q"]) == 0
     assert not out.exists()
     assert main(["decode", ini, "--source", f"{placed}/text", "-o", str(out), *ALONE]) == 0
 
@@ -670,7 +691,7 @@ def test_options_of_a_network_that_is_not_there_are_refused(
     small_dev: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = ["--source", str(small_dev[0]), "--prepared", "-q"]
-    place, decode = ["place", INI, *text, "-o", str(tmp_path / "placed")], ["decode", INI, *text]
+    place, decode = ["text-table", INI, *text, "-o", str(tmp_path / "placed")], ["decode", INI, *text]
     for command in (
         [*decode, "--device", "cpu"],
         [*decode, "--precision", "bf16"],
@@ -688,7 +709,7 @@ def test_a_column_in_context_stays_the_last(
     assert main(["add-column", str(tuned), "--table", table, "-o", str(tmp_path / "more.ini")]) == 1
     assert "has a column in context, which stays the last" in capsys.readouterr().err
     source, reference = map(str, small_dev)
-    worth = ["worth", str(tuned), "--source", source, "--reference", reference, *EMBEDDED]
+    worth = ["estimate-gain", str(tuned), "--source", source, "--reference", reference, *EMBEDDED]
     assert main([*worth, "--in-context", str(network)]) == 1
     assert "has a column in context already" in capsys.readouterr().err
 

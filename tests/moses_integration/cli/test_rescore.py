@@ -145,7 +145,7 @@ def test_numbers_of_another_list(rescore: Rescore, data: Path, tmp_path: Path) -
 
 
 def test_names_of_places_count_as_their_words(rescore: Rescore, data: Path, tuned: Path, tmp_path: Path) -> None:
-    """Those that `place` puts into the source, and a decoder copies."""
+    """Those that `text-table` puts into the source, and a decoder copies."""
     source, nbest = tmp_path / "dev.en", tmp_path / "nbest"
     named = [
         b" ".join(name_of(word, number, place) for place, word in enumerate(line.split(b" ")))

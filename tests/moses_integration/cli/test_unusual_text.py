@@ -62,7 +62,10 @@ def blank_lines(path: Path, *numbers: int) -> None:
 PAIRS = {
     "tune": (TUNE, "dev"),
     "evaluate": (("phrasescore-smt", "evaluate", "dev.en", "--reference", "dev.fr"), "dev"),
-    "worth": (("phrasescore-smt", "worth", "asked.ini", *DEV, "--nbest", "5", "--processes", "1"), "dev"),
+    "estimate-gain": (
+        ("phrasescore-smt", "estimate-gain", "asked.ini", *DEV, "--nbest", "5", "--processes", "1"),
+        "dev",
+    ),
     "rescore": (
         ("phrasescore-smt", "rescore", "--nbest", "lists", *DEV, "-o", "out", "--seeds", "1", "--restarts", "1"),
         "dev",
@@ -80,7 +83,7 @@ def test_lines_that_are_empty_on_one_side_only(
     name: str, texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None
 ) -> None:
     command, text = PAIRS[name]
-    if name == "worth":
+    if name == "estimate-gain":
         asked = MosesIni.read(Path(INI)).with_absolute_paths()
         asked.set_weights({"WordPenalty0": [0.0]})
         asked.write(texts / "asked.ini")
@@ -90,8 +93,8 @@ def test_lines_that_are_empty_on_one_side_only(
     said = f"{text}.en and {text}.fr: 2 lines are empty on one side only, the first is line 3; check that"
     blank_lines(texts / f"{text}.fr", 3, 5, 7)
     blank_lines(texts / f"{text}.en", 7)
-    # `worth` has too few sentences then.
-    assert warnings_of(command, capsys, code=int(name == "worth")).count(said) == 1
+    # `estimate-gain` has too few sentences then.
+    assert warnings_of(command, capsys, code=int(name == "estimate-gain")).count(said) == 1
 
 
 def test_whole_pairs_are_no_fault(texts: Path, capsys: pytest.CaptureFixture[str], no_moses: None) -> None:

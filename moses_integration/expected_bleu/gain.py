@@ -1,4 +1,4 @@
-"""What a feature is worth, asked of n-best lists of a dev set and not of tuning.
+"""Estimate the BLEU gain of a feature from n-best lists of a dev set, without tuning.
 
 The lists are decoded without the feature, whose weight is 0. The base weights w of
 
@@ -35,7 +35,7 @@ _CERTAIN = 2
 
 
 @dataclass(frozen=True)
-class Worth:
+class EstimatedGain:
     """Expected smoothed BLEU of a sentence, from 0 to 100."""
 
     sentences: int
@@ -58,8 +58,8 @@ class Worth:
         return self.gain > _CERTAIN * self.standard_error
 
 
-def worth(candidates: Candidates, weights_F: Sequence[float], is_asked_F: Sequence[bool]) -> Worth:
-    """Return what some features of the lists of a dev set are worth.
+def estimate_gain(candidates: Candidates, weights_F: Sequence[float], is_asked_F: Sequence[bool]) -> EstimatedGain:
+    """Return the estimated BLEU gain of some features on the n-best lists of a dev set.
 
     Args:
         candidates: the lists, decoded without those features.
@@ -77,7 +77,7 @@ def worth(candidates: Candidates, weights_F: Sequence[float], is_asked_F: Sequen
         _expected_bleu(lists, np.array(weights_F), kept_F) for kept_F in (asked_F | True, ~asked_F)
     )
     gain_L = with_all_L - without_L
-    return Worth(
+    return EstimatedGain(
         len(lists),
         float(without_L.mean()),
         float(with_all_L.mean()),

@@ -1,4 +1,4 @@
-"""What a column would be worth, asked as a user does."""
+"""The estimated gain of a column from the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def asked_ini(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_says_what_is_asked_and_found(asked_ini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "report.json"
-    assert main(["worth", str(asked_ini), *DEV, *QUICK, "--report", str(report)]) == 0
+    assert main(["estimate-gain", str(asked_ini), *DEV, *QUICK, "--report", str(report)]) == 0
     found = json.loads(report.read_text())
     assert found["asked"] == ["TranslationModel0_4"]
     assert found["sentences"] == len((MINI / "dev.en").read_bytes().splitlines())
@@ -42,13 +42,13 @@ def test_it_says_what_is_asked_and_found(asked_ini: Path, tmp_path: Path, capsys
     without = f"{found['without']:.2f} without TranslationModel0, score 5 (of weight 0)"
     assert said.startswith(f"expected BLEU of {found['sentences']} lists: {without}")
     assert f"{found['gain']:+z.2f}, standard error" in said
-    assert said.endswith("; no more than may be chance\n")
+    assert said.endswith("; not more than noise\n")
 
 
 def test_something_must_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ini = str(MINI / "moses.tuned.ini")
     assert all(weight for weights in MosesIni.read(Path(ini)).weights().values() for weight in weights)
-    assert main(["worth", ini, *DEV, *QUICK]) == 1
+    assert main(["estimate-gain", ini, *DEV, *QUICK]) == 1
     assert f"{ini}: no feature that is tuned has weight 0, so nothing is asked; add a column" in capsys.readouterr().err
 
 
@@ -58,7 +58,7 @@ def test_what_is_not_tuned_is_not_asked(asked_ini: Path, tmp_path: Path, capsys:
         unasked = MosesIni.read(ini).with_absolute_paths()
         unasked.set_weights({"UnknownWordPenalty0": [0.0]})
         unasked.write(tmp_path / "unasked.ini")
-        assert main(["worth", str(tmp_path / "unasked.ini"), *DEV, *QUICK]) == code
+        assert main(["estimate-gain", str(tmp_path / "unasked.ini"), *DEV, *QUICK]) == code
     out, err = capsys.readouterr()
     assert "no feature that is tuned has weight 0" in err
     assert "without TranslationModel0, score 5 (of weight 0)" in out

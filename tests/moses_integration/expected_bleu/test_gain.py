@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from moses_integration.expected_bleu.worth import Worth, worth
+from moses_integration.expected_bleu.gain import EstimatedGain, estimate_gain
 from moses_integration.tuning.bleu import bleu_statistics, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
 from phrasescore.errors import UserError
@@ -33,7 +33,7 @@ def candidates(sentences: int, told: float, seed: int = 1) -> Candidates:
 
 
 def asked(found: Candidates, weights: tuple[float, float] = (1.0, 0.0)) -> NDArray[np.float64]:
-    result = worth(found, weights, [False, True])
+    result = estimate_gain(found, weights, [False, True])
     assert result.sentences == found.sentence_count - 1
     return np.array([result.without, result.gain, result.standard_error])
 
@@ -64,7 +64,7 @@ def test_the_standard_error_is_how_far_the_gains_of_other_sentences_lie_apart() 
 
 @pytest.mark.parametrize(("gain", "is_certain"), [(2.1, True), (1.9, False), (-3.0, False)])
 def test_a_gain_of_more_than_two_standard_errors_is_no_chance(gain: float, is_certain: bool) -> None:
-    assert Worth(100, 30.0, 30.0 + gain, 1.0).is_certain is is_certain
+    assert EstimatedGain(100, 30.0, 30.0 + gain, 1.0).is_certain is is_certain
 
 
 def test_too_few_lists_tell_nothing() -> None:

@@ -1,4 +1,4 @@
-"""`phrasescore-smt unplace`: words in place of the names that `place` gave."""
+"""`phrasescore-smt strip-tags`: remove the position tags that `text-table` adds to words."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from phrasescore.cli.options import path_or_standard_stream
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "unplace",
-        help="take the names of places off translations",
-        description="Remove the names of `place` from words that a decoder has copied, in translations, n-best lists "
-        "or any other output.",
+        "strip-tags",
+        help="remove position tags from translations",
+        description="Remove the position tags of `text-table` from words that a decoder has copied, in translations, "
+        "n-best lists or any other output.",
+        examples=("moses -f test.indexed/moses.ini < test.indexed/text | phrasescore-smt strip-tags > test.tokens",),
     )
     parser.add_argument(
         "text",
@@ -21,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="?",
         default="-",
         metavar="TEXT",
-        help="what a decoder wrote (default: standard input)",
+        help="output of a decoder (default: standard input)",
     )
     parser.add_argument(
         "-o",
@@ -29,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=path_or_standard_stream,
         default="-",
         metavar="TEXT",
-        help="the same without names (default: standard output)",
+        help="the same without tags (default: standard output)",
     )
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""`phrasescore-smt place`: the table of a text."""
+"""`phrasescore-smt text-table`: write the per-text phrase table of a text, and the text in its indexed form."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ from phrasescore.files import require_one_standard_input
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "place",
-        help="write the table of a text",
-        description="Write phrase and reordering tables for one text, in which a phrase may score differently in each "
-        "sentence, and that text with names for its words that say where they stand.",
+        "text-table",
+        help="write a per-text phrase table and the indexed text",
+        description="Write the system of one text: phrase and reordering tables with one line per phrase pair and "
+        "position, so that a score can depend on the sentence, and the indexed text, in which position tags make each "
+        "word unique. Moses decodes the indexed text with that system; `strip-tags` removes the tags from the output. "
+        "`tune` and `decode` do all this automatically.",
+        examples=(
+            "phrasescore-smt text-table system/tuned.ctx.ini --source test.en -o test.indexed",
+            "moses -f test.indexed/moses.ini < test.indexed/text | phrasescore-smt strip-tags > test.tokens",
+        ),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     add_source_option(parser)
@@ -31,13 +37,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=Path,
         required=True,
         metavar="FOLDER",
-        help="for moses.ini, its tables, and the text with names",
+        help="folder to write: moses.ini, its tables, and the indexed text in the file `text`",
     )
     parser.add_argument(
         "--weights",
         type=Path,
         metavar="INI",
-        help="take the weights of this ini, such as one tuned on the table of another text (default: those of INI)",
+        help="take the weights of this ini, such as one that was tuned on the per-text table of another text (default: "
+        "those of INI)",
     )
     parser.add_argument(
         "--table-limit",
@@ -49,8 +56,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_text_options(parser)
     add_in_context_option(
         parser,
-        "network whose score of each phrase pair where it stands is one more column (default: that of INI, if it "
-        "was tuned with one)",
+        "network whose scores in context become one more column",
+        "that of INI, if it was tuned with one",
     )
     add_sharing_options(parser)
     add_quiet_option(parser)
@@ -93,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         reporter.say(f"{display_name(args.source)}: has no phrase of the table; give text as the system's is")
     a_sentence = f" ({made.lines / made.sentences:.0f} a sentence)" if made.sentences else ""
     reporter.say(
-        f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.places:,} places; translate {made.text} "
+        f"{made.ini}: written, with {made.lines:,} lines{a_sentence} for {made.places:,} positions; decode {made.text} "
         "with it, by `phrasescore-smt decode --prepared`"
     )
     return 0

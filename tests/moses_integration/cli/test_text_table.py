@@ -1,4 +1,4 @@
-"""The table of a text from the command line."""
+"""The per-text phrase table from the command line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def test_a_text_is_placed_and_translated(
 ) -> None:
     source, folder, outputs = str(small_dev[0]), tmp_path / "placed", {}
     tuned = str(MINI / "moses.tuned.ini")
-    place = ["place", INI, "--source", source, "--prepared", "-o", str(folder), "--weights", tuned]
+    place = ["text-table", INI, "--source", source, "--prepared", "-o", str(folder), "--weights", tuned]
     assert main(place) == 0
     lines = gzip.decompress((folder / "phrase-table.gz").read_bytes()).splitlines()
     places = len({line.split(b" ||| ")[0] for line in lines})
     assert capfd.readouterr().err == (
-        f"{folder}/moses.ini: written, with {len(lines)} lines ({len(lines) / 12:.0f} a sentence) for {places} places; "
-        f"translate {folder}/text with it, by `phrasescore-smt decode --prepared`\n"
+        f"{folder}/moses.ini: written, with {len(lines)} lines ({len(lines) / 12:.0f} a sentence) for {places} positions; "
+        f"decode {folder}/text with it, by `phrasescore-smt decode --prepared`\n"
     )
     made = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert made.keys() == {
@@ -43,26 +43,29 @@ def test_a_text_is_placed_and_translated(
     for name, ini, text in (("plain", tuned, source), ("placed", f"{folder}/moses.ini", f"{folder}/text")):
         out = tmp_path / f"{name}.out"
         assert main(["decode", ini, "--source", text, "-o", str(out), *EMBEDDED, "-q"]) == 0
-        assert main(["unplace", str(out)]) == 0
+        assert main(["strip-tags", str(out)]) == 0
         outputs[name] = capfd.readouterr()
     assert outputs["placed"] == outputs["plain"]
     assert len(outputs["plain"].out.splitlines()) == 12
 
 
 def test_fewer_options(small_dev: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    place = ["place", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
+    place = ["text-table", INI, "--source", str(small_dev[0]), "--prepared", "-o", str(tmp_path / "placed")]
     assert main([*place, "--table-limit", "1"]) == 0
-    assert "with 269 lines (22 a sentence) for 269 places" in capfd.readouterr().err
+    assert "with 269 lines (22 a sentence) for 269 positions" in capfd.readouterr().err
 
 
 def test_an_empty_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").touch()
-    assert main(["place", INI, "--source", str(tmp_path / "empty"), "--prepared", "-o", str(tmp_path / "placed")]) == 0
-    assert "written, with 0 lines for 0 places" in capfd.readouterr().err
+    assert (
+        main(["text-table", INI, "--source", str(tmp_path / "empty"), "--prepared", "-o", str(tmp_path / "placed")])
+        == 0
+    )
+    assert "written, with 0 lines for 0 positions" in capfd.readouterr().err
 
 
 def test_names_are_taken_off(tmp_path: Path) -> None:
     lines = [b"a %b b\n", b"\n", b"0 ||| a %b  ||| X= 1 ||| 1\n"]
     (tmp_path / "in").write_bytes(b"".join(lines).replace(b"%b", name_of(b"word", 12, 3)))
-    assert main(["unplace", str(tmp_path / "in"), "-o", str(tmp_path / "out")]) == 0
+    assert main(["strip-tags", str(tmp_path / "in"), "-o", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out").read_bytes() == b"".join(lines).replace(b"%b", b"word")
