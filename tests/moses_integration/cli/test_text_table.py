@@ -23,9 +23,9 @@ def test_a_text_is_placed_and_translated(
     place = ["text-table", INI, "--source", source, "--prepared", "-o", str(folder), "--weights", tuned]
     assert main(place) == 0
     lines = gzip.decompress((folder / "phrase-table.gz").read_bytes()).splitlines()
-    places = len({line.split(b" ||| ")[0] for line in lines})
+    count = len({line.split(b" ||| ")[0] for line in lines})
     assert capfd.readouterr().err == (
-        f"{folder}/moses.ini: written, with {len(lines)} lines ({len(lines) / 12:.0f} a sentence) for {places} positions; "
+        f"{folder}/moses.ini: written, with {len(lines)} lines ({len(lines) / 12:.0f} a sentence) for {count} positions; "
         f"decode {folder}/text with it, by `phrasescore-smt decode --prepared`\n"
     )
     made = {path.name: path.read_bytes() for path in folder.iterdir()}
