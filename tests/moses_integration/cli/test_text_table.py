@@ -25,8 +25,8 @@ def test_a_text_is_placed_and_translated(
     lines = gzip.decompress((folder / "phrase-table.gz").read_bytes()).splitlines()
     count = len({line.split(b" ||| ")[0] for line in lines})
     assert capfd.readouterr().err == (
-        f"{folder}/moses.ini: written, with {len(lines)} lines ({len(lines) / 12:.0f} a sentence) for {count} positions; "
-        f"decode {folder}/text with it, by `phrasescore-smt decode --prepared`\n"
+        f"{folder}/moses.ini: written, with {len(lines)} lines ({len(lines) / 12:.0f} a sentence) for {count} positions"
+        f"; decode {folder}/text with it, by `phrasescore-smt decode --prepared`\n"
     )
     made = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert made.keys() == {
