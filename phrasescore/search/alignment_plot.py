@@ -12,7 +12,7 @@ from typing import NamedTuple
 from phrasescore.pictures import as_label, load_pyplot, write_figure
 from phrasescore.search.decoding import AttentionWeights
 
-_END = "⏎"
+_END = "<eos>"
 _INCHES_A_WORD, _INCHES_AROUND, _INCHES_OF_SCALE = 0.32, 1.8, 0.8
 _TITLE, _SCALE = "attention: target word by source word", "attention weight"
 

@@ -149,7 +149,7 @@ def test_samples(translate: Run, copier: Path) -> None:
 
 def test_several_networks(translate: Run, copier: Path) -> None:
     assert translate("-m", copier, "-m", copier) == translate("-m", copier)
-    assert "knows other words" in translate.error("translate", "-m", copier, "-m", PHRASES)
+    assert "has another vocabulary" in translate.error("translate", "-m", copier, "-m", PHRASES)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
@@ -165,7 +165,7 @@ def test_the_picture_shows_where_attention_looked(translate: Run, copier: Path, 
     drawn = [one for one in records(translate("-m", copier, "--json", "--attention", picture)) if one["source"]][:4]
     assert [one["source"].split() for one in drawn] == [["a", "b", "c"], [*"hgfed"], ["a"], ["b", "b"]]
     texts = [text for one in drawn for text in (one["source"], one["translations"][0]["text"])]
-    assert labels(picture)[:-2] == [label for text in texts for label in (*text.split(), "⏎")]
+    assert labels(picture)[:-2] == [label for text in texts for label in (*text.split(), "<eos>")]
     for axis, one in zip(figures[0].axes[:-1], drawn, strict=True):
         shown = axis.images[0].get_array()
         assert np.abs(shown - np.array(one["translations"][0]["attention"])).max() < 1e-4

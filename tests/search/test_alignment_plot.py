@@ -17,7 +17,7 @@ def test_alignments_stand_below_each_other_with_their_words(tmp_path: Path, figu
     alignments = [Alignment([b"$x^$", b"a"], [b"x", b"y", b"z"], first), Alignment([b"b"], [], second)]
     # As a formula the first word would be a faulty one.
     draw_alignments(alignments, tmp_path / "a.svg")
-    words = ["$x^$", "a", "⏎", "x", "y", "z", "⏎", "b", "⏎", "⏎"]
+    words = ["$x^$", "a", "<eos>", "x", "y", "z", "<eos>", "b", "<eos>", "<eos>"]
     assert labels(tmp_path / "a.svg") == [*words, "attention weight", "attention: target word by source word"]
     [figure] = figures
     *drawn, scale = figure.axes
