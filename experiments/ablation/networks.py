@@ -99,7 +99,7 @@ class Networks:
         """Return the moses.ini of the baseline, with the settings of the decoder."""
         ini = MosesIni.read(self._folder / "system" / "moses.ini")
         for section, value in self._config.decoder.items():
-            ini.set_value(section, str(value))
+            ini.set_values(section, [str(value)])
         return ini
 
     def scorers(self, row: Row) -> list[FeatureSpec]:

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     add_columns(ini, label, args.table, columns, args.weight)
     if own is not None:
         _require_pairs_of(args.table, own, ini.name)
-    ini.require_placeable(args.output)
+    ini.require_valid_at(args.output)
     ini.write(args.output)
     reporter.say(f"{args.output}: written, with {args.table} as {label}; tune its weights with `phrasescore-smt tune`")
     return 0

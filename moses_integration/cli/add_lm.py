@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     # The embedded decoder alone asks such a model, so it is to know all else.
     declare_model(with_columns(ini))
     NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
-    ini.require_placeable(args.output)
+    ini.require_valid_at(args.output)
     if args.cache:
         # Last, for it takes much of the disk.
         NgramCache(args.cache, args.cache_size or DEFAULT_MEGABYTES)

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     new_weight = first_weight(ini.weights_of_table(ini.phrase_table())) if args.in_context else None
     ini, toolkit = placing(args, ini, toolkit, reporter, new_weight, tunes=True)
     ini.require_effective_weights()
-    ini.require_placeable(args.output)
+    ini.require_valid_at(args.output)
     settings = TuningConfig(**given_options(args, TuningConfig))
     settings_given = {**asdict(settings), "prepared": args.prepared, "binarise": args.binarise}
     report = {

@@ -61,11 +61,7 @@ class LanguageModel(ContextFeature):
         self.path = path
 
     def load(self, wanted: Set[bytes] = frozenset()) -> None:
-        """Load the file, all of it.
-
-        Raises:
-            UserError: KenLM cannot read it, or is not installed.
-        """
+        """Load the file, all of it."""
         if not self.path.exists():
             raise UserError(f"{self.path}: is not there, but the ini names it; mend the line")
         self._model = load_kenlm(self.path)
@@ -76,11 +72,7 @@ class LanguageModel(ContextFeature):
         self._passing = [State() for _ in range(self._context - 1)]
 
     def alone(self, phrases: Sequence[Words]) -> tuple[Floats, Floats]:
-        """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known.
-
-        Raises:
-            UserError: the file has numbers that are no log-probabilities, as for `extend`.
-        """
+        """Return ln p of the words whose whole n-gram lies in the phrase, and of the others with what is known."""
         full_T, inside_T = [], []
         for phrase in phrases:
             scores, _ = self._without_context(_text(phrase))

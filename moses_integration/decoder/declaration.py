@@ -25,11 +25,7 @@ _OTHER_LANGUAGE_MODELS = ("SRILM", "IRSTLM")
 def load_model(
     ini: MosesIni, sentences: Iterable[Words], settings: DecoderSettings, *, factored_targets: bool = False
 ) -> LogLinearModel:
-    """Load what a moses.ini names, as far as these sentences need it; see `declare_model`.
-
-    Raises:
-        UserError: a feature is not supported, or a file is missing, malformed or of another width.
-    """
+    """Load what a moses.ini names, as far as these sentences need it; see `declare_model`."""
     wanted = {phrase for sentence in sentences for phrase in phrases_of(sentence, settings.search.longest_phrase)}
     model = declare_model(ini, factored_targets=factored_targets)
     table = ini.phrase_table()
@@ -47,9 +43,6 @@ def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinear
 
     With `factored_targets` the phrase table may have target words of several factors. The model then ranks the
     translations of a phrase, but the search does not write factored translations.
-
-    Raises:
-        UserError: a feature is not supported, or features and weights do not match.
     """
     ini.phrase_table()
     lines = ini.features()
@@ -60,7 +53,7 @@ def declare_model(ini: MosesIni, *, factored_targets: bool = False) -> LogLinear
         raise UserError(f"{ini.name}: has no UnknownWordPenalty; Moses cannot do without, add it to [feature]")
     model = LogLinearModel(features)
     for label, numbers in ini.weights().items():
-        model.set_weights({label: numbers}, ini.place("weight", f"{label}="))
+        model.set_weights({label: numbers}, ini.location("weight", f"{label}="))
     return model
 
 
@@ -126,11 +119,7 @@ def _declare(ini: MosesIni, line: FeatureLine, target_factors: list[str]) -> Fea
 
 
 def table_limit(ini: MosesIni) -> int:
-    """Return how many translations of a phrase a decoder uses, the best ones; 0 is no limit.
-
-    Raises:
-        UserError: the ini has no such number.
-    """
+    """Return how many translations of a phrase a decoder uses, the best ones; 0 is no limit."""
     table = ini.phrase_table()
     limit = table.arguments.get("table-limit", str(DEFAULT_TABLE_LIMIT))
     # Python makes numbers of so many digits only.

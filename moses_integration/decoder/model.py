@@ -96,11 +96,7 @@ class LogLinearModel:
         return weights_X
 
     def set_weights(self, weights: Weights, origin: str = "weights") -> None:
-        """Set the weights of some features; `origin` says where they come from, in messages.
-
-        Raises:
-            UserError: a label is unknown, has another number of weights than its feature, or one that is not finite.
-        """
+        """Set the weights of some features; `origin` says where they come from, in messages."""
         for label, numbers in weights.items():
             if label not in self.columns:
                 raise UserError(f"{origin}: the weights of `{label}` have no feature; correct the label or remove them")

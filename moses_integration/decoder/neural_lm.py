@@ -72,11 +72,7 @@ class NeuralLanguageModelFeature(ContextFeature):
         """N-grams asked for so far, each counted once a batch, and how many of them the cache had."""
 
     def load(self, wanted: Set[bytes] = frozenset()) -> None:
-        """Load network and back-off model, all of them.
-
-        Raises:
-            UserError: a file is missing, damaged, or does not fit.
-        """
+        """Load network and back-off model, all of them."""
         from phrasescore.device import choose_device
         from phrasescore.lm.scorer import NeuralLmScorer
 
@@ -147,11 +143,7 @@ class NeuralLanguageModelFeature(ContextFeature):
         return np.where(is_unknown_An, np.int32(UNKNOWN), words_An)
 
     def _log_probs(self, ngrams_Qn: Ids) -> Floats:
-        """Return ln p of the last word of n-grams, from the cache as far as it has them.
-
-        Raises:
-            UserError: the network is damaged, or the back-off model.
-        """
+        """Return ln p of the last word of n-grams, from the cache as far as it has them."""
         keys_Q = ngram_keys(self._key_of_word[ngrams_Qn], self._seed)
         distinct_D, first_D, number_Q = np.unique(keys_Q, return_index=True, return_inverse=True)
         scores_D, is_known_D = self._cache.find(distinct_D)

@@ -59,9 +59,6 @@ class NgramCache:
         Args:
             path: file that keeps the scores; None keeps them in memory.
             megabytes: of a file that is made, for 131,000 n-grams each; rounded up to a power of two.
-
-        Raises:
-            UserError: the file cannot be made, is no such cache, or others could write to it.
         """
         if path is None:
             self._entries_SW = np.zeros((_SETS_IN_MEMORY, _WAYS), np.uint64)

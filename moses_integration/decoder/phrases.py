@@ -51,11 +51,7 @@ class Feature:
         return tuple(map(self.factors.network_words, target.words))
 
     def load(self, wanted: Set[bytes]) -> None:
-        """Read what its line names, as far as these source phrases need it; most features name nothing.
-
-        Raises:
-            UserError: a file is missing or cannot be used.
-        """
+        """Read what its line names, as far as these source phrases need it; most features name nothing."""
 
 
 class PhraseFeature(Feature, ABC):
@@ -119,11 +115,7 @@ def spans(sentence: Words, longest: int) -> Iterator[tuple[int, int]]:
 
 
 def require_words(sentences: Iterable[bytes], name: object) -> None:
-    """Check that sentences have no `|`, with which Moses separates factors and fields; `name` is that of their file.
-
-    Raises:
-        UserError: one has.
-    """
+    """Check that sentences have no `|`, with which Moses separates factors and fields; `name` is that of their file."""
     for number, sentence in enumerate(sentences, 1):
         if b"|" in sentence:
             raise UserError(

@@ -49,11 +49,7 @@ class SentenceDecoder:
     """A model, and the sentences it was loaded for."""
 
     def __init__(self, ini: MosesIni, settings: DecoderSettings, sentences: Sequence[Words]) -> None:
-        """Load the model.
-
-        Raises:
-            UserError: see `load_model`.
-        """
+        """Load the model."""
         self._settings, self._sentences = settings, sentences
         self.model = load_model(ini, sentences, settings)
 
@@ -93,11 +89,7 @@ class DecoderPool:
         self._stack = ExitStack()
 
     def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
-        """Yield the task's result for each sentence, in order.
-
-        Raises:
-            UserError: the model cannot be loaded, or processes are killed.
-        """
+        """Yield the task's result for each sentence, in order."""
         chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
         for results in self._workers.in_order(_Decoding(self._text, task, dict(weights)), chunks):
             yield from results

@@ -122,11 +122,7 @@ class LexicalReordering(JumpFeature):
         self.width = found.width
 
     def load(self, wanted: Set[bytes]) -> None:
-        """Read the table's lines whose source phrase is in `wanted`.
-
-        Raises:
-            UserError: the table cannot be read or has a malformed line.
-        """
+        """Read the table's lines whose source phrase is in `wanted`."""
         self.table = ReorderingTable(self.path, self.width, self._has_target, wanted)
 
     def rows(self, source: Words, targets: Sequence[TargetPhrase]) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.search import OutOfRange, SearchSettings
-from moses_integration.ini import IGNORED, MosesIni, parse_truth, quote_text, split_blanks
+from moses_integration.ini import IGNORED, MosesIni, parse_truth, quote_text, split_fields
 from phrasescore.errors import UserError
 from phrasescore.number import parse_number
 
@@ -121,18 +121,13 @@ class DecoderSettings:
 
 
 def read_settings(ini: MosesIni) -> DecoderSettings:
-    """Return the settings of a moses.ini; what it does not say is Moses' default, or ours for the search.
-
-    Raises:
-        UserError: a number is none or out of range, the system has factors or several decoding paths, a switch has
-            several values, or a section may change what is translated or written and is not known here.
-    """
+    """Return the settings of a moses.ini; what it does not say is Moses' default, or ours for the search."""
     _refuse_others(ini)
     for name, (allowed, others) in _SIMPLE.items():
         values = ini.values(name)
-        if values and (len(values) > 1 or split_blanks(values[0]) not in allowed):
+        if values and (len(values) > 1 or split_fields(values[0]) not in allowed):
             raise BeyondDecoderError(
-                f"{ini.place(name)}: [{name}] asks for {others}; the embedded decoder knows words and one table only"
+                f"{ini.location(name)}: [{name}] asks for {others}; the embedded decoder knows words and one table only"
             )
     default = SearchSettings()
     algorithm = search_algorithm(ini)
@@ -142,23 +137,23 @@ def read_settings(ini: MosesIni) -> DecoderSettings:
             beam_threshold=ini.number("beam-threshold", default.beam_threshold),
             distortion_limit=_whole(ini, "distortion-limit", default.distortion_limit),
             longest_phrase=_whole(ini, "max-phrase-length", default.longest_phrase),
-            pop_limit=pop_limit(algorithm, cube_pruning_limit(ini, algorithm), ini.place("search-algorithm")),
+            pop_limit=pop_limit(algorithm, cube_pruning_limit(ini, algorithm), ini.location("search-algorithm")),
         )
     except OutOfRange as fault:
-        raise UserError(f"{ini.place(fault.name)}: [{fault.name}] {fault}") from fault
+        raise UserError(f"{ini.location(fault.name)}: [{fault.name}] {fault}") from fault
     try:
         # Unlike a switch, a section without a value says nothing.
         return DecoderSettings(search, is_on(ini.values("drop-unknown") or ["false"]))
     except ValueError as fault:
-        raise UserError(f"{ini.place('drop-unknown')}: [drop-unknown] {fault}; mend the line") from fault
+        raise UserError(f"{ini.location('drop-unknown')}: [drop-unknown] {fault}; mend the line") from fault
 
 
 def _refuse_others(ini: MosesIni) -> None:
     """Let those sections pass that are read here, change nothing, say what Moses does anyway, or say nothing."""
     if ini.values(""):
-        raise UserError(f"{ini.place('')}: stands before the first section, which Moses refuses; remove the line")
+        raise UserError(f"{ini.location('')}: stands before the first section, which Moses refuses; remove the line")
     for name in ini.sections():
-        values, place, shown = ini.values(name), ini.place(name), quote_text(name)
+        values, place, shown = ini.values(name), ini.location(name), quote_text(name)
         if not values or name in _USED | _HARMLESS | IGNORED.keys() or values == [_DEFAULTS.get(name)]:
             continue
         if name in _CHANGES_SCORES:
@@ -208,9 +203,6 @@ def pop_limit(algorithm: int | None, limit: int, name: str) -> int:
     """Return the pop limit that a search algorithm of Moses means here: normal search scores every candidate.
 
     Where no algorithm is asked for, 0 stands for every candidate, too. Cube pruning would score none.
-
-    Raises:
-        UserError: it is another algorithm, or cube pruning without candidates.
     """
     if algorithm not in (None, 0, CUBE_PRUNING):
         raise BeyondDecoderError(f"{name}: search algorithm {algorithm} is neither 0 (normal) nor 1 (cube pruning)")
@@ -226,4 +218,4 @@ def _whole(ini: MosesIni, section: str, default: int) -> int:
     try:
         return parse_whole(values[0]) if values else default
     except ValueError as fault:
-        raise UserError(f"{ini.place(section)}: [{section}] is no whole number; mend the line") from fault
+        raise UserError(f"{ini.location(section)}: [{section}] is no whole number; mend the line") from fault

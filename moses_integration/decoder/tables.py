@@ -37,23 +37,14 @@ class PhraseTable:
     """Translations of the source phrases that occur in the input."""
 
     def __init__(self, path: Path, width: int, wanted: Set[bytes], target_factors: int = 1) -> None:
-        """Read the lines whose source is in `wanted`; target words have so many factors.
-
-        Raises:
-            UserError: the table cannot be read or has a malformed line.
-        """
+        """Read the lines whose source is in `wanted`; target words have so many factors."""
         self.path, self.width, self._target_factors = path, width, target_factors
         self._lines: dict[bytes, list[tuple[int, bytes]]] = {}
         for row, source, line in wanted_lines(path, wanted, join_words):
             self._lines.setdefault(source, []).append((row, line))
 
     def lookup(self, source: Words) -> list[TargetPhrase]:
-        """Return the translations of a phrase, in the table's order.
-
-        Raises:
-            UserError: one of the lines is malformed, has factors or labels of a hierarchical rule, another number of
-                scores than the feature, or a score that is no probability.
-        """
+        """Return the translations of a phrase, in the table's order."""
         return [self._parse(row, line) for row, line in self._lines.get(b" ".join(source), ())]
 
     def lines(self, source: Words) -> list[bytes]:
@@ -84,11 +75,7 @@ class ReorderingTable:
     """
 
     def __init__(self, path: Path, width: int, has_target: bool, wanted: Set[bytes]) -> None:
-        """Read the lines whose source is in `wanted`; `path` or, failing that, `path.gz`, as Moses does.
-
-        Raises:
-            UserError: the table cannot be read or has a malformed line.
-        """
+        """Read the lines whose source is in `wanted`; `path` or, failing that, `path.gz`, as Moses does."""
         zipped = Path(f"{path}.gz")
         self.path = path if path.exists() or not zipped.exists() else zipped
         self.width, self.has_target = width, has_target
@@ -101,11 +88,7 @@ class ReorderingTable:
             self._lines[source + SEPARATOR + target] = (row, fields[has_target])
 
     def lookup(self, source: Words, target: Words) -> tuple[float, ...] | None:
-        """Return max(ln p, -100) of each column, None for a pair that is not in the table.
-
-        Raises:
-            UserError: the line has another number of scores than the model's type, or one is no probability.
-        """
+        """Return max(ln p, -100) of each column, None for a pair that is not in the table."""
         found = self._find(source, target)
         if found is None:
             return None
@@ -129,11 +112,7 @@ def _without_outer_blanks(phrase: bytes) -> bytes:
 
 
 def filter_table(path: Path, wanted: Set[bytes], filtered: Path, *, is_for_reordering: bool) -> None:
-    """Write the lines of a table whose source phrase is wanted, as they are.
-
-    Raises:
-        UserError: the table cannot be read or has a malformed line.
-    """
+    """Write the lines of a table whose source phrase is wanted, as they are."""
     phrase_of = _without_outer_blanks if is_for_reordering else join_words
     with open_output(filtered) as stream:
         stream.writelines(line.rstrip(b"\n") + b"\n" for _, _, line in wanted_lines(path, wanted, phrase_of))

@@ -1,4 +1,4 @@
-"""moses.ini: read, edit without touching anything else, write."""
+"""Read, edit and write moses.ini files."""
 
 from moses_integration.ini.additions import (
     NEW_WEIGHT,
@@ -8,9 +8,8 @@ from moses_integration.ini.additions import (
     first_weight,
     score_count,
 )
-from moses_integration.ini.ignored import IGNORED
-from moses_integration.ini.lines import parse_truth, quote_text, split_blanks
-from moses_integration.ini.moses_ini import IN_CONTEXT, LABEL, FeatureLine, MosesIni, Weights, files_at
+from moses_integration.ini.lines import parse_truth, quote_text, split_fields
+from moses_integration.ini.moses_ini import IGNORED, IN_CONTEXT, LABEL, FeatureLine, MosesIni, Weights, files_at
 
 __all__ = [
     "IGNORED",
@@ -28,5 +27,5 @@ __all__ = [
     "parse_truth",
     "quote_text",
     "score_count",
-    "split_blanks",
+    "split_fields",
 ]

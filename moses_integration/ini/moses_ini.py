@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_integration.ini.ignored import ignored_sections
-from moses_integration.ini.lines import TRIMMED, IniLines, quote_text, read_lines, split_blanks, without_comment
+from moses_integration.ini.lines import TRIMMED, IniLines, quote_text, read_lines, split_fields, without_comment
 from moses_integration.ini.old_format import convert_old_format
 from moses_integration.ini.reordering_type import ReorderingType
 from phrasescore.errors import UserError
@@ -23,7 +22,7 @@ from phrasescore.number import parse_number
 
 _DEFAULT_WEIGHT = 1.0
 _MODELS = ("path", "backoff")
-"""Arguments that are files or folders of models."""
+"""Arguments that name files or folders of models."""
 PATHS = (
     *_MODELS,
     "cache",
@@ -31,28 +30,51 @@ PATHS = (
     *("source-vocabulary", "target-vocabulary", "source_vocab", "target_vocab", "source-word-list", "target-word-list"),
     *("label-set-file", "unknown-word-labels-file", "input-vocab-file", "output-vocab-file"),
 )
-"""Arguments that are files or folders: a cache, which need not be there, and others of rarer features of Moses."""
+"""Arguments that name files or folders: models, a cache (which need not exist), and files of rare Moses features."""
 _ENDINGS = ("", ".gz", ".minphr", ".minlexr", ".binphr.idx", ".binlexr.idx")
-"""What Moses tries behind a path (LexicalReorderingTable.cpp, PhraseDictionaryCompact.cpp, PDTAimp.cpp)."""
-OTHER_WEIGHTS = ("weight-add", "weight-overwrite", "alternate-weight-setting")
-"""Sections that give dense weights to features besides [weight] (moses/Parameter.cpp, moses/StaticData.cpp)."""
-
-# No moses.ini that works comes near these; one that goes beyond would fill memory, the screen, or a day.
-_LONGEST_LABEL = 100
-_MOST_FEATURES = 500
-_WIDEST = 1000
+"""Suffixes that Moses appends to a path (LexicalReorderingTable.cpp, PhraseDictionaryCompact.cpp, PDTAimp.cpp)."""
 
 IN_CONTEXT = "in-context"
-"""Argument of a phrase table: how many columns the table of each text has more than the file that the line names.
+"""Argument of a phrase table: the number of columns that each per-text table has in addition to the named file.
 
-No decoder knows it, so none takes the ini for a complete system: Moses and moses2 stop at an unknown argument.
+Moses and moses2 stop at the unknown argument, so no decoder takes the ini for a complete system.
 """
+IGNORED = {
+    # The input is that of our command.
+    "input-file": "",
+    # Annotations of the output.
+    **dict.fromkeys(("print-id", "print-passthrough", "print-alignment-info", "output-hypo-score"), "false"),
+    **dict.fromkeys(("report-segmentation", "report-segmentation-enriched", "report-all-factors"), "false"),
+    **dict.fromkeys(("sort-word-alignment", "start-translation-id"), "0"),
+    **dict.fromkeys(("show-weights", "recover-input-path"), "false"),
+    # N-best lists.
+    **dict.fromkeys(("n-best-list", "lattice-samples"), ""),
+    "n-best-factor": "20",
+    "labeled-n-best-list": "true",
+    **dict.fromkeys(("n-best-trees", "include-segmentation-in-n-best", "print-alignment-info-in-n-best"), "false"),
+    **dict.fromkeys(("report-all-factors-in-n-best", "print-passthrough-in-n-best"), "false"),
+    # Reports in separate files.
+    **dict.fromkeys(("translation-details", "translation-all-details", "tree-translation-details"), ""),
+    **dict.fromkeys(("alignment-output-file", "output-unknowns", "output-word-graph"), ""),
+    **dict.fromkeys(("output-search-graph", "output-search-graph-extended", "output-search-graph-slf"), ""),
+    **dict.fromkeys(("output-search-graph-hypergraph", "output-search-graph-pb"), ""),
+    **dict.fromkeys(("unpruned-search-graph", "include-lhs-in-search-graph", "print-all-derivations"), "false"),
+    # The server.
+    **dict.fromkeys(("server", "daemon", "serial"), "false"),
+    **dict.fromkeys(("server-port", "server-log", "server-timeout", "server-maxconn", "server-maxconn-backlog"), ""),
+    **dict.fromkeys(("server-keepalive-maxconn", "server-keepalive-timeout"), ""),
+    **dict.fromkeys(("session-timeout", "session-cache-size"), ""),
+}
+"""Sections that change only Moses' input, output or server, and the value without effect (moses/Parameter.cpp)."""
+
+LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
+"""Labels that mert-moses.pl can read back from an n-best list; it takes a label with `_` for a sparse feature."""
+# Far beyond any real moses.ini; larger values would fill the memory or the screen.
+_LONGEST_LABEL = 100
+_WIDEST = 1000
 
 Weights = Mapping[str, Sequence[float]]
 """Weights of features by label."""
-
-LABEL = re.compile(r"[A-Za-z][0-9A-Za-z]*")
-"""Labels that mert-moses.pl can read back from an n-best list; one with `_` is a sparse feature to it."""
 
 
 @dataclass(frozen=True)
@@ -60,31 +82,27 @@ class FeatureLine:
     """One line of the section `[feature]`: `Class key=value key=value ...`."""
 
     kind: str
-    """The class that Moses registers it under."""
+    """The class name that Moses registers."""
     label: str
-    """`name=`, or the class and a running number: Distortion0."""
+    """The value of `name=`, or the class and a running number, for instance Distortion0."""
     arguments: Mapping[str, str]
     row: int
     """Index of the line in the file, from 0."""
 
     @property
     def width(self) -> int:
-        """How many numbers the line says the feature has; 1 if it says nothing.
-
-        A reordering model says so by its `type=`, too.
-        """
+        """Number of scores by `num-features=` or the `type=` of a reordering model; 1 by default."""
         given = self.arguments.get("num-features")
         if given is not None:
             return int(given)
         if self.kind == "LexicalReordering":
-            # Of a type that is not known here nothing can be said.
             with suppress(ValueError):
                 return ReorderingType.parse(self.arguments.get("type", "")).width
         return 1
 
     @property
-    def weights(self) -> int:
-        """How many weights the feature has: those of its scores, and of the columns that are scored in context."""
+    def weight_count(self) -> int:
+        """Number of weights: one for each score and each column in context."""
         return self.width + int(self.arguments.get(IN_CONTEXT, "0"))
 
     @property
@@ -94,7 +112,7 @@ class FeatureLine:
 
 
 class MosesIni(IniLines):
-    """A moses.ini. Relative paths in it are taken from `folder`."""
+    """A moses.ini. Relative paths in it start at `folder`."""
 
     def __init__(self, lines: Iterable[str], name: str = "moses.ini", folder: Path | None = None) -> None:
         super().__init__(lines, name)
@@ -104,42 +122,33 @@ class MosesIni(IniLines):
 
     @classmethod
     def read(cls, path: Path) -> MosesIni:
-        """Read a file.
+        """Read a file; convert it if it has Moses' old format.
 
-        An ini of Moses' old format is converted. Relative paths are taken from its folder, where `build` puts what it
-        names. If none of them is there, but one is in the working directory, they are all taken from that, as Moses
-        does.
-
-        Raises:
-            UserError: it cannot be read, is no regular file, is larger than any moses.ini, or is of Moses' old format
-                and cannot be converted.
+        Relative paths start at the folder of the file. If none of them exists there, but one exists in the working
+        directory, they start at the working directory, as in Moses.
         """
         ini = cls(read_lines(path), str(path), real_path(path).parent)
         if convert_old_format(ini):
-            ini.notes.append(f"{path}: is of Moses' old format; its models and weights are converted as in Moses")
-        ignored = ignored_sections(ini)
+            ini.notes.append(f"{path}: has Moses' old format; its models and weights are converted like in Moses")
+        ignored = [name for name in ini.sections() if name in IGNORED and ini.values(name) not in ([], [IGNORED[name]])]
         if ignored:
             names = ", ".join(f"[{section}]" for section in ignored)
-            ini.notes.append(f"{path}: ignored, for they concern only what Moses reads, prints or serves: {names}")
+            ini.notes.append(f"{path}: ignores sections that affect only Moses' input, output or server: {names}")
         relative = [*ini._relative_paths()]
-        if not any(_is_there(ini.folder / one) for one in relative) and any(_is_there(Path(one)) for one in relative):
+        if not any(_exists(ini.folder / one) for one in relative) and any(_exists(Path(one)) for one in relative):
             ini.folder = Path.cwd()
             ini.notes.append(
-                f"{path}: its relative paths are taken from the working directory, {ini.folder}, as Moses takes them, "
-                "for none of them is in its own folder"
+                f"{path}: relative paths start at the working directory, {ini.folder}, as in Moses, because none of "
+                "them exists in the folder of the file"
             )
         return ini
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all; relative paths become absolute if the folder changes.
-
-        Raises:
-            UserError: it cannot be written, or a moses.ini cannot hold one of the absolute paths.
-        """
-        write_atomically(path, self._for(path).to_bytes())
+        """Write the file atomically; in another folder, relative paths become absolute."""
+        write_atomically(path, self._moved_to(path).to_bytes())
 
     def copy(self) -> MosesIni:
-        """Return a copy that can be edited without changing this one."""
+        """Return an independent copy."""
         copied = MosesIni([], self.name, self.folder)
         copied.take_lines_of(self)
         return copied
@@ -150,67 +159,54 @@ class MosesIni(IniLines):
         bare.lines = [without_comment(line) + "\n" for line in self.lines]
         return bare
 
-    def features(self) -> list[FeatureLine]:
-        """Return the feature lines in their order, which is the order of the score vector.
+    # Features
 
-        Raises:
-            UserError: an argument is not `key=value`, stands twice, num-features is no whole number, two features have
-                the same label, or something is beyond all bounds.
-        """
+    def features(self) -> list[FeatureLine]:
+        """Return the feature lines in their order, which is that of the score vector."""
         unnamed: Counter[str] = Counter()
         features: dict[str, FeatureLine] = {}
         for row, value in self.rows("feature"):
-            kind, *pairs = split_blanks(value)
-            arguments: dict[str, str] = {}
-            for pair in pairs:
-                key, equals, argument = pair.partition("=")
-                if not equals or key in arguments:
-                    shown = quote_text(pair)
-                    raise self.fault(row, f"`{shown}` is not one key=value", "Moses refuses the line; mend it")
-                arguments[key] = argument
-            for key in ("num-features", IN_CONTEXT):
-                self._check_width(row, key, arguments.get(key, "1"))
+            kind, *pairs = split_fields(value)
+            arguments = self._arguments(row, pairs)
             label = arguments.get("name", "")
             if not label:
                 label = f"{kind}{unnamed[kind]}"
                 unnamed[kind] += 1
             if len(label) > _LONGEST_LABEL:
-                raise self.fault(
-                    row, f"`{quote_text(label)}` is a label of {len(label)} characters", "give a short one"
-                )
+                raise self.fault(row, f"the label `{quote_text(label)}` has {len(label)} characters", "shorten it")
             if label in features:
-                raise self.fault(row, f"a second feature is called {label}", "give it another name=")
-            if len(features) == _MOST_FEATURES:
-                raise self.fault(row, f"is a feature beyond {_MOST_FEATURES}", "remove what is not needed")
+                raise self.fault(row, f"a second feature has the label {label}", "give it another name=")
             features[label] = FeatureLine(kind, label, arguments, row)
         return list(features.values())
 
-    def _check_width(self, row: int, key: str, width: str) -> None:
-        if not re.fullmatch("[0-9]+", width):
-            raise self.fault(row, f"{key} is not a whole number", "fix the line")
-        # Python's int() has a limit on digits.
-        if len(width) > len(str(_WIDEST)) or int(width) > _WIDEST:
-            raise self.fault(row, f"{key} is beyond {_WIDEST}", "fix the line")
+    def _arguments(self, row: int, pairs: Iterable[str]) -> dict[str, str]:
+        arguments: dict[str, str] = {}
+        for pair in pairs:
+            key, equals, argument = pair.partition("=")
+            if not equals or key in arguments:
+                raise self.fault(
+                    row, f"`{quote_text(pair)}` is not key=value, or repeats a key", "Moses rejects the line; fix it"
+                )
+            arguments[key] = argument
+        for key in ("num-features", IN_CONTEXT):
+            width = arguments.get(key, "1")
+            if not re.fullmatch("[0-9]+", width):
+                raise self.fault(row, f"{key} is not a whole number", "fix the line")
+            # int() limits the number of digits.
+            if len(width) > len(str(_WIDEST)) or int(width) > _WIDEST:
+                raise self.fault(row, f"{key} is larger than {_WIDEST}", "fix the line")
+        return arguments
 
     def feature(self, label: str) -> FeatureLine:
-        """Return the feature of this label.
-
-        Raises:
-            UserError: there is none.
-        """
-        for feature in self.features():
-            if feature.label == label:
-                return feature
-        known = ", ".join(feature.label for feature in self.features())
-        remedy = f"give one of {known}" if known else "add it to [feature]"
-        raise UserError(f"{self.name}: has no feature `{label}`; {remedy}")
+        """Return the feature with a label."""
+        features = {feature.label: feature for feature in self.features()}
+        if label not in features:
+            remedy = f"give one of {', '.join(features)}" if features else "add it to [feature]"
+            raise UserError(f"{self.name}: has no feature `{label}`; {remedy}")
+        return features[label]
 
     def phrase_table(self) -> FeatureLine:
-        """Return the one phrase table.
-
-        Raises:
-            UserError: there is none, or more than one.
-        """
+        """Return the only phrase table."""
         tables = [feature for feature in self.features() if feature.is_phrase_table]
         if len(tables) != 1:
             found = ", ".join(f"{table.label} in line {self.number_of(table.row)}" for table in tables) or "none"
@@ -223,79 +219,40 @@ class MosesIni(IniLines):
         return tables[0]
 
     def language_model(self) -> Path:
-        """Return the file of the first KENLM feature.
-
-        Raises:
-            UserError: there is none.
-        """
+        """Return the file of the first KENLM feature."""
         for feature in self.features():
             if feature.kind == "KENLM":
                 return self.path_of(feature)
-        raise UserError(f"{self.name}: has no KENLM feature to take the n-gram model from; give one by --backoff")
+        raise UserError(f"{self.name}: has no KENLM feature with an n-gram model; give a model by --backoff")
 
-    def path_of(self, feature: FeatureLine, key: str = "path") -> Path:
-        """Return the file a feature is loaded from, or another that its line names.
-
-        Raises:
-            UserError: the line names none.
-        """
-        if key not in feature.arguments:
-            if "property-index" in feature.arguments:
-                raise self.fault(
-                    feature.row,
-                    f"{feature.label} has property-index=, by which moses2 alone takes scores from the phrase table",
-                    f"replace it by {key}= of a table of its own",
-                )
-            raise self.fault(feature.row, f"{feature.label} has no {key}=", "add it")
-        return self.folder / feature.arguments[key]
-
-    def weights(self, section: str = "weight") -> dict[str, list[float]]:
-        """Return the weights of a section by label; a later line of a label replaces the earlier one, as in Moses.
-
-        Raises:
-            UserError: a weight is no number.
-        """
-        weights = {}
-        for row, value in self.rows(section):
-            label, *numbers = split_blanks(value)
-            if not label.endswith("=") or not numbers:
-                raise self.fault(row, f"`{quote_text(value)}` is not `Label= number ...`", "mend the line")
-            try:
-                weights[label[:-1]] = [parse_number(number) for number in numbers]
-            except ValueError as error:
-                raise self.fault(row, f"a weight of {quote_text(label[:-1])} is no number", "mend the line") from error
-        return weights
-
-    def weights_of_features(self) -> dict[str, list[float]]:
-        """Return the weights of all features by label; those of a feature without a line are 1, as in Moses.
-
-        Raises:
-            UserError: a weight is no number, or a feature line is malformed.
-        """
-        given = self.weights()
-        return {one.label: given.get(one.label, [_DEFAULT_WEIGHT] * one.weights) for one in self.features()}
-
-    def weights_of_table(self, feature: FeatureLine) -> list[float]:
-        """Return the weights of a phrase table.
-
-        Raises:
-            UserError: they are not as many as its features, or a weight of any feature is no number.
-        """
-        weights = self.weights_of_features()[feature.label]
-        if len(weights) != feature.weights:
+    def set_argument(self, label: str, key: str, value: str) -> None:
+        """Set or add an argument of a feature."""
+        feature = self.feature(label)
+        if re.search(rf"[#{TRIMMED}]", value):
             raise self.fault(
                 feature.row,
-                f"{feature.label} has {feature.weights} features but {len(weights)} weights",
-                "fix one of them first",
+                f"{key}={value!r} cannot be written, because a space ends a value and # starts a comment",
+                "rename the file or folder",
             )
-        return weights
+        if key in feature.arguments:
+            self.replace(feature.row, rf"(?<=[ \t]){re.escape(key)}=[^{TRIMMED}]*", f"{key}={value}")
+        elif "path" in feature.arguments:
+            # The position that train-model.perl uses.
+            self.replace(feature.row, r"(?<=[ \t])(?=path=)", f"{key}={value} ")
+        else:
+            self.replace(feature.row, rf"(?=[{TRIMMED}]*$)", f" {key}={value}")
+
+    def remove_argument(self, label: str, key: str) -> None:
+        """Remove an argument of a feature, if present."""
+        self.replace(self.feature(label).row, rf"[ \t]+{re.escape(key)}=[^{TRIMMED}]*", "")
+
+    def set_kind(self, label: str, kind: str) -> None:
+        """Change the class of a feature."""
+        feature = self.feature(label)
+        self.replace(feature.row, rf"(?<![^ \t]){re.escape(feature.kind)}(?=[ \t]|[{TRIMMED}]*$)", kind)
 
     def check_label(self, feature: FeatureLine) -> None:
-        """Check that mert-moses.pl can read a feature's label back from an n-best list.
-
-        Raises:
-            UserError: it cannot.
-        """
+        """Raise an error if mert-moses.pl cannot read the feature's label back from an n-best list."""
         if not LABEL.fullmatch(feature.label):
             raise self.fault(
                 feature.row,
@@ -303,69 +260,42 @@ class MosesIni(IniLines):
                 "use letters and digits only",
             )
 
-    def require_effective_weights(self) -> None:
-        """Check that no section overrides [weight], before long work that ends with writing weights there.
+    # Weights
 
-        Raises:
-            UserError: one does.
-        """
-        for row, _ in self.rows("weight-overwrite"):
-            raise self.fault(row, "[weight-overwrite] overrides [weight]", "move its weights there")
+    def weights(self, section: str = "weight") -> dict[str, list[float]]:
+        """Return the weights of a section by label; as in Moses, the last line of a label counts."""
+        weights = {}
+        for row, value in self.rows(section):
+            label, *numbers = split_fields(value)
+            if not label.endswith("=") or not numbers:
+                raise self.fault(row, f"`{quote_text(value)}` is not `Label= number ...`", "fix the line")
+            try:
+                weights[label[:-1]] = [parse_number(number) for number in numbers]
+            except ValueError as error:
+                raise self.fault(
+                    row, f"a weight of {quote_text(label[:-1])} is not a number", "fix the line"
+                ) from error
+        return weights
 
-    def require_some_weight(self, weights: Weights | None = None) -> None:
-        """Check, before a text is translated, that not all weights are 0: any translation would be as good as another.
+    def weights_of_features(self) -> dict[str, list[float]]:
+        """Return the weights of all features by label; as in Moses, they are 1 for a feature without weights."""
+        given = self.weights()
+        return {one.label: given.get(one.label, [_DEFAULT_WEIGHT] * one.weight_count) for one in self.features()}
 
-        Args:
-            weights: of all features; None for those of [weight]. That of unknown words, which is not tuned, is no help.
-
-        Raises:
-            UserError: all are 0, or they are malformed.
-        """
-        if self.rows("weight-overwrite"):
-            return
-        weights = self.weights_of_features() if weights is None else weights
-        if not any(any(weights[one.label]) for one in self.features() if one.kind != "UnknownWordPenalty"):
-            raise UserError(
-                f"{self.name}: all weights are 0, that of UnknownWordPenalty aside, so any translation is as good as "
-                "another; give a tuned moses.ini"
+    def weights_of_table(self, feature: FeatureLine) -> list[float]:
+        """Return the weights of a phrase table and check their number."""
+        weights = self.weights_of_features()[feature.label]
+        if len(weights) != feature.weight_count:
+            raise self.fault(
+                feature.row,
+                f"{feature.label} has {feature.weight_count} features but {len(weights)} weights",
+                "fix one of them first",
             )
-
-    def require_placeable(self, path: Path) -> None:
-        """Check that a moses.ini at `path` could hold the paths, before long work that ends with writing it.
-
-        Raises:
-            UserError: it could not, or what they name is not there.
-        """
-        self._for(path)
-        self.require_files()
-
-    def model_files(self) -> list[Path]:
-        """Return the files that the features are loaded from, as far as they are there."""
-        named = [(feature, key) for feature in self.features() for key in _MODELS if key in feature.arguments]
-        return [file for feature, key in named for file in files_at(self.path_of(feature, key))]
-
-    def require_files(self) -> None:
-        """Check that what the features name is there, under a name that Moses tries.
-
-        Raises:
-            UserError: it is not.
-        """
-        for feature in self.features():
-            for key in _MODELS:
-                if key in feature.arguments and not _is_there(self.path_of(feature, key)):
-                    named = f"{key}={feature.arguments[key]}"
-                    if Path(feature.arguments[key]).is_absolute():
-                        raise self.fault(feature.row, f"{named} is not there", "mend the path")
-                    raise self.fault(
-                        feature.row,
-                        f"{named} is not there, relative to {self.folder}",
-                        "an ini that was moved needs the files that it names beside it, so give it where it was "
-                        "written, run this where Moses is run, or make its paths absolute",
-                    )
+        return weights
 
     def set_weights(self, weights: Weights) -> None:
-        """Replace the weights of these labels; a label without a line gets one."""
-        rows = {split_blanks(value)[0][:-1]: row for row, value in self.rows("weight")}
+        """Replace or add the weights of these labels."""
+        rows = {split_fields(value)[0][:-1]: row for row, value in self.rows("weight")}
         for label, numbers in weights.items():
             text = " ".join(f"{number:.6g}" for number in numbers)
             if label in rows:
@@ -373,46 +303,69 @@ class MosesIni(IniLines):
             else:
                 self.append("weight", f"{label}= {text}")
 
-    def set_argument(self, label: str, key: str, value: str) -> None:
-        """Give a feature's argument another value, or add the argument.
+    def require_effective_weights(self) -> None:
+        """Raise an error if a section overrides [weight], before long work that ends with writing weights there."""
+        for row, _ in self.rows("weight-overwrite"):
+            raise self.fault(row, "[weight-overwrite] overrides [weight]", "move its weights there")
 
-        Raises:
-            UserError: there is no such feature, or the value has a character that ends values in a moses.ini.
+    def require_some_weight(self, weights: Weights | None = None) -> None:
+        """Raise an error if all weights are 0, since all translations of a text would be equally good.
+
+        The weight of unknown words, which is not tuned, does not count.
+
+        Args:
+            weights: of all features; by default those of [weight].
         """
-        feature = self.feature(label)
-        if re.search(rf"[#{TRIMMED}]", value):
-            raise self.fault(
-                feature.row,
-                f"{key}={value!r} cannot be written, for in a moses.ini a blank ends a value and # begins a comment",
-                "give the file or folder another name",
+        if self.rows("weight-overwrite"):
+            return
+        weights = self.weights_of_features() if weights is None else weights
+        if not any(any(weights[one.label]) for one in self.features() if one.kind != "UnknownWordPenalty"):
+            raise UserError(
+                f"{self.name}: all weights except that of UnknownWordPenalty are 0, so all translations are equally "
+                "good; give a tuned moses.ini"
             )
-        if key in feature.arguments:
-            self.replace(feature.row, rf"(?<=[ \t]){re.escape(key)}=[^{TRIMMED}]*", f"{key}={value}")
-        elif "path" in feature.arguments:
-            # Where train-model.perl puts it.
-            self.replace(feature.row, r"(?<=[ \t])(?=path=)", f"{key}={value} ")
-        else:
-            self.replace(feature.row, rf"(?=[{TRIMMED}]*$)", f" {key}={value}")
 
-    def remove_argument(self, label: str, key: str) -> None:
-        """Take an argument from a feature's line, if it has it.
+    # Files
 
-        Raises:
-            UserError: there is no such feature.
-        """
-        self.replace(self.feature(label).row, rf"[ \t]+{re.escape(key)}=[^{TRIMMED}]*", "")
+    def path_of(self, feature: FeatureLine, key: str = "path") -> Path:
+        """Return a path that a feature line names."""
+        if key not in feature.arguments:
+            if "property-index" in feature.arguments:
+                raise self.fault(
+                    feature.row,
+                    f"{feature.label} has property-index=, which only moses2 supports (scores inside the phrase table)",
+                    f"replace it by {key}= with a separate table",
+                )
+            raise self.fault(feature.row, f"{feature.label} has no {key}=", "add it")
+        return self.folder / feature.arguments[key]
 
-    def set_kind(self, label: str, kind: str) -> None:
-        """Let a feature be of another class of Moses.
+    def model_files(self) -> list[Path]:
+        """Return the existing files that the features are loaded from."""
+        named = [(feature, key) for feature in self.features() for key in _MODELS if key in feature.arguments]
+        return [file for feature, key in named for file in files_at(self.path_of(feature, key))]
 
-        Raises:
-            UserError: there is no such feature.
-        """
-        feature = self.feature(label)
-        self.replace(feature.row, rf"(?<![^ \t]){re.escape(feature.kind)}(?=[ \t]|[{TRIMMED}]*$)", kind)
+    def require_files(self) -> None:
+        """Raise an error if a model file does not exist, with or without a suffix that Moses appends."""
+        for feature in self.features():
+            for key in _MODELS:
+                if key in feature.arguments and not _exists(self.path_of(feature, key)):
+                    named = f"{key}={feature.arguments[key]}"
+                    if Path(feature.arguments[key]).is_absolute():
+                        raise self.fault(feature.row, f"{named} does not exist", "fix the path")
+                    raise self.fault(
+                        feature.row,
+                        f"{named} does not exist, relative to {self.folder}",
+                        "move the ini back to where it was written, start this command where Moses is started, or make "
+                        "the paths of the ini absolute",
+                    )
+
+    def require_valid_at(self, path: Path) -> None:
+        """Raise an error if the ini could not be written to `path`, before long work that ends with writing it."""
+        self._moved_to(path)
+        self.require_files()
 
     def with_absolute_paths(self) -> MosesIni:
-        """Return a copy that can stand anywhere: Moses takes relative paths from its working directory."""
+        """Return a copy with absolute paths, because Moses' relative paths start at its working directory."""
         ini = self.copy()
         for feature in self.features():
             for key in PATHS:
@@ -421,12 +374,12 @@ class MosesIni(IniLines):
         return ini
 
     def path_to(self, path: Path, before: str) -> str:
-        """Return a path relative to the folder of paths if it lies there and what it replaces was relative too."""
+        """Return a path as a feature line should name it: relative inside the folder, unless `before` is absolute."""
         path, folder = _absolute(path), self.folder.resolve()
         inside = path.is_relative_to(folder) and not Path(before).is_absolute()
         return str(path.relative_to(folder) if inside else path)
 
-    def _for(self, path: Path) -> MosesIni:
+    def _moved_to(self, path: Path) -> MosesIni:
         if real_path(path).parent == self.folder.resolve():
             return self
         moved = self.with_absolute_paths()
@@ -434,28 +387,25 @@ class MosesIni(IniLines):
         return moved
 
     def _relative_paths(self) -> Iterator[str]:
-        """Yield the relative paths of feature lines, which may be malformed."""
+        # The lines may be malformed, so features() is of no use.
         for _, value in self.rows("feature"):
-            for key, _, argument in (word.partition("=") for word in split_blanks(value)):
+            for key, _, argument in (word.partition("=") for word in split_fields(value)):
                 if key in _MODELS and argument and not Path(argument).is_absolute():
                     yield argument
 
 
 def files_at(path: Path) -> list[Path]:
-    """Return the files that a feature is loaded from whose line names this: itself, or with endings that Moses tries.
-
-    Of a folder they are those in it.
-    """
+    """Return the files of a model: those in a folder, or the path itself and with the suffixes that Moses appends."""
     if path.is_dir():
         return sorted(file for file in path.iterdir() if file.is_file())
     return [file for ending in _ENDINGS if (file := Path(f"{path}{ending}")).is_file()]
 
 
-def _is_there(path: Path) -> bool:
-    # That of Path raises where a name is too long.
+def _exists(path: Path) -> bool:
+    # Path.exists raises where a name is too long.
     return any(os.path.exists(f"{path}{ending}") for ending in _ENDINGS)  # noqa: PTH110
 
 
 def _absolute(path: Path) -> Path:
-    """Return an absolute path. A link to a file keeps its name: Moses tells compressed files by their suffix."""
+    # A link to a file keeps its name, because Moses recognises compressed files by their suffix.
     return real_path(path.parent) / path.name

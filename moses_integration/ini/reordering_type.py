@@ -1,4 +1,4 @@
-"""The `type=` of a lexicalised reordering model: which orientations it tells apart, and from which sides.
+"""The `type=` of a lexicalised reordering model, for instance `wbe-msd-bidirectional-fe`.
 
 Koehn et al. 2005; moses/FF/LexicalReordering/LexicalReordering.cpp and LRModel.h.
 """
@@ -18,30 +18,31 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class ReorderingType:
-    """What `wbe-msd-bidirectional-fe` says."""
+    """The orientation classes of a reordering model and what they are conditioned on."""
 
     classes: tuple[int, int, int, int]
     """The class of each relation."""
     backward: bool
-    """Whether it has scores of a phrase pair towards the one before it."""
+    """Whether it scores the orientation towards the previous phrase."""
     forward: bool
-    """Whether it has scores towards the one after it; they stand behind the others."""
+    """Whether it scores the orientation towards the next phrase; these scores follow the backward ones."""
     has_target: bool
-    """Whether it asks for target phrases."""
+    """Whether it conditions on target phrases."""
 
     @classmethod
     def parse(cls, text: str) -> ReorderingType:
-        """Read it.
+        """Parse the value of `type=`.
 
         Raises:
-            ValueError: it is one that the embedded decoder does not have.
+            ValueError: the embedded decoder does not support the type.
         """
         parts = set(text.split("-"))
         classes = parts & _CLASSES.keys()
         conditions = parts & {"f", "fe"}
         directions = parts & {"backward", "unidirectional", "forward", "bidirectional"}
         unknown = parts - classes - conditions - directions - {"wbe", "phrase", "allff"}
-        # Of several Moses takes the last, and without a condition what stands in its memory; backward is its default.
+        # Moses takes the last of several, and reads uninitialised memory if there is no condition. The default
+        # direction is backward.
         if unknown or len(classes) != 1 or len(conditions) != 1 or len(directions) > 1:
             raise ValueError(
                 f"the reordering type `{text}` is not supported; use one of {', '.join(_CLASSES)}, word-based (wbe), "
@@ -56,10 +57,10 @@ class ReorderingType:
 
     @property
     def count(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return max(self.classes) + 1
 
     @property
     def width(self) -> int:
-        """How many scores a phrase pair has."""
+        """Number of scores of a phrase pair."""
         return self.count * (self.backward + self.forward)

@@ -37,7 +37,7 @@ def networks_of(ini: MosesIni) -> list[str]:
     if marked and not folders:
         raise ini.fault(marked[0].row, f"{IN_CONTEXT}= needs a section [{NETWORKS}] with its networks", _AGAIN)
     if folders and not marked:
-        raise UserError(f"{ini.place(NETWORKS)}: [{NETWORKS}] needs a phrase table with {IN_CONTEXT}=; {_AGAIN}")
+        raise UserError(f"{ini.location(NETWORKS)}: [{NETWORKS}] needs a phrase table with {IN_CONTEXT}=; {_AGAIN}")
     return folders
 
 
@@ -62,7 +62,7 @@ def without_columns(ini: MosesIni) -> MosesIni:
     """Return the system of the table that an ini names: without columns in context."""
     table, weights = ini.phrase_table(), ini.weights_of_table(ini.phrase_table())
     system = _without_sections(ini)
-    if table.weights > table.width:
+    if table.weight_count > table.width:
         system.set_weights({table.label: weights[: table.width]})
     return system
 
@@ -71,8 +71,8 @@ def with_columns(ini: MosesIni) -> MosesIni:
     """Return the system of the table of a text, which has the columns in context; paths stay as they are."""
     table = ini.phrase_table()
     system = _without_sections(ini)
-    if table.weights > table.width:
-        system.set_argument(table.label, "num-features", str(table.weights))
+    if table.weight_count > table.width:
+        system.set_argument(table.label, "num-features", str(table.weight_count))
     return system
 
 
@@ -114,7 +114,7 @@ def option_weights(ini: MosesIni) -> Weights | None:
     """
     kept = ini.weights(OPTIONS_BY)
     if kept and _widths(kept) != _widths(ini.weights_of_features()):
-        raise UserError(f"{ini.place(OPTIONS_BY)}: [{OPTIONS_BY}] has not the weights of the features; {_AGAIN}")
+        raise UserError(f"{ini.location(OPTIONS_BY)}: [{OPTIONS_BY}] has not the weights of the features; {_AGAIN}")
     return kept or None
 
 

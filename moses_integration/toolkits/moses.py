@@ -245,7 +245,7 @@ def _check_features(ini: MosesIni) -> None:
     for section in _CHANGE_FEATURES:
         if ini.values(section):
             raise UserError(
-                f"{ini.place(section)}: [{section}] changes features behind [feature]; write what is meant there"
+                f"{ini.location(section)}: [{section}] changes features behind [feature]; write what is meant there"
             )
     for feature in ini.features():
         place = f"{ini.at(feature.row)}: {feature.label}"

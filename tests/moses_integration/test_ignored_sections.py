@@ -1,4 +1,4 @@
-"""Sections of a moses.ini that change only what Moses reads, prints or serves are ignored."""
+"""Sections of a moses.ini that affect only Moses' input, output or server are ignored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def moses_ini(tmp_path: Path) -> Path:
 
 def test_one_line_names_them(moses_ini: Path) -> None:
     assert MosesIni.read(moses_ini).notes == [
-        f"{moses_ini}: ignored, for they concern only what Moses reads, prints or serves: [n-best-list], "
+        f"{moses_ini}: ignores sections that affect only Moses' input, output or server: [n-best-list], "
         "[show-weights], [include-segmentation-in-n-best], [print-alignment-info-in-n-best], [report-segmentation], "
         "[input-file], [server]"
     ]
@@ -54,7 +54,7 @@ def test_decode_translates_as_without_them(
         command = ["decode", str(ini), "--source", str(MINI / "test.en"), "--prepared", "--toolkit", toolkit]
         assert main([*command, "--processes", "1"]) == 0
         captured = capfd.readouterr()
-        assert ("only what Moses reads, prints or serves" in captured.err) == (ini == moses_ini)
+        assert ("only Moses' input, output or server" in captured.err) == (ini == moses_ini)
         outputs.append(captured.out)
     assert outputs[0] == outputs[1] != ""
 
@@ -65,5 +65,5 @@ def test_the_decoder_alone(moses_ini: Path, capfd: pytest.CaptureFixture[str]) -
     assert decoder.main(["-f", str(moses_ini), "-i", str(text)]) == 0
     captured = capfd.readouterr()
     assert captured.out.count("\n") == 1
-    assert "prints or serves: [n-best-list], " in captured.err
+    assert "output or server: [n-best-list], " in captured.err
     assert not Path("lists").exists()

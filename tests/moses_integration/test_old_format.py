@@ -1,4 +1,4 @@
-"""An ini of Moses' old format is read as Moses converts it."""
+"""Inis of Moses' old format are converted like in Moses."""
 
 from __future__ import annotations
 
@@ -80,16 +80,16 @@ def test_features_and_weights(old: Path) -> None:
         "Distortion0": [0.3],
     }
     assert ini.feature("PhraseDictionaryMemory0").arguments["table-limit"] == "20"
-    assert ini.notes == [f"{old}: is of Moses' old format; its models and weights are converted as in Moses"]
+    assert ini.notes == [f"{old}: has Moses' old format; its models and weights are converted like in Moses"]
 
 
 def test_lines_keep_their_numbers_and_comments(old: Path) -> None:
     ini = MosesIni.read(old)
     assert ini.lines[0] == "# a system of before 2013\n"
     assert any(line.endswith("path=lm.fr.arpa factor=0 order=3 # of the target language\n") for line in ini.lines)
-    assert ini.place("weight", "KENLM0=") == f"{old}: line 16"
+    assert ini.location("weight", "KENLM0=") == f"{old}: line 16"
     old.write_text(OLD.replace("8 0 3 lm.fr.arpa", "8 0 3 lm.en.arpa"))
-    with pytest.raises(UserError, match=r"moses\.ini: line 7: path=lm\.en\.arpa is not there"):
+    with pytest.raises(UserError, match=r"moses\.ini: line 7: path=lm\.en\.arpa does not exist"):
         MosesIni.read(old).require_files()
 
 
@@ -106,7 +106,7 @@ def test_decoding(old: Path, capfd: pytest.CaptureFixture[str]) -> None:
             [line.split(b" ||| ")[:2] + line.split(b" ||| ")[3:] for line in lists.read_bytes().splitlines()]
         )
         if ini == old:
-            assert f"{old}: is of Moses' old format" in captured.err
+            assert f"{old}: has Moses' old format" in captured.err
     assert outputs[0] == outputs[1]
     assert entries[0] == entries[1]
 
@@ -178,22 +178,22 @@ def test_several_models_of_all_kinds(tmp_path: Path) -> None:
         (
             "[input-factors]",
             "[feature]\nDistortion\n[x]",
-            r"line 32: \[feature\] is of the current format .*, \[ttable",
+            r"line 32: \[feature\] has Moses' current format, \[ttable",
         ),
         (
             "[weight-p]",
             "[weight-i]\n1\n[x]",
-            r"line 28: \[weight-i\] is of the old .* cannot be converted here; convert",
+            r"line 28: \[weight-i\] has Moses' old .* is not supported; convert",
         ),
         (
             "[mapping]",
             "[search-algorithm]\n3\n[mapping]",
-            "line 34: a system of the old format is not phrase-based; give",
+            "line 34: the system is not phrase-based; give",
         ),
-        ("0 0 0 4 phr", "0 0 4 phr", r"line 3: is not a model of \[ttable-file\] that can be c"),
-        ("0 0 0 4 phr", "99 0 0 4 phr", r"line 3: is not a model of \[ttable-file\]"),
-        ("0 0 0 4 phr", "0 0 0 4.5 phr", r"line 3: is not a model of \[ttable-file\]"),
-        ("0-0 wbe", "0 wbe", r"line 9: is not a model of \[distortion-file\] "),
+        ("0 0 0 4 phr", "0 0 4 phr", r"line 3: is not a supported model of \[ttable-file\]; fix"),
+        ("0 0 0 4 phr", "99 0 0 4 phr", r"line 3: is not a supported model of \[ttable-file\]"),
+        ("0 0 0 4 phr", "0 0 0 4.5 phr", r"line 3: is not a supported model of \[ttable-file\]"),
+        ("0-0 wbe", "0 wbe", r"line 9: is not a supported model of \[distortion-file\]"),
         (
             "0 0 0 4 phrase-table.gz",
             "0 0 0 1 a\n0 0 0 1 b\n0 0 0 2 c\n[ttable-limit]\n9",

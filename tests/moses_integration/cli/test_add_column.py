@@ -32,12 +32,12 @@ def test_it_says_where_paths_were_taken_from(
     command = ["add-column", str(system / "moses.ini"), "--table", str(system / "phrase-table.5.gz"), "-o"]
     monkeypatch.chdir(system)
     assert main([*command, "here.ini"]) == 1
-    assert "is not there, relative to" in capsys.readouterr().err
+    assert "does not exist, relative to" in capsys.readouterr().err
     assert not (system / "here.ini").exists()
     monkeypatch.chdir(tmp_path)
     assert main([*command, str(system / "moses.5.ini")]) == 0
     said = capsys.readouterr().err
-    assert f"its relative paths are taken from the working directory, {tmp_path}, as Moses takes them" in said
+    assert f"relative paths start at the working directory, {tmp_path}, as in Moses" in said
     monkeypatch.chdir("/")
     MosesIni.read(system / "moses.5.ini").require_files()
 

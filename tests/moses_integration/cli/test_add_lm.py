@@ -29,10 +29,13 @@ def test_what_fails_makes_no_cache(tmp_path: Path, capsys: pytest.CaptureFixture
     command = ["add-lm", str(MINI / "moses.ini"), "-o", str(tmp_path / "added.ini")]
     model, cache = str(tmp_path / "cslm"), str(tmp_path / "scores")
     for arguments, message in (
-        (["--model", model, "--cache", f"{cache} b"], "a blank ends a value"),
-        (["--model", model, "--cache", cache, "--label", "A B_"], "A B_: is a label that mert-moses.pl cannot tune"),
+        (["--model", model, "--cache", f"{cache} b"], "a space ends a value"),
+        (
+            ["--model", model, "--cache", cache, "--label", "A B_"],
+            "A B_: mert-moses.pl cannot tune a feature with this label",
+        ),
         (["--model", str(tmp_path), "--cache", cache], "is not a model folder"),
-        (["--model", model, "--cache", cache, "--label", "LM0"], "moses.ini: has a feature LM0 already; give another"),
+        (["--model", model, "--cache", cache, "--label", "LM0"], "moses.ini: already has a feature LM0; give another"),
     ):
         assert main([*command, *arguments, "--cache-size", "1"]) == 1
         assert message in capsys.readouterr().err

@@ -140,7 +140,10 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         ([*DECODE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "is not there, but the ini names it"),
         ([*DECODE, "FOLDER/unknown.ini", "--source", "FOLDER/two"], "has no feature Distorsion; remove it, or use"),
         *(
-            (arguments, "zeros.ini: all weights are 0, that of UnknownWordPenalty aside, so any translation is as good")
+            (
+                arguments,
+                "zeros.ini: all weights except that of UnknownWordPenalty are 0, so all translations are equally",
+            )
             for arguments in (
                 [*DECODE, "FOLDER/zeros.ini", "--source", "FOLDER/two"],
                 [*PLACE, "FOLDER/zeros.ini", "--source", "FOLDER/two"],
@@ -152,8 +155,8 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         ),
         (
             [*DECODE, "FOLDER/indexed.ini", "--source", "FOLDER/two"],
-            "line 22: LexicalReordering0 has property-index=, by which moses2 alone takes scores from the phrase "
-            "table; replace it by path= of a table of its own",
+            "line 22: LexicalReordering0 has property-index=, which only moses2 supports (scores inside the phrase "
+            "table); replace it by path= with a separate table",
         ),
         (
             [*PLACE, INI, "--source", "FOLDER/brackets"],
@@ -166,7 +169,7 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         (["decode", INI, "--source", "FOLDER/two"], "it names; give text that is tokenised"),
         (
             ["decode", "FOLDER/lost.ini", "--source", "FOLDER/two"],
-            "gz is not there, relative to FOLDER; an ini that was moved needs",
+            "gz does not exist, relative to FOLDER; move the ini back",
         ),
         (["decode", INI, "-o", "FOLDER/no/out"], "out: cannot be written, for FOLDER/no is no folder"),
         ([*DECODE, INI, "--nbest", "FOLDER/no/nbest", "3"], "nbest: cannot be written, for FOLDER/no is no folder"),
@@ -185,40 +188,43 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         ([*PLACE, INI, "--source", "FOLDER/bar"], "Moses expects 1 factor a word, separated by `|`; write"),
         ([*PLACE, INI, "--source", "FOLDER/named"], "FOLDER/named: line 1: has U+FDD0, which is no character of text"),
         ([*PLACE, "FOLDER/compact.ini", "--source", "FOLDER/two"], "reads text tables, not PhraseDictionaryCompact"),
-        ([*PLACE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "gz is not there, relative to FOLDER; an ini that was"),
+        ([*PLACE, "FOLDER/lost.ini", "--source", "FOLDER/two"], "gz does not exist, relative to FOLDER; move the ini"),
         (
             [*PLACE, INI, "--source", "FOLDER/two", "--weights", "FOLDER/weights.ini"],
             "FOLDER/weights.ini: TranslationModel0 has 4 features but 3 weights",
         ),
         (
             [*PLACE, INI, "--source", "FOLDER/two", "-o", "FOLDER/my placed"],
-            "cannot be written, for in a moses.ini a blank ends a value",
+            "cannot be written, because a space ends a value",
         ),
         (["strip-tags", "FOLDER/wide"], "FOLDER/wide: line 1: has a NUL"),
         (
             ["tune", "FOLDER/my system/moses.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
-            "cannot be written, for in a moses.ini a blank ends a value",
+            "cannot be written, because a space ends a value",
         ),
         (
             ["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"],
-            "2 more are to be added; give --columns 1 if all",
+            "2 to be added; give --columns 1 if all",
         ),
         (
             ["add-column", INI, "--table", "FOLDER/own.gz", "-o", "FOLDER/o"],
-            f"own.gz: has 4 scores a line, but {INI} has num-features=4 and 1 more are to be added; run `phrasescore "
+            f"own.gz: has 4 scores per line, but {INI} has num-features=4 and 1 to be added; run `phrasescore "
             "annotate FOLDER/own.gz -m MODEL -o ANNOTATED` and give --table ANNOTATED",
         ),
         (
             ["add-column", INI, "--table", str(MINI / "phrase-table.gz"), "-o", "FOLDER/o"],
-            f"1 more are to be added; {INI} names this table already, so no column is missing",
+            f"1 to be added; {INI} names this table already, so it needs no more columns",
         ),
         (["add-column", INI, "--table", "FOLDER/two", "-o", "FOLDER/o"], "two: line 1: has 1 field"),
         (
             ["tune", "FOLDER/overriding.ini", "--source", "x", "--reference", "y", "-o", "FOLDER/tuned.ini"],
             "overriding.ini: line 38: [weight-overwrite] overrides [weight]; move its weights there",
         ),
-        (["add-column", "FOLDER/old.ini", "--table", "x", "-o", "FOLDER/o"], "line 6: [weight-i] is of the old format"),
-        ([*DECODE, "FOLDER/old.ini", "--source", "FOLDER/two"], "[weight-i] is of the old format of Moses and cannot"),
+        (
+            ["add-column", "FOLDER/old.ini", "--table", "x", "-o", "FOLDER/o"],
+            "line 6: [weight-i] has Moses' old format",
+        ),
+        ([*DECODE, "FOLDER/old.ini", "--source", "FOLDER/two"], "[weight-i] has Moses' old format, and its conv"),
         (
             [*DECODE, "FOLDER/pipe", "--source", "FOLDER/two"],
             "pipe: is a folder, a pipe or a device; give the moses.ini",

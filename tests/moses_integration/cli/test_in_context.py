@@ -569,7 +569,7 @@ def test_weights_for_the_choice_of_options_are_those_of_all_features(
     ini.write(tmp_path / "damaged.ini")
     decode = ["decode", str(tmp_path / "damaged.ini"), "--source", str(small_dev[0]), "-o", str(tmp_path / "out")]
     assert main([*decode, *EMBEDDED]) == 1
-    wrong = "a weight of LM0 is no number" if damage == "LM0= zz" else f"[{OPTIONS_BY}] has not the weights of the"
+    wrong = "a weight of LM0 is not a number" if damage == "LM0= zz" else f"[{OPTIONS_BY}] has not the weights of the"
     assert re.search(rf"damaged\.ini: line \d+: {re.escape(wrong)}", capsys.readouterr().err)
 
 

@@ -360,13 +360,13 @@ def test_a_switch_leaves_what_the_ini_says_of_others(
 ) -> None:
     ini = MosesIni.read(Path(INI))
     for section, value in sections.items():
-        ini.set_value(section, value)
+        ini.set_values(section, [value])
     assert settings_of(ini, parse_switches(switches)).search.pop_limit == expected
 
 
 def test_cube_pruning_of_nothing() -> None:
     ini = MosesIni.read(Path(INI))
-    ini.set_value("search-algorithm", "1")
+    ini.set_values("search-algorithm", ["1"])
     with pytest.raises(
         UserError, match="-cube-pruning-pop-limit: cube pruning with a pop limit of 0 translates nothing"
     ):
