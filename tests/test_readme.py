@@ -6,6 +6,7 @@ import argparse
 import ast
 import importlib
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -17,9 +18,8 @@ from typing import NoReturn
 import pytest
 
 import phrasescore
-from moses_integration.cli import make_parser as make_toolkit_parser
+from experiments.pages.commands import PROGRAMS, commands
 from moses_integration.cli.decoder import parse_switches
-from phrasescore.cli import make_parser
 from phrasescore.cli.train import _SECTIONS as SECTIONS
 from phrasescore.training.presets import PRESETS
 
@@ -28,7 +28,6 @@ DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [*DOCS, *sorted((ROOT / "experiments").rglob("*.md"))]
 COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 TRAINING = (ROOT / "docs" / "training.md").read_text()
-PROGRAMS = {"phrasescore": make_parser, "phrasescore-smt": make_toolkit_parser}
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 OF_OTHER_PROGRAMS = {
     *("--editable", "--index-url"),
@@ -148,6 +147,27 @@ def test_python_in_pages_is_valid_and_public(page: Path) -> None:
 def test_modules_in_pages_exist(page: Path) -> None:
     for name in re.findall(r"`((?:phrasescore|moses_integration|experiments)/[\w/]+\.py)`", page.read_text()):
         assert (ROOT / name).exists(), name
+
+
+COMMANDS_OF = {f"{program} {one.name}": one.parser for program in PROGRAMS for one in commands(PROGRAMS[program]())}
+
+
+@pytest.mark.parametrize("name", COMMANDS_OF)
+def test_help_ends_with_examples_and_the_address_of_the_documentation(name: str) -> None:
+    parser = COMMANDS_OF[name]
+    anchor = name.partition(" ")[2].replace(" ", "-")
+    assert parser.format_help().endswith(f"{parser.examples[-1]}\n\ndocumentation: docs/commands.md#{anchor}\n")
+    assert f"\n### {anchor.replace('-', ' ')}\n" in COMMANDS or f"\n### {anchor}\n" in COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS_OF)
+def test_examples_are_commands(name: str) -> None:
+    """Of each, the parser takes all words."""
+    lines = [part.strip() for example in COMMANDS_OF[name].examples for part in example.split(" | ")]
+    commands_of_this = [shlex.split(re.sub(r" [<>] \S+", "", line)) for line in lines if line.startswith("phrasescore")]
+    assert any(words[: len(name.split())] == name.split() for words in commands_of_this)
+    for program, *words in commands_of_this:
+        PROGRAMS[program]().parse_args(words)
 
 
 def test_switches_in_the_text_of_the_decoder_exist() -> None:

@@ -25,11 +25,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "add-column",
-        help="let a moses.ini use the annotated table",
-        description="Move three numbers together: the table, num-features, and the weights. All else stays.",
+        help="write a moses.ini that uses an annotated table",
+        description="Write a copy of a moses.ini with the path of an annotated phrase table, its number of "
+        "features, and weights for the new columns. Nothing else changes. Tune the result.",
+        examples=("phrasescore-smt add-column system/tuned.ini --table phrase-table.rnn.gz -o system/moses.rnn.ini",),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    parser.add_argument("--table", type=Path, required=True, metavar="TABLE", help="the annotated phrase table")
+    parser.add_argument(
+        "--table", type=Path, required=True, metavar="TABLE", help="phrase table that `phrasescore annotate` wrote"
+    )
     number = parser.add_mutually_exclusive_group()
     number.add_argument(
         "--columns", type=positive, default=1, metavar="N", help="how many scores it has more (default: %(default)s)"
@@ -37,13 +41,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     number.add_argument(
         "--report", type=Path, metavar="FILE", help="take that from the report of `phrasescore annotate`"
     )
-    parser.add_argument("--feature", metavar="LABEL", help="the phrase table meant, if there are several")
+    parser.add_argument("--feature", metavar="LABEL", help="label of the phrase table in the ini, if there are several")
     parser.add_argument(
         "--weight",
         type=finite,
         metavar="X",
-        help=f"first weight of a new column (default: {NEW_WEIGHT}, or the mean of the table's other weights if that "
-        "is less, as in a tuned system)",
+        help=f"initial weight of each new column (default: {NEW_WEIGHT}, or the mean of the table's other weights if "
+        "that is less)",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.set_defaults(run=run)

@@ -18,44 +18,48 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "add-lm",
-        help="let a moses.ini use a neural language model",
-        description="Add a model of `phrasescore lm train` as one more feature. The embedded decoder asks it during "
-        "the search; with Moses itself, use `rescore` instead.",
+        help="write a moses.ini that uses a neural language model",
+        description="Write a copy of a moses.ini with a model of `phrasescore lm train` as a feature of the embedded "
+        "decoder. Moses has no such feature; with Moses, use `rescore`. Tune the result.",
+        examples=("phrasescore-smt add-lm system/tuned.ini --model cslm -o system/moses.cslm.ini",),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
-    parser.add_argument("--model", type=Path, required=True, metavar="FOLDER", help="what `phrasescore lm train` wrote")
+    parser.add_argument(
+        "--model", type=Path, required=True, metavar="FOLDER", help="model folder of `phrasescore lm train`"
+    )
     parser.add_argument(
         "--backoff",
         type=Path,
         metavar="LM",
-        help="n-gram model for words that the network does not know (default: that of the first KENLM feature)",
+        help="n-gram model for words outside the shortlist (default: that of the first KENLM feature)",
     )
     parser.add_argument(
         "--unnormalised",
         action="store_true",
-        help="take the network's outputs for ln p, which is faster; it must have been trained with --self-normalise",
+        help="take the outputs of the network as ln p, without a softmax, which is faster; for networks trained with "
+        "--self-normalise",
     )
     parser.add_argument(
         "--cache",
         type=Path,
         metavar="FILE",
-        help="keep scores of n-grams in this file, which decoders share: in tuning and wherever a text is "
-        "translated again, nearly all n-grams are asked for again (default: in the memory of each decoder)",
+        help="cache the scores of n-grams in this file, which decoders share and later runs reuse (default: in the "
+        "memory of each decoder)",
     )
     parser.add_argument(
         "--cache-size",
         type=positive,
         metavar="MB",
-        help="of that file, if it is not there yet; an MB holds 131,000 n-grams, and a word of the text asks for some "
-        "500 in tuning (default: 256, enough for 60,000 words)",
+        help="size of a new cache; an MB holds 131,000 n-grams, and tuning needs about 500 per word of the text "
+        "(default: 256)",
     )
     parser.add_argument("--label", default="CSLM0", metavar="LABEL", help="of the feature (default: %(default)s)")
     parser.add_argument(
         "--weight",
         type=finite,
         metavar="X",
-        help=f"first weight (default: {NEW_WEIGHT}, or the mean of the other language models' if that is less, as in a "
-        "tuned system)",
+        help=f"initial weight (default: {NEW_WEIGHT}, or the mean of the weights of the other language models if "
+        "that is less)",
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="INI", help="moses.ini to write")
     parser.set_defaults(run=run)

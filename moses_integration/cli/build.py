@@ -20,44 +20,56 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "build",
-        help="make a system of parallel text",
-        description="Prepare and clean parallel text, align its words, extract and score phrases, estimate the "
-        "language model, and write moses.ini beside them.",
+        help="build a system from parallel text",
+        description="Build a phrase-based system: prepare and clean parallel text, align words, extract and score "
+        "phrases, estimate the language model, and write moses.ini.",
+        most_used=("source", "target", "output", "tokenised", "casing", "alignment", "validation", "processes"),
+        examples=(
+            "phrasescore-smt build --source train.en --target train.fr -o system",
+            "phrasescore-smt build --source train.en --target train.fr -o system --tokenised --validation dev.en "
+            "dev.fr",
+        ),
     )
-    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="sentences, one a line")
-    parser.add_argument("--target", type=Path, required=True, metavar="TEXT", help="their translations, line by line")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="system folder to make")
+    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source sentences, one per line")
+    parser.add_argument("--target", type=Path, required=True, metavar="TEXT", help="their translations")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="system folder to write")
     text = parser.add_argument_group("text")
     for side in ("source", "target"):
         text.add_argument(
-            f"--{side}-language", metavar="CODE", help=f"its code, as en (default: the suffix of --{side}'s name)"
+            f"--{side}-language",
+            metavar="CODE",
+            help=f"language code, such as en (default: the suffix of the file of --{side})",
         )
     text.add_argument(
         "--tokenised",
         action="store_true",
-        help="the text is tokenised: split at blanks (of all kinds) only, and keep capitals",
+        help="the text is tokenised already: split words at white space only, and keep capitals",
     )
     text.add_argument(
         "--casing",
         choices=("lower", "true", "keep"),
-        help="what to do with capitals; true writes each word as it is mostly written inside of sentences, and begins "
-        "translations with a capital (default: true; keep if tokenised)",
+        help="treatment of capitals: lower-case, truecase (each word as it is mostly written within sentences; "
+        "translations begin with a capital), or keep them (default: true; with --tokenised, keep)",
     )
-    text.add_argument("--escaped", action="store_true", help="the text has Moses' escapes already, as &apos;")
+    text.add_argument(
+        "--escaped",
+        action="store_true",
+        help="the text has the escapes of Moses already, such as &apos;; needs --tokenised",
+    )
     add_section_options(parser, "cleaning", CleaningRules)
     models = add_section_options(parser, "models", BuildConfig)
     models.add_argument(
         "--alignment",
         type=Path,
         metavar="FILE",
-        help="a ready word alignment of all lines, 0-0 1-2 ..., whose words are those between blanks",
+        help="word alignment of all lines in the Pharaoh format, 0-0 1-2 ..., instead of aligning",
     )
     models.add_argument(
         "--validation",
         nargs=2,
         type=Path,
         metavar=("SOURCE", "TARGET"),
-        help="other sentences and their translations: FOLDER/validation/phrase-table.gz gets their phrase pairs, for "
+        help="other sentences and their translations, whose phrase pairs go to FOLDER/validation/phrase-table.gz, for "
         "`phrasescore train --validation`",
     )
     add_toolkit_options(parser)

@@ -35,8 +35,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "decode",
         help="translate sentences",
-        description="Translate sentences, a line each, from standard input to standard output. Plain text gives plain "
-        "text; with --prepared, tokens give tokens.",
+        description="Translate sentences, one per line. Plain text gives plain text; with --prepared, tokens give "
+        "tokens. If INI was tuned with --in-context, the per-text phrase table is built automatically.",
+        most_used=("ini", "source", "output", "nbest", "prepared", "work", "processes"),
+        examples=(
+            "phrasescore-smt decode system/tuned.ini < test.en > test.fr",
+            "phrasescore-smt decode system/tuned.ini --source test.en -o test.out --nbest test.nbest 100",
+        ),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     add_source_option(parser)
@@ -53,9 +58,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs=2,
         action=_FileAndSize,
         metavar=("FILE", "SIZE"),
-        help="also write n-best lists of distinct translations, as tokens",
+        help="write n-best lists of SIZE distinct translations, tokenised, to FILE, too",
     )
-    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep logs and filtered tables here")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        metavar="FOLDER",
+        help="keep logs and filtered tables in this folder; rerunning the same command resumes",
+    )
     add_text_options(parser)
     add_toolkit_options(parser)
     add_binarise_option(parser)

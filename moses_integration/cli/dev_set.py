@@ -28,7 +28,7 @@ class DevSet:
 
 def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
     """Add --source and --reference."""
-    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="dev set")
+    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source text of the dev set")
     parser.add_argument(
         "--reference",
         type=Path,
@@ -36,7 +36,7 @@ def add_dev_set_options(parser: argparse.ArgumentParser) -> None:
         action="extend",
         required=True,
         metavar="TEXT",
-        help="its translations, one file or more",
+        help="its translations; several files are several references",
     )
 
 

@@ -22,19 +22,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "ems-hook",
-        help="score the phrase table inside Moses' experiment manager",
-        description="Put the network's score into the phrase table, as a step of Moses' experiment manager. "
-        'Use it in the section [TRAINING]: score-settings = "--PhraseCount" and '
-        'custom-phrase-table-pruning = "phrasescore-smt ems-hook -m FOLDER". EMS adds the two names.',
+        help="annotate the phrase table inside the experiment manager of Moses (EMS)",
+        description="Replace the constant column of the phrase table by the score of a network, as a step of EMS. In "
+        "the "
+        'section [TRAINING], set score-settings = "--PhraseCount" and custom-phrase-table-pruning to this command '
+        "without IN and OUT, which EMS appends (docs/ems.md).",
+        examples=("phrasescore-smt ems-hook -m /path/rnn model/phrase-table.1 model/phrase-table.2",),
     )
     parser.add_argument("-m", "--model", type=Path, required=True, metavar="FOLDER", help="model folder")
     parser.add_argument(
         "--train",
         type=_words,
         metavar="OPTIONS",
-        help="train the network in the folder on this table first, or go on where training was stopped, with these "
-        "options of `phrasescore train`, which may be empty; a single one is given as --train=--weight-by-count, for "
-        "--train '--weight-by-count' looks like two options",
+        help="first train the network on this table, or resume its training, with these options of `phrasescore "
+        "train`, which may be empty; write a single option as --train=--weight-by-count",
     )
     parser.add_argument(
         "--plugin",
@@ -43,10 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         dest="plugin_files",  # not what `run_with_plugins` acts on
         metavar="FILE.py",
-        help="Python file of yours that the network needs; may be given several times",
+        help="plugin of the network; may be given several times",
     )
-    parser.add_argument("input", metavar="IN", help="phrase table; EMS leaves .gz out")
-    parser.add_argument("output", metavar="OUT", help="phrase table to write; EMS leaves .gz out")
+    parser.add_argument("input", metavar="IN", help="phrase table, without .gz")
+    parser.add_argument("output", metavar="OUT", help="phrase table to write, without .gz")
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""`phrasescore-smt evaluate`: BLEU, chrF and TER, and whether a difference is more than chance."""
+"""`phrasescore-smt evaluate`: BLEU, chrF and TER, and the significance of differences."""
 
 from __future__ import annotations
 
@@ -24,21 +24,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "randomisation.",
         examples=("phrasescore-smt evaluate rnn.out cslm.out --baseline base.out --reference test.fr",),
     )
-    parser.add_argument("translations", type=Path, nargs="+", metavar="TEXT", help="translations, a file a system")
+    parser.add_argument("translations", type=Path, nargs="+", metavar="TEXT", help="translations, one file per system")
     parser.add_argument(
-        "--reference", type=Path, nargs="+", action="extend", required=True, metavar="TEXT", help="one file or more"
+        "--reference",
+        type=Path,
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="TEXT",
+        help="reference translations; several files are several references",
     )
-    parser.add_argument("--baseline", type=Path, metavar="TEXT", help="another system's translations to compare with")
+    parser.add_argument("--baseline", type=Path, metavar="TEXT", help="translations of the system to compare with")
     parser.add_argument(
         "--tokenise",
         choices=("13a", "intl", "none", "char"),
         default="13a",
-        help="how BLEU splits words; none for tokenised text (default: %(default)s)",
+        help="tokeniser of sacreBLEU; none for tokenised text (default: %(default)s)",
     )
     parser.add_argument(
         "--lowercase",
         action="store_true",
-        help="without regard to capitals: for a system of `build --casing lower`, which cannot restore them",
+        help="ignore case, for a system of `build --casing lower`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_section_options(parser, "randomisation", Randomisation)

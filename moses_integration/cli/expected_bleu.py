@@ -32,24 +32,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "expected-bleu",
-        help="train a column on n-best lists of the training text",
-        description="Build a system of each half of the training text, translate each half with the system of the "
-        "other one, and train a function of phrase pairs that raises the expected BLEU of these n-best lists. "
-        "`phrasescore annotate -m FOLDER` makes it a column of the phrase table.",
+        help="train a phrase-pair model for expected BLEU (+XBLEU)",
+        description="Split the training text into two folds, decode each fold with a system built from the other "
+        "one, and train a log-linear model of phrase pairs that raises the expected BLEU of the n-best lists. "
+        "`phrasescore annotate -m FOLDER` then appends its scores to the phrase table.",
+        examples=(
+            "phrasescore-smt expected-bleu system/tuned.ini -o xbleu",
+            "phrasescore annotate system/phrase-table.gz -m xbleu -o phrase-table.xbleu.gz",
+        ),
     )
-    parser.add_argument("ini", type=Path, metavar="INI", help="tuned moses.ini, whose weights the lists are made with")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder to make")
-    text = parser.add_argument_group("training text", "default: what `build` keeps beside the system, in corpus/")
-    text.add_argument("--source", type=Path, metavar="TEXT", help="sentences, prepared as the system wants them")
-    text.add_argument("--target", type=Path, metavar="TEXT", help="their translations, likewise")
-    text.add_argument("--alignment", type=Path, metavar="FILE", help="their word alignment, 0-0 1-2 ...")
+    parser.add_argument("ini", type=Path, metavar="INI", help="tuned moses.ini, before add-column and add-lm")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="model folder to write")
+    text = parser.add_argument_group("training text", "default: the text in corpus/ of a system of `build`")
+    text.add_argument(
+        "--source", type=Path, metavar="TEXT", help="source sentences, tokenised, cased and escaped for the system"
+    )
+    text.add_argument("--target", type=Path, metavar="TEXT", help="their translations")
+    text.add_argument(
+        "--alignment", type=Path, metavar="FILE", help="their word alignment in the Pharaoh format, 0-0 1-2 ..."
+    )
     lists = parser.add_argument_group("lists")
     lists.add_argument(
         "--sentences",
         type=positive,
         default=30_000,
         metavar="N",
-        help="sentences to translate, drawn from both halves (default: %(default)s)",
+        help="sentences to decode, sampled from both folds (default: %(default)s)",
     )
     lists.add_argument(
         "--nbest", type=positive, default=100, metavar="N", help="translations of a list (default: %(default)s)"
@@ -59,9 +67,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=natural,
         default=1,
         metavar="N",
-        help="of the drawing of sentences, and of those held out (default: %(default)s)",
+        help="seed of the sampling (default: %(default)s)",
     )
-    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the systems of the halves here")
+    parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep the systems of the folds in this folder")
     add_processes_option(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)

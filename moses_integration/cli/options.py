@@ -26,8 +26,8 @@ def add_toolkit_options(parser: argparse.ArgumentParser) -> None:
         "--toolkit",
         choices=("auto", "moses", "embedded"),
         default="auto",
-        help="what does the work: an installed Moses, or the embedded toolkit; auto takes Moses if MOSES_HOME is set "
-        "or `moses` is on the PATH (default: %(default)s)",
+        help="installed Moses or embedded toolkit; auto selects Moses if MOSES_HOME is set or `moses` is on the PATH "
+        "(default: %(default)s)",
     )
     add_sharing_options(parser)
 
@@ -37,7 +37,8 @@ def add_binarise_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--binarise",
         choices=("compact", "probing"),
-        help="make the filtered phrase table binary before decoding, which takes less memory; Moses only",
+        help="convert the filtered phrase table to this binary format, which needs less memory; with an installed "
+        "Moses only",
     )
 
 

@@ -1,4 +1,4 @@
-"""`phrasescore-smt rescore`: n-best lists get more features, and the best of each is chosen anew."""
+"""`phrasescore-smt rescore`: add features to n-best lists, and rerank them."""
 
 from __future__ import annotations
 
@@ -50,26 +50,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "rescore",
-        help="rescore n-best lists with networks, and tune all weights for that",
-        description="Add features to the translations of an n-best list of any toolkit. With --reference, tune the "
-        "weights of all features on the list (minimum error rate training) and write them; with --weights, add the "
-        "features that those weights are for and write the best translation of each sentence.",
+        help="rescore n-best lists with networks",
+        description="Add features to the n-best lists of any toolkit. With --reference, tune the weights of all "
+        "features on the lists of a dev set and write them. With --weights, add the same features to the lists of "
+        "another text and write the best translation of each sentence.",
+        most_used=("nbest", "source", "output", "reference", "weights", "ini", "scorers", "prepared"),
+        examples=(
+            "phrasescore-smt rescore --nbest dev.nbest --source dev.en --reference dev.fr --ini tuned.ini --scorer "
+            "CSLM=cslm -o weights.json",
+            "phrasescore-smt rescore --nbest test.nbest --source test.en --weights weights.json -o test.out",
+        ),
     )
-    parser.add_argument("--nbest", type=Path, required=True, metavar="FILE", help="n-best list of the source")
-    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="the sentences that were decoded")
+    parser.add_argument("--nbest", type=Path, required=True, metavar="FILE", help="n-best lists")
+    parser.add_argument("--source", type=Path, required=True, metavar="TEXT", help="source sentences of the lists")
     parser.add_argument(
         "-o",
         "--output",
         type=path_or_standard_stream,
         required=True,
         metavar="FILE",
-        help="what to write: with --reference the weights, as JSON; with --weights the translations",
+        help="file to write: with --reference the weights, as JSON; with --weights the translations",
     )
     parser.add_argument(
         "--nbest-output",
         type=Path,
         metavar="FILE",
-        help="also write the list, with the new features and totals, the best translation of each sentence first",
+        help="write the reranked lists with the new features and totals, too",
     )
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument(
@@ -78,16 +84,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         action="extend",
         metavar="TEXT",
-        help="tune: translations, one file or more",
+        help="tune: reference translations; several files are several references",
     )
-    mode.add_argument("--weights", type=Path, metavar="FILE", help="apply: weights that this command has tuned")
+    mode.add_argument("--weights", type=Path, metavar="FILE", help="apply: weights that `rescore --reference` wrote")
     parser.add_argument(
         "--ini",
         type=Path,
         metavar="INI",
-        help="the moses.ini that the list was decoded with: weights to start from, and how text is prepared; with "
-        "--weights only needed if it was moved; a list of another toolkit has none, so give --prepared (weights start "
-        "from 1)",
+        help="moses.ini of the lists: initial weights, and the preparation of the text; without it (another toolkit), "
+        "give --prepared, and weights start from 1; with --weights only needed if the ini was moved",
     )
     parser.add_argument(
         "--scorer",
@@ -96,23 +101,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         dest="scorers",
         metavar="LABEL=[COLUMN:]PATH",
-        help="a feature to add, as in RNN=rnn/ or WP=unknown-target:rnn/; may be given several times, with --weights "
-        "only where a folder was moved. PATH is a model folder, or a file of numbers, a line for each list entry. "
-        "A network trained on phrases or in context scores the phrases of the segmentation, which the list must have; "
-        "one trained on sentences, or a language model, scores the sentence. COLUMN is what the model offers: score "
-        "(default), per-word, unknown-target, unknown-source or unknown-both of an encoder-decoder; score, "
-        "unnormalised or unknown-target of a language model",
+        help="feature to add, such as RNN=rnn/ or WP=unknown-target:rnn/; may be given several times, with "
+        "--weights only if a folder was moved. PATH is a model folder, or a file with one number per list entry. "
+        "Networks for phrases score the segmentation, which the lists must have; networks for sentences and "
+        "language models score the sentence. COLUMN is score (default), per-word, unknown-target, unknown-source or "
+        "unknown-both for an encoder-decoder; score, unnormalised or unknown-target for a language model",
     )
     parser.add_argument(
         "--backoff",
         type=Path,
         metavar="LM",
-        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of the lm scorers (default: that "
-        "of the ini's first KENLM feature, as in add-lm; with --weights the one of tuning)",
+        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist of a language model (default: "
+        "that of the first KENLM feature of the ini; with --weights that of tuning)",
     )
     tuning = add_section_options(parser, "tuning", WeightSearch)
     tuning.add_argument(
-        "--seeds", type=natural, nargs="+", action=Distinct, metavar="N", help="of the restarts (default: 1 2 3)"
+        "--seeds",
+        type=natural,
+        nargs="+",
+        action=Distinct,
+        metavar="N",
+        help="seeds of the random restarts (default: 1 2 3)",
     )
     add_sharing_options(parser.add_argument_group("sharing the work"))
     add_text_options(parser)

@@ -23,7 +23,7 @@ def add_source_option(parser: argparse.ArgumentParser) -> None:
         type=path_or_standard_stream,
         default=STANDARD_STREAM,
         metavar="TEXT",
-        help="sentences (default: standard input)",
+        help="source sentences (default: standard input)",
     )
 
 
@@ -32,8 +32,8 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prepared",
         action="store_true",
-        help="the text is tokenised and escaped as the system wants it; without this it is prepared as the training "
-        "text was",
+        help="the text is tokenised, cased and escaped as the training text; without this option, plain text is "
+        "prepared automatically",
     )
 
 

@@ -43,8 +43,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "tune",
         help="tune the weights on a dev set",
-        description="Minimum error rate training (Och 2003). One run proves little: give several seeds to see the "
-        "spread. The ini has the weights of the run with the best dev BLEU; it is written after each seed.",
+        description="Tune the weights by minimum error rate training (Och 2003). Several seeds show the variance; "
+        "the ini gets the weights of the seed with the best dev BLEU, and is written after each seed.",
+        most_used=("ini", "source", "reference", "output", "seeds", "prepared", "in_context", "work", "processes"),
+        examples=(
+            "phrasescore-smt tune system/moses.ini --source dev.en --reference dev.fr -o system/tuned.ini --seeds 1 "
+            "2 3",
+            "phrasescore-smt tune system/moses.ini --in-context ctx --source dev.en --reference dev.fr -o "
+            "tuned.ctx.ini",
+        ),
     )
     parser.add_argument("ini", type=Path, metavar="INI", help="moses.ini")
     add_dev_set_options(parser)
@@ -67,7 +74,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action=Distinct,
         default=[1],
         metavar="N",
-        help="of the random restarts (default: 1)",
+        help="seeds of the random restarts, one tuning per seed (default: 1)",
     )
     add_text_options(parser)
     add_toolkit_options(parser)

@@ -52,11 +52,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "annotate",
-        help="append the network's score to every line of a phrase table",
-        description="Append exp(ln p(target | source)) as the last score of every line of a Moses phrase table. "
-        "Every other byte, and the order of the lines, stays. Moses takes the logarithm of the column, so its "
-        "feature is ln p; scores below -99 are written as exp(-99) and counted. With a folder of `phrasescore-smt "
-        "expected-bleu` the column is exp(f) of its function of phrase pairs.",
+        help="append the scores of a network to a phrase table",
+        description="Append exp(ln p(target | source)) as the last score of every line of a Moses phrase table; Moses "
+        "takes the logarithm of a column, so its feature is ln p. Every other byte and the order of the lines stay the "
+        "same. If an earlier run was interrupted, rerunning the same command resumes it. The output is identical for "
+        "any number of processes.",
+        most_used=("table", "models", "output", "columns", "only_sources_in", "processes", "device", "dry_run"),
+        examples=(
+            "phrasescore annotate phrase-table.gz -m rnn -o phrase-table.rnn.gz",
+            "phrasescore annotate phrase-table.gz -m rnn -o phrase-table.rnn.gz --columns score unknown-target",
+        ),
     )
     parser.add_argument(
         "table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"

@@ -21,9 +21,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "check",
-        help="say what is in a phrase table and what Moses would refuse",
-        description="Read a whole phrase table, say what it holds, and list what Moses would refuse or silently "
-        "misread. Exit code 1 if there is any such problem.",
+        help="report what is in a phrase table and what Moses would reject",
+        description="Read a whole phrase table, and report its columns, fields and phrase lengths, and every problem: "
+        "lines that Moses would reject or silently misread. The exit code is 1 if there is a problem.",
+        examples=("phrasescore check phrase-table.rnn.gz --num-features 5",),
     )
     parser.add_argument(
         "table", type=path_or_standard_stream, metavar="TABLE", help="phrase table, - for standard input"
@@ -32,11 +33,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--num-features",
         type=positive,
         metavar="N",
-        help="score columns that moses.ini promises for this table",
+        help="expected number of score columns, that of moses.ini",
     )
     parser.add_argument("--limit", type=positive, metavar="N", help="read only the first N lines")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-    add_quiet_option(parser, "show no progress, only the findings")
+    add_quiet_option(parser, "show no progress")
     parser.set_defaults(run=run)
 
 

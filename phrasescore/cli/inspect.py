@@ -51,23 +51,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "inspect",
-        help="show what a network makes of one phrase",
-        description="Show the phrases nearest to a phrase by the cosine of the encoder's summaries, the table's "
-        "targets for it with the scores of table and network and ln p of each word (or, of a phrase that no table has, "
-        "the best targets that beam search finds), targets drawn from the network, and the encoder's update and reset "
-        "gates while it reads the phrase. All logarithms are natural.",
+        help="show what a network has learnt about a phrase",
+        description="Show the nearest phrases by the cosine of the encoder's summaries, the targets of the table "
+        "with the scores of table and network (without a table, the targets that beam search finds), samples of the "
+        "network, and the update and reset gates. All logarithms are natural.",
+        examples=(
+            'phrasescore inspect -m rnn "the letter" --table phrase-table.gz',
+            'phrasescore inspect -m rnn "the letter" --gates gates.png',
+        ),
     )
     parser.add_argument(
         "phrase",
         metavar="PHRASE",
-        help="source phrase, tokenised as the table is; of factored words, the factors trained on",
+        help="source phrase, tokenised as the training data",
     )
     add_model_option(parser, several=False)
     parser.add_argument(
         "--table",
         type=path_or_standard_stream,
         metavar="TABLE",
-        help="phrase table, - for standard input (default: none)",
+        help="phrase table; - for standard input",
     )
     parser.add_argument(
         "--phrases",
@@ -97,7 +100,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--gates",
         type=Path,
         metavar="FILE",
-        help="draw the gates of all units of the first layer that reads forward into a .png, .svg or .pdf file",
+        help="draw the gates of the first forward layer into a .png, .svg or .pdf file",
     )
     add_direction_option(parser)
     add_device_options(parser)

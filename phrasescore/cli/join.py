@@ -15,16 +15,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "join",
-        help="join the parts of a table that `annotate --shard` wrote",
-        description="Join the parts of a table that an array of jobs has annotated with --shard. Parts that are "
-        "missing or damaged, or were made of another table, network or options than the others, are refused.",
+        help="join the shards of a table that `annotate --shard` wrote",
+        description="Join the shards of a table that an array of jobs annotated with --shard. Shards that are "
+        "missing or damaged, or that belong to another table, network or options than the others, are an error.",
+        examples=("phrasescore join part.*.gz -o phrase-table.rnn.gz",),
     )
     parser.add_argument(
         "parts",
         nargs="+",
         type=Path,
         metavar="PART",
-        help="outputs of all jobs, in any order, with PART.part.json beside each, which may be named, too",
+        help="outputs of all jobs, in any order; PART.part.json must be beside each",
     )
     parser.add_argument(
         "-o",
@@ -32,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=path_or_standard_stream,
         required=True,
         metavar="FILE",
-        help="table to write, compressed as the parts are, which its suffix must say; - for standard output",
+        help="table to write, with the same suffix as the shards; - for standard output",
     )
     add_quiet_option(parser)
     parser.set_defaults(run=run)

@@ -75,7 +75,8 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
         "--precision",
         default="auto",
         choices=("auto", "fp32", "bf16"),
-        help="precision of matrix products; auto takes 16 bit where the hardware has it (default: %(default)s)",
+        help="precision of matrix products; auto selects bf16 if the hardware has instructions for it (default: "
+        "%(default)s)",
     )
 
 
@@ -86,19 +87,17 @@ def add_sharing_options(parser: argparse._ActionsContainer) -> None:
     either.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="Dask scheduler whose workers share the work instead, as tcp://node1:8786; they must see the same files "
-        "(docs/cluster.md)",
+        help="address of a Dask scheduler, such as tcp://node1:8786, whose workers do the work; they need the same "
+        "files (docs/cluster.md)",
     )
 
 
 def add_processes_option(parser: argparse._ActionsContainer) -> None:
     """Add --processes."""
-    parser.add_argument(
-        "--processes", type=positive, metavar="N", help="processes to share the work among (default: all cores)"
-    )
+    parser.add_argument("--processes", type=positive, metavar="N", help="number of processes (default: all cores)")
 
 
-def add_quiet_option(parser: argparse.ArgumentParser, text: str = "print nothing but errors") -> None:
+def add_quiet_option(parser: argparse.ArgumentParser, text: str = "print errors only") -> None:
     """Add --quiet."""
     parser.add_argument("-q", "--quiet", action="store_true", help=text)
 
@@ -197,7 +196,8 @@ def add_plugin_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="plugins",
         metavar="FILE.py",
-        help="run a Python file of yours first, which adds units, attentions or optimisers; may be given several times",
+        help="run this Python file first, which registers your own units, attentions, optimisers or scorers "
+        "(docs/plugins.md); may be given several times",
     )
 
 
@@ -212,10 +212,7 @@ def run_with_plugins(args: argparse.Namespace) -> int:
 
 def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
     """Add --model, and --plugin for those that a model needs; `several` if it may be given several times."""
-    of_several = (
-        "; given again, a score is the mean ln p of the networks, which must know the same words (`train` on one table "
-        "with several --seed)"
-    )
+    of_several = "; several give the mean of their scores, and need the same vocabulary (`train` with several --seed)"
     add_plugin_option(parser)
     parser.add_argument(
         "-m",

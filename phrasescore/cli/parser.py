@@ -1,4 +1,4 @@
-"""The parser of the command lines: how wrong usage is answered, and help that begins with what most people need."""
+"""The parser of the command lines: messages about wrong usage, and help that begins with the most used options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ELSEWHERE = {
     "--gpu": ("--device",),
     "--threads": ("--processes",),
 }
-"""What options of other tools are called here, where spelling alone would suggest another one or none."""
+"""Options of other tools and their names here, where the spelling would suggest another option or none."""
 
 
 _DOCUMENTATION = "docs/commands.md"
@@ -31,9 +31,9 @@ _DOCUMENTATION = "docs/commands.md"
 class CommandParser(argparse.ArgumentParser):
     """Parses the options of a program or of one of its commands.
 
-    Wrong usage is answered by one line of usage and one sentence, which suggests the nearest name that there is.
-    Options are not abbreviated: what `--max` means today it would not mean with the next option that begins so.
-    An option that stores one value is an error if it is given twice, for argparse would drop the first value silently.
+    The message about wrong usage is one line of usage and one sentence, which suggests the nearest name. Options cannot
+    be abbreviated, because a new option would change the meaning of an abbreviation. An option with one value is an
+    error if it is given twice, because argparse would drop the first value silently.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class CommandParser(argparse.ArgumentParser):
 
         Args:
             args: those of `argparse.ArgumentParser`.
-            most_used: names of the arguments that --help tells of; --help-all tells of the others, too.
-            examples: command lines that help ends with.
+            most_used: names of the arguments that --help lists; --help-all lists all.
+            examples: command lines at the end of the help.
             settings: those of `argparse.ArgumentParser`.
         """
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _ShortUsage, **settings})
@@ -54,32 +54,32 @@ class CommandParser(argparse.ArgumentParser):
             self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse what is not known here, where the command is known that it was given to."""
+        """Parse, and reject unknown arguments here, where the command is known."""
         args = sys.argv[1:] if args is None else args
         self._given.clear()
-        self._refuse_unknown_options(args)
+        self._reject_unknown_options(args)
         known, others = super().parse_known_args(args, namespace)
         if others:
-            self.error(f"`{others[0]}` is one argument too many; `{self.prog} --help` says what is given by options")
+            self.error(f"`{others[0]}` is one argument too many; `{self.prog} --help` lists the options")
         return known, others
 
-    def _refuse_unknown_options(self, arguments: Sequence[str]) -> None:
-        """Refuse options that there are not, before what is missing in their place is asked for."""
+    def _reject_unknown_options(self, arguments: Sequence[str]) -> None:
+        """Reject unknown options before argparse reports missing ones."""
         for argument in arguments:
             if argument == "--" or (self._subparsers is not None and not argument.startswith("-")):
-                return  # No more options, or those of the command that is named here.
+                return  # The options end, or those of a subcommand begin.
             if not argument.startswith("-") or argument == STANDARD_STREAM or " " in argument:
                 continue
             name = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
             if name in self._option_string_actions or name[1].isdecimal() or name[1] == ".":
                 continue
             near = self._meant(name) if name.startswith("--") else None
-            advice = f"did you mean `{near}`?" if near else f"`{self.prog} --help` lists those that there are"
-            self.error(f"{name}: is no option; {advice}")
+            advice = f"did you mean `{near}`?" if near else f"`{self.prog} --help` lists the options"
+            self.error(f"{name}: is not an option; {advice}")
 
     def _meant(self, name: str) -> str | None:
         """Return the option of this command that was probably meant by a name."""
-        # Without dashes, which would make short names alike.
+        # Without dashes, which would make short names similar.
         names = {option.removeprefix("--"): option for option in self._option_string_actions if option.startswith("--")}
         near = names.get(nearest(name.removeprefix("--"), names) or "")
         return next((one for one in _ELSEWHERE.get(name, ()) if one in names.values()), near)
@@ -104,10 +104,10 @@ class CommandParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             names = [str(choice) for choice in action.choices]
-            raise argparse.ArgumentError(action, f"`{value}` is no choice; {suggestion(str(value), names)}")
+            raise argparse.ArgumentError(action, f"`{value}` is not a valid choice; {suggestion(str(value), names)}")
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, behind one line of usage, and exit."""
+        """Print one line of usage and the fault, and exit."""
         usage = " ".join(self.format_usage().split())
         wrong = message.removeprefix("argument ")
         # Early releases of Python 3.11 let the error of a full standard error through.
@@ -116,14 +116,14 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2)
 
     def format_help(self) -> str:
-        """Return the help: that of what is used most, if anything is, and the examples."""
+        """Return the help of the most used options if they are named, otherwise of all."""
         if not self.most_used:
             return self.format_full_help()
         by_name = {action.dest: action for action in self._actions}
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        formatter.start_section("what most people need")
+        formatter.start_section("most used")
         formatter.add_arguments(by_name[name] for name in (*self.most_used, "help", "help_all"))
         formatter.end_section()
         return formatter.format_help() + self._shown_examples()
@@ -145,7 +145,7 @@ def _may_repeat(action: argparse.Action) -> bool:
 
 
 class _ShortUsage(argparse.HelpFormatter):
-    """Shows in the line of usage only what must be given."""
+    """Shows only required arguments in the line of usage."""
 
     def add_usage(
         self,

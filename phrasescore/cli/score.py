@@ -30,9 +30,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "score",
-        help="score phrase pairs, one `source TAB target` a line",
-        description="Read `source TAB target` lines and print ln p(target | source) of each, end symbol included, "
-        "as a natural logarithm, in the order of the input.",
+        help="score phrase pairs",
+        description="Read lines `source TAB target` and print ln p(target | source) of each, a natural logarithm that "
+        "includes the end symbol.",
+        examples=("printf 'the house\\tla maison\\n' | phrasescore score -m rnn",),
     )
     parser.add_argument(
         "pairs",
@@ -40,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="?",
         default="-",
         metavar="PAIRS",
-        help="input (default: standard input)",
+        help="file of phrase pairs (default: standard input)",
     )
     add_model_option(parser)
     add_direction_option(parser)

@@ -41,10 +41,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "translate",
-        help="translate sentences or phrases",
-        description="Translate tokenised text, one sentence or phrase a line, and print a translation a line; an empty "
-        "line stays one. On a terminal, without -o, it answers each line at once. The text is in the language that the "
-        "network reads: for one trained for source-given-target that of the table's targets.",
+        help="translate with a network alone",
+        description="Translate tokenised text, one sentence or phrase per line. On a terminal, it answers each line at "
+        "once. A network of `train --direction source-given-target` translates from the target language.",
+        most_used=("text", "models", "output", "beam", "n_best", "json", "device"),
+        examples=(
+            "phrasescore translate test.en -m s2s --beam 5 -o test.fr",
+            "phrasescore translate test.en -m s2s --beam 10 --n-best 10 --json -o test.nbest.json",
+        ),
     )
     parser.add_argument(
         "text",
@@ -52,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="?",
         default="-",
         metavar="TEXT",
-        help="input (default: standard input)",
+        help="tokenised text (default: standard input)",
     )
     add_model_option(parser)
     parser.add_argument(
@@ -61,28 +65,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=path_or_standard_stream,
         default="-",
         metavar="FILE",
-        help="file to write, compressed by its suffix; - for standard output (default: %(default)s)",
+        help="translations, compressed by the suffix of the name (default: standard output)",
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print an object a line: the source and its translations, best first, each with its score, ln p(target | "
-        "source), the value it competed by, how often it was drawn, and where attention looked before each word and "
-        "the end symbol, if the network has attention",
+        help="print one JSON object per line: the source and its translations, best first, each with its score ln "
+        "p(target | source), the value that the search ranked it by, its number of samples, and its attention weights",
     )
     parser.add_argument(
         "--attention",
         type=Path,
         metavar="FILE",
-        help=f"draw where attention looked, of the first {_PICTURES} sentences, into a .png, .svg or .pdf file",
+        help=f"draw the attention weights of the first {_PICTURES} sentences into a .png, .svg or .pdf file",
     )
     parser.add_argument(
         "--tokenise",
         metavar="LANGUAGE",
-        help="tokenise the input first, by sacremoses' rules for a language, as en; English ones where it has none",
+        help="tokenise the input first, by the rules of sacremoses for this language, such as en",
     )
     parser.add_argument(
-        "--batch-size", type=positive, default=64, metavar="N", help="sentences at once (default: %(default)s)"
+        "--batch-size", type=positive, default=64, metavar="N", help="sentences per batch (default: %(default)s)"
     )
     add_section_options(parser, "search", SearchConfig)
     add_device_options(parser)
@@ -96,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     config = SearchConfig(**given)
     config.check_effect(given)
     if config.n_best > 1 and not args.json:
-        raise UsageError("--n-best: gives several translations a sentence, which need --json")
+        raise UsageError("--n-best: needs --json; add it")
     from phrasescore.search.translator import Translator
 
     if args.attention:

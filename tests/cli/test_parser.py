@@ -1,4 +1,4 @@
-"""What wrong usage is answered with, what help begins with, and what a shell can complete."""
+"""Messages about wrong usage, help, and completion."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from tests.cli.running import ENVIRONMENT, run
 PHRASESCORE = [sys.executable, "-W", "error", "-m", "phrasescore"]
 
 
-TRAIN = "train [options] -o FOLDER [table]"
-DID_YOU_MEAN_HIDDEN = " train: --hiden: is no option; did you mean `--hidden`?"
+TRAIN = "train [options] -o FOLDER [TABLE]"
+DID_YOU_MEAN_HIDDEN = " train: --hiden: is not an option; did you mean `--hidden`?"
 
 
 @pytest.mark.parametrize(
     ("arguments", "usage", "sentence"),
     [
-        ("trian", "[options] COMMAND ...", ": COMMAND: `trian` is no choice; did you mean `train`?"),
+        ("trian", "[options] COMMAND ...", ": COMMAND: `trian` is not a valid choice; did you mean `train`?"),
         ("train t --hiden 3", TRAIN, DID_YOU_MEAN_HIDDEN),
         ("train t -o f --hiden=3", TRAIN, DID_YOU_MEAN_HIDDEN),
-        ("train t -o f --max-m 3", TRAIN, " train: --max-m: is no option; did you mean `--max-minutes`?"),
-        ("train t -o f --dev v", TRAIN, " train: --dev: is no option; did you mean `--validation`?"),
+        ("train t -o f --max-m 3", TRAIN, " train: --max-m: is not an option; did you mean `--max-minutes`?"),
+        ("train t -o f --dev v", TRAIN, " train: --dev: is not an option; did you mean `--validation`?"),
         (
             "lm score t --lr 1",
-            "lm score [options] -m FOLDER [text]",
-            " lm score: --lr: is no option; `phrasescore lm score --help` lists those that there are",
+            "lm score [options] -m FOLDER [TEXT]",
+            " lm score: --lr: is not an option; `phrasescore lm score --help` lists the options",
         ),
-        ("train t -o f --preset smal", TRAIN, " train: --preset: `smal` is no choice; did you mean `small`?"),
+        ("train t -o f --preset smal", TRAIN, " train: --preset: `smal` is not a valid choice; did you mean `small`?"),
         (
             "train t -o f g",
             TRAIN,
-            " train: `g` is one argument too many; `phrasescore train --help` says what is given by options",
+            " train: `g` is one argument too many; `phrasescore train --help` lists the options",
         ),
         ("train t -o f --hidden 64,64", TRAIN, " train: --hidden: `64,64` is not a whole number; give one"),
         ("train t -o f --dropout half", TRAIN, " train: --dropout: `half` is not a number; give one"),
         ("train t", TRAIN, " train: the following arguments are required: -o/--output"),
         (
             "score -x",
-            "score [options] -m FOLDER [pairs]",
-            " score: -x: is no option; `phrasescore score --help` lists those that there are",
+            "score [options] -m FOLDER [PAIRS]",
+            " score: -x: is not an option; `phrasescore score --help` lists the options",
         ),
         ("train t -o f --hidden 64 --seed 1 --hidden=32", TRAIN, " train: --hidden: is given twice; give it once"),
         ("train t -o f -of", TRAIN, " train: -o/--output: is given twice; give it once"),
@@ -54,7 +54,7 @@ DID_YOU_MEAN_HIDDEN = " train: --hiden: is no option; did you mean `--hidden`?"
             TRAIN,
             " train: --weight-by-count/--no-weight-by-count: is given twice; give it once",
         ),
-        ("lm trian", "lm [options] COMMAND ...", " lm: COMMAND: `trian` is no choice; did you mean `train`?"),
+        ("lm trian", "lm [options] COMMAND ...", " lm: COMMAND: `trian` is not a valid choice; did you mean `train`?"),
     ],
 )
 def test_wrong_usage(arguments: str, usage: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +87,7 @@ def test_wrong_usage_of_the_toolkit(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == (
         "usage: phrasescore-smt rescore [options] --nbest FILE --source TEXT -o FILE "
         "(--reference TEXT [TEXT ...] | --weights FILE)\n"
-        "phrasescore-smt rescore: --wieghts: is no option; did you mean `--weights`?\n"
+        "phrasescore-smt rescore: --wieghts: is not an option; did you mean `--weights`?\n"
     )
 
 
@@ -97,12 +97,10 @@ def test_a_number_below_zero_is_no_option(capsys: pytest.CaptureFixture[str]) ->
     assert "--restarts: is -1; give at least 0" in capsys.readouterr().err
 
 
-def test_help_begins_with_what_most_people_need() -> None:
+def test_help_begins_with_the_most_used_options() -> None:
     short, full = (run("train", option).stdout.decode() for option in ("--help", "--help-all"))
-    assert (
-        short.index("what most people need:") < short.index("--preset") < short.index("examples:\n  phrasescore train")
-    )
-    assert len(short.splitlines()) < 60 < len(full.splitlines())
+    assert short.index("most used:") < short.index("--preset") < short.index("examples:\n  phrasescore train")
+    assert len(short.splitlines()) < 65 < len(full.splitlines())
     assert "--patience" not in short
     assert "--patience" in full
 

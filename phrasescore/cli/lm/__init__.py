@@ -11,7 +11,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command and those below it."""
     parser = subparsers.add_parser(
         "lm",
-        help="learn a neural language model from a text, score texts with it",
+        help="train a neural language model, and score texts with it",
         description="The continuous-space language model (CSLM) that Cho et al. (2014) used beside their network.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True, prog=parser.prog)

@@ -26,9 +26,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     parser = subparsers.add_parser(
         "score",
-        help="ln p of each sentence of a text, or the text's perplexity",
-        description="Print ln p of each sentence of a tokenised text, one a line, end of sentence included, as a "
-        "natural logarithm; or with --summary the perplexity of the text.",
+        help="print ln p of each sentence of a text, or perplexities",
+        description="Print ln p of each sentence of a tokenised text, a natural logarithm that includes the end of the "
+        "sentence; or with --summary the perplexity of the text.",
+        examples=(
+            "phrasescore lm score test.fr -m cslm --backoff system/lm.fr.bin",
+            "phrasescore lm score test.fr -m cslm --backoff lm.arpa --interpolate auto --weight-text dev.fr --summary",
+        ),
     )
     parser.add_argument(
         "text",
@@ -43,29 +47,29 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--backoff",
         type=Path,
         metavar="LM",
-        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist; without it each of them gets "
-        "the probability of all of them together, and scores are no distribution over words",
+        help="n-gram model, ARPA or KenLM binary, for the words outside the shortlist; without it, each of them gets "
+        "the probability of all of them together, so that probabilities do not sum to one",
     )
     parser.add_argument(
         "--unnormalised",
         action="store_true",
-        help="take the network's outputs for ln p, one row of the softmax a word; for networks trained with "
-        "--self-normalise",
+        help="take the outputs of the network as ln p, without a softmax; for networks trained with --self-normalise",
     )
     parser.add_argument(
         "--interpolate",
         type=_weight,
         metavar="W",
-        help="score with W times the probability of the network plus 1 - W times that of the back-off model; auto "
-        "takes the W that suits --weight-text best",
+        help="weight of the network in a linear interpolation with the back-off model: a number from 0 to 1, or auto "
+        "for the best weight on --weight-text",
     )
     parser.add_argument(
-        "--weight-text", type=Path, metavar="TEXT", help="tokenised text for --interpolate auto, not the one scored"
+        "--weight-text",
+        type=Path,
+        metavar="TEXT",
+        help="tokenised text for --interpolate auto; not the text that is scored",
     )
-    parser.add_argument("--summary", action="store_true", help="print the perplexity of each model, not the scores")
-    parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write the perplexities, and what they rest on, as JSON"
-    )
+    parser.add_argument("--summary", action="store_true", help="print perplexities instead of scores")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write perplexities, models and checksums as JSON")
     add_device_options(parser)
     parser.set_defaults(run=run, command="lm score")
 

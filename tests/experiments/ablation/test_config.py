@@ -89,10 +89,10 @@ def test_changes_come_after_the_file(tmp_path: Path) -> None:
         ("[language_model]\nheld_out = 0.1", "[language_model]: --held-out: does nothing with --validation"),
         (
             "[network]\ndroput = 0.3",
-            "[network]: --droput: is no option; did you mean `--dropout`?",
+            "[network]: --droput: is not an option; did you mean `--dropout`?",
         ),
         ("[sentence_network]\nhidden = 'x'", "[sentence_network]: --hidden: `x` is not a whole number; give one"),
-        ("[language_model]\nfeed_word = 3", "--feed-word: is no option; `phrasescore lm train --help` lists"),
+        ("[language_model]\nfeed_word = 3", "--feed-word: is not an option; `phrasescore lm train --help` lists"),
         ("[expected_bleu]\nnbest = 0", "[expected_bleu]: --nbest"),
         ("[context_network]\nbleu_sentences = 3", "[context_network]: --bleu-sentences: is for training on whole"),
         ("rows = [", "is not TOML"),
