@@ -1,4 +1,53 @@
 """Everything that speaks Moses: its files, an embedded toolkit that reads and writes them, and an installed Moses.
 
-It imports phrasescore, never the other way.
+It imports phrasescore, never the other way. From Python:
+
+    import moses_integration as smt
+
+    if __name__ == "__main__":  # worker processes import this file
+        ini = smt.build("train.en", "train.fr", "system")
+        smt.tune(ini, "tuned.ini", source="dev.en", reference="dev.fr")["dev_bleu"]
+        smt.decode("tuned.ini", "test.en", "test.out")
+        smt.evaluate("test.out", "test.fr")[0].metrics["BLEU"].score
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moses_integration.library import (
+        add_column,
+        add_language_model,
+        build,
+        decode,
+        estimate_gain,
+        evaluate,
+        rescore,
+        text_table,
+        tune,
+        tune_rescoring,
+    )
+
+__all__ = [
+    "add_column",
+    "add_language_model",
+    "build",
+    "decode",
+    "estimate_gain",
+    "evaluate",
+    "rescore",
+    "text_table",
+    "tune",
+    "tune_rescoring",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the functions only when they are needed: the command line answers before PyTorch is loaded."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("moses_integration.library"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,6 +15,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import NoReturn, TextIO
 
@@ -25,6 +27,7 @@ from rich.text import Text
 
 from phrasescore.errors import UsageError, sentence_of
 from phrasescore.files import STDOUT, complete_standard_streams, full_disk_told, require_open
+from phrasescore.text import Say, Show
 
 _SECONDS_BETWEEN_LINES = 30.0
 _LONGEST_LINE = 900
@@ -152,16 +155,45 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
+@dataclass(frozen=True)
+class _Listener:
+    """Functions of a Python program that called a command."""
+
+    say: Say
+    progress: Show
+
+
+_LISTENER: ContextVar[_Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(say: Say, progress: Show) -> Iterator[None]:
+    """Give messages and progress of a command to functions; print nothing."""
+    token = _LISTENER.set(_Listener(say, progress))
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def is_called() -> bool:
+    """Whether a Python program, not a command line, runs the command."""
+    return _LISTENER.get() is not None
+
+
 class Reporter:
     """Messages and progress on standard error."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
+        self.listener = _LISTENER.get()
         self.console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
     def say(self, text: str) -> None:
         """Print a line."""
-        if not self.quiet:
+        if self.listener is not None:
+            self.listener.say(text)
+        elif not self.quiet:
             self.console.print(as_line(text), markup=False)
 
     def task(self, title: str, *, at_most: bool = False) -> ProgressBar:
@@ -192,7 +224,7 @@ class ProgressBar:
             # What is left is told by the text, which ends where the terminal ends: the time stands first in it.
             TextColumn("{task.fields[text]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
         )
-        visible = not reporter.quiet and reporter.console.is_terminal
+        visible = not reporter.quiet and reporter.console.is_terminal and reporter.listener is None
         self._bar = Progress(*columns, console=reporter.console, transient=True, disable=not visible, expand=True)
         self._id = self._bar.add_task(title, total=None, text="")
 
@@ -207,6 +239,9 @@ class ProgressBar:
 
     def update(self, share: float | None, text: str) -> None:
         """Show the share that is done (None if unknown) and a few words."""
+        if self._reporter.listener is not None:
+            self._reporter.listener.progress(share, text)
+            return
         now = time.monotonic()
         if share is not None and self._first is None:
             self._first = now, share

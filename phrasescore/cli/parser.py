@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from phrasescore.cli.console import as_line
+from phrasescore.cli.console import as_line, is_called
 from phrasescore.configuration import nearest, suggestion
+from phrasescore.errors import UsageError
 from phrasescore.files import STANDARD_STREAM
 
 _ELSEWHERE = {
@@ -107,9 +108,11 @@ class CommandParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"`{value}` is not a valid choice; {suggestion(str(value), names)}")
 
     def error(self, message: str) -> NoReturn:
-        """Print one line of usage and the fault, and exit."""
+        """Print one line of usage and the fault, and exit; raise a `UsageError` if a Python program calls."""
         usage = " ".join(self.format_usage().split())
         wrong = message.removeprefix("argument ")
+        if is_called():
+            raise UsageError(wrong)
         # Early releases of Python 3.11 let the error of a full standard error through.
         with suppress(OSError):
             self._print_message(f"{usage}\n{as_line(f'{self.prog}: {wrong}')}\n", sys.stderr)
