@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         evaluate,
         rescore,
         text_table,
+        train_expected_bleu,
         tune,
         tune_rescoring,
     )
@@ -37,6 +38,7 @@ __all__ = [
     "evaluate",
     "rescore",
     "text_table",
+    "train_expected_bleu",
     "tune",
     "tune_rescoring",
 ]

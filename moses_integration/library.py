@@ -16,6 +16,7 @@ from moses_integration.evaluation import Evaluated
 from moses_integration.evaluation import evaluate as evaluate_files
 from phrasescore.documents import read_json
 from phrasescore.files import read_lines
+from phrasescore.scoring.scorer import PhraseScorer, load_scorer
 from phrasescore.text import Say, Show, silently, unseen
 
 File = str | Path
@@ -75,6 +76,26 @@ def add_language_model(ini: File, model: File, output: File, *, say: Say = silen
         UserError: a value is wrong, or the embedded decoder does not support the system.
     """
     _call("add-lm", {"ini": ini, "model": model, "output": output, **options}, say)
+
+
+def train_expected_bleu(
+    ini: File, folder: File, *, say: Say = silently, progress: Show = unseen, **options: Any
+) -> PhraseScorer:
+    """Train a phrase-pair model for expected BLEU (+XBLEU) and return it, ready to score.
+
+    Args:
+        ini: a tuned moses.ini.
+        folder: the model folder to write.
+        say: gets messages.
+        progress: gets the progress.
+        options: those of `phrasescore-smt expected-bleu`, such as `sentences=10_000`, `seed=2`.
+
+    Raises:
+        TypeError: there is no such option.
+        UserError: a value is wrong, or the training text or the system cannot be used.
+    """
+    _call("expected-bleu", {"ini": ini, "output": folder, **options}, say, progress)
+    return load_scorer(folder)
 
 
 def tune(

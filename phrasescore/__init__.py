@@ -22,7 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phrasescore.errors import UserError
-    from phrasescore.library import annotate, check, read_report, score, score_in_context, train, translate, word_scores
+    from phrasescore.library import (
+        annotate,
+        check,
+        join,
+        read_report,
+        score,
+        score_in_context,
+        train,
+        translate,
+        word_scores,
+    )
+    from phrasescore.lm.library import LmScores, lm_score
     from phrasescore.plugins import load_plugins
     from phrasescore.scoring.annotate import Counts
     from phrasescore.scoring.columns import Column
@@ -35,6 +46,7 @@ __all__ = [
     "Column",
     "Context",
     "Counts",
+    "LmScores",
     "Occurrences",
     "PhraseScorer",
     "Scores",
@@ -44,6 +56,8 @@ __all__ = [
     "WordCounts",
     "annotate",
     "check",
+    "join",
+    "lm_score",
     "load_plugins",
     "load_scorer",
     "read_report",
@@ -68,6 +82,7 @@ _MODULES = {
     "Column": "scoring.columns",
     "Context": "scoring.occurrences",
     "Counts": "scoring.annotate",
+    "LmScores": "lm.library",
     "Occurrences": "scoring.occurrences",
     "PhraseScorer": "scoring.scorer",
     "Scores": "scoring.scorer",
@@ -77,6 +92,8 @@ _MODULES = {
     "WordCounts": "scoring.scorer",
     "annotate": "library",
     "check": "library",
+    "join": "library",
+    "lm_score": "lm.library",
     "load_plugins": "plugins",
     "load_scorer": "scoring.scorer",
     "read_report": "library",

@@ -28,6 +28,7 @@ from phrasescore.scoring.columns import PER_WORD, Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.given_pairs import GivenPairs, GivenPhrases, clean_pairs, clean_phrases, clean_text
 from phrasescore.scoring.occurrences import Occurrences, in_sentences
+from phrasescore.scoring.parts import join_parts, without_descriptions
 from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, require_in_context
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
@@ -414,6 +415,22 @@ class _Checking(Section):
 
     num_features: int | None = option(None, "score columns that are promised", minimum=1)
     limit: int | None = option(None, "lines to read", minimum=1)
+
+
+def join(parts: Sequence[str | Path], output: str | Path) -> int:
+    """Join the shards of a table that `annotate` wrote with `shard`; return the number of lines.
+
+    Args:
+        parts: all shards, in any order; PART.part.json must be beside each.
+        output: the table to write, with the same suffix as the shards.
+
+    Raises:
+        TypeError: `parts` is one path.
+        UserError: a shard is missing or damaged, or belongs to another table, network or options than the others.
+    """
+    if isinstance(parts, str | Path):
+        raise TypeError(f"parts: is one file; give a list, as [{str(parts)!r}]")
+    return join_parts(without_descriptions([Path(part) for part in parts]), output)
 
 
 def read_report(path: str | Path) -> dict[str, Any]:

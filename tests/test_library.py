@@ -311,3 +311,14 @@ def test_only_options_that_a_function_takes_are_named_otherwise(tmp_path: Path) 
 def test_a_scorer_needs_a_folder() -> None:
     with pytest.raises(phrasescore.UserError, match="no model folder is given"):
         phrasescore.load_scorer()
+
+
+def test_shards_are_joined(small_table: Path, tmp_path: Path) -> None:
+    whole, joined = tmp_path / "whole", tmp_path / "joined"
+    phrasescore.annotate(small_table, MODEL, whole, processes=1)
+    for number in (1, 2):
+        phrasescore.annotate(small_table, MODEL, tmp_path / f"part{number}", shard=f"{number}/2", processes=1)
+    assert phrasescore.join([tmp_path / "part2", tmp_path / "part1"], joined) == 600
+    assert joined.read_bytes() == whole.read_bytes()
+    with pytest.raises(TypeError, match="parts: is one file; give a list"):
+        phrasescore.join(tmp_path / "part1", joined)  # type: ignore[arg-type]

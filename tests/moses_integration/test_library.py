@@ -110,3 +110,18 @@ def test_a_command_line_prints_as_before(dev: dict[str, Any], tmp_path: Path, ca
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith(f"{tmp_path}/two/moses.ini: written, with ")
+
+
+def test_a_phrase_pair_model_is_trained(dev: dict[str, Any], tmp_path: Path) -> None:
+    text = {name: MINI / f"train.{suffix}" for name, suffix in (("source", "en"), ("target", "fr"))}
+    scorer = smt.train_expected_bleu(
+        MINI / "moses.tuned.ini",
+        tmp_path / "xbleu",
+        **text,
+        alignment=MINI / "train.align",
+        sentences=100,
+        nbest=5,
+        processes=1,
+    )
+    assert scorer.columns[0].name == "expected-bleu"
+    assert phrasescore.score([("the dog", "le chien")], scorer).shape == (1,)

@@ -1,0 +1,88 @@
+"""The commands of `phrasescore lm` as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phrasescore.device import Precision, choose_device, settle_memory
+from phrasescore.errors import UserError
+from phrasescore.lm.perplexity import TextScores, learn_weight, score_text
+from phrasescore.lm.scorer import NeuralLmScorer
+from phrasescore.scoring.given_pairs import Text, clean_text
+from phrasescore.text import Say, silently
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LmScores:
+    """A text under a neural language model."""
+
+    log_probs_S: Floats
+    """ln p of each sentence, end of sentence included."""
+    summary: TextScores
+    """Counts of words, and the perplexity under each model."""
+
+
+def lm_score(
+    sentences: Iterable[Text],
+    model: str | Path,
+    *,
+    backoff: str | Path | None = None,
+    unnormalised: bool = False,
+    interpolate: float | None = None,
+    weight_text: str | Path | None = None,
+    device: str = "auto",
+    precision: Precision = "auto",
+    say: Say = silently,
+) -> LmScores:
+    """Return ln p of each sentence under a neural language model, a natural logarithm, and the perplexity of the text.
+
+    Args:
+        sentences: tokenised as the training text of the model, `str` or `bytes`.
+        model: its model folder.
+        backoff: n-gram model, ARPA or KenLM binary, for the words outside the shortlist. Without it each of them gets
+            the probability of all of them together, and the scores are not a distribution over words.
+        unnormalised: omit the sum of the softmax; for networks trained with `self_normalise`.
+        interpolate: score with this weight times the probability of the network plus the rest times that of `backoff`.
+        weight_text: a text, not the one scored, on which that weight is optimised instead.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        precision: of matrix products: `auto`, `fp32` or `bf16`.
+        say: called with a line about unusual lines of `weight_text`.
+
+    Raises:
+        TypeError: a sentence is neither `str` nor `bytes`.
+        UserError: there is no sentence, options do not go together, or a model cannot be used.
+    """
+    if isinstance(sentences, Text):
+        raise TypeError("sentences: are one text; give a list of sentences")
+    if (interpolate is not None or weight_text is not None) and backoff is None:
+        raise UserError("interpolate: needs an n-gram model to interpolate with; give backoff")
+    if interpolate is not None and weight_text is not None:
+        raise UserError("interpolate: is the weight that weight_text determines; leave one of them out")
+    if interpolate is not None and not 0 <= interpolate <= 1:
+        raise UserError(f"interpolate: is {interpolate}; give a number between 0 and 1")
+    settle_memory()
+    scorer = NeuralLmScorer.load(
+        Path(model), choose_device(device, precision), None if backoff is None else Path(backoff), unnormalised
+    )
+    weight = interpolate if weight_text is None else learn_weight(scorer, Path(weight_text), say)
+    summary = TextScores(scorer, weight)
+    found = [
+        [float(words.sum()) for words in summary.add(some)]
+        for some in score_text(scorer, "sentences", lambda _: _clean_sentences(sentences))
+    ]
+    return LmScores(np.array([*chain.from_iterable(found)]), summary)
+
+
+def _clean_sentences(sentences: Iterable[Text]) -> Iterator[bytes]:
+    for number, sentence in enumerate(sentences, 1):
+        if not isinstance(sentence, Text):
+            raise TypeError(f"sentence {number}: is of type {type(sentence).__name__}; give str or bytes")
+        yield clean_text(sentence, f"sentence {number}")

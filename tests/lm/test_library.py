@@ -1,0 +1,66 @@
+"""Language models from Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import phrasescore
+from phrasescore.cli import main
+from tests.conftest import MINI
+
+ARPA = MINI / "lm.fr.arpa"
+CPU: dict[str, Any] = {"device": "cpu", "precision": "fp32"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lm") / "model"
+    sizes = "--order 3 --embedding 8 --first-hidden 16 --second-hidden 12 --vocabulary 60 --epochs 1 --device cpu -q"
+    assert main(["lm", "train", str(MINI / "train.fr"), "-o", str(folder), *sizes.split()]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("interpolated", [{}, {"interpolate": 0.25}, {"weight_text": MINI / "dev.fr"}])
+def test_scores_are_those_of_the_command(
+    model: Path, interpolated: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentences = (MINI / "test.fr").read_text().splitlines()[:40]
+    found = phrasescore.lm_score(sentences, model, backoff=ARPA, **interpolated, **CPU)
+    text = model.parent / "text"
+    text.write_text("\n".join(sentences) + "\n")
+    options = ["--interpolate", "auto", "--weight-text", str(MINI / "dev.fr")] if "weight_text" in interpolated else []
+    options += ["--interpolate", "0.25"] if "interpolate" in interpolated else []
+    command = ["lm", "score", str(text), "-m", str(model), "--backoff", str(ARPA), *options, "--device", "cpu"]
+    assert main([*command, "--precision", "fp32"]) == 0
+    assert found.log_probs_S == pytest.approx([float(line) for line in capsys.readouterr().out.splitlines()], abs=1e-6)
+    assert found.summary.sentences == 40
+    assert (found.summary.interpolation is None) == (not interpolated)
+    assert found.summary.unknown_to_backoff is not None
+
+
+@pytest.mark.parametrize(
+    ("sentences", "options", "kind", "message"),
+    [
+        ("le chien", {}, TypeError, "sentences: are one text; give a list of sentences"),
+        ([3], {}, TypeError, "sentence 1: is of type int; give str or bytes"),
+        ([], {}, phrasescore.UserError, "sentences: is empty"),
+        (["a\nb"], {}, phrasescore.UserError, "sentence 1: has a line end"),
+        (["a"], {"interpolate": 0.5}, phrasescore.UserError, "interpolate: needs an n-gram model"),
+        (["a"], {"backoff": ARPA, "interpolate": 2.0}, phrasescore.UserError, "interpolate: is 2.0; give a number"),
+        (
+            ["a"],
+            {"backoff": ARPA, "interpolate": 0.5, "weight_text": MINI / "dev.fr"},
+            phrasescore.UserError,
+            "interpolate: is the weight that weight_text determines",
+        ),
+    ],
+)
+def test_wrong_values(
+    model: Path, sentences: Any, options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind) as error:
+        phrasescore.lm_score(sentences, model, **options, **CPU)
+    assert str(error.value).startswith(message)
