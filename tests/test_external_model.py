@@ -105,7 +105,7 @@ def test_the_commands_of_the_page(place: Path) -> None:
     def log_prob(source: str, target: str) -> float:
         (result,) = translator.score_batch([source.split()], [target.split()])
         assert len(result.log_probs) == len(target.split()) + 1
-        return sum(result.log_probs)
+        return float(sum(result.log_probs))
 
     lines = gzip.decompress((place / "phrase-table.nmt.gz").read_bytes()).decode().splitlines()
     assert len(lines) > 20

@@ -63,7 +63,7 @@ def test_an_annotated_table_becomes_a_feature(tmp_path: Path) -> None:
     smt.add_column(INI, table, ini, weight=0.0)
     assert MosesIni.read(ini).weights()["TranslationModel0"][-1] == 0
     said: list[str] = []
-    whole = {"source": MINI / "dev.en", "reference": MINI / "dev.fr"}
+    whole: dict[str, Any] = {"source": MINI / "dev.en", "reference": MINI / "dev.fr"}
     tuned = tmp_path / "asked.ini"
     smt.add_column(MINI / "moses.tuned.ini", table, tuned, weight=0.0)
     found = smt.estimate_gain(tuned, **whole, **ALONE, nbest=10, say=said.append)
@@ -113,7 +113,7 @@ def test_a_command_line_prints_as_before(dev: dict[str, Any], tmp_path: Path, ca
 
 
 def test_a_phrase_pair_model_is_trained(dev: dict[str, Any], tmp_path: Path) -> None:
-    text = {name: MINI / f"train.{suffix}" for name, suffix in (("source", "en"), ("target", "fr"))}
+    text: dict[str, Any] = {name: MINI / f"train.{suffix}" for name, suffix in (("source", "en"), ("target", "fr"))}
     scorer = smt.train_expected_bleu(
         MINI / "moses.tuned.ini",
         tmp_path / "xbleu",

@@ -68,7 +68,7 @@ def test_a_per_text_table_has_its_values(tmp_path: Path) -> None:
         f"{tmp_path}/table",
     ]
     succeed(*place, *options, "--processes", "2", "-q")
-    length_of = {}
+    length_of: dict[bytes, int] = {}
     for indexed in (tmp_path / "table/text").read_bytes().splitlines():
         length_of |= dict.fromkeys(indexed.split(), len(indexed.split()))
     lines = gzip.decompress((tmp_path / "table/phrase-table.gz").read_bytes()).splitlines()
