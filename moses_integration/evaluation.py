@@ -273,7 +273,7 @@ def _read_parallel(
         raise UserError(f"{display_name(paths[-1])}: is empty; give the reference translations")
     expected = form_of(texts[-1])
     for text, path in zip(texts, paths, strict=True):
-        if difference := expected.unlike(form_of(text)):
+        if difference := expected.difference(form_of(text)):
             say(
                 f"{display_name(path)}: does not look like {display_name(paths[-1])}, for {difference}, which lowers "
                 "BLEU; give texts that are prepared alike"

@@ -15,8 +15,8 @@ from experiments.ablation.rows import ENSEMBLE, PAIR_FUNCTION, REVERSE, Column, 
 from experiments.steps import Json, Steps, run_phrasescore, run_toolkit
 from experiments.toml import network_settings
 from experiments.training import train
-from moses_integration.building.phrase_scores import PHRASE_TABLE
 from moses_integration.building.system_folder import VALIDATION
+from moses_integration.building.table_lines import PHRASE_TABLE
 from moses_integration.ini import NEW_WEIGHT, MosesIni, add_columns, add_columns_in_context, add_feature
 from moses_integration.placed.columns import ScorerColumns
 from moses_integration.placed.in_context import name_networks

@@ -1,7 +1,6 @@
-"""Phrase pairs that are consistent with the word alignment, each where it occurs, with what Moses' tables need of it.
+"""Extract the phrase pairs that are consistent with the word alignment, with their alignments and orientations.
 
-Places of words count through a batch of sentences, in `Instances` through the whole text. Spans include their last
-word.
+Word positions count through a batch of sentences, in `Instances` through the whole text. Spans include their last word.
 Shape suffixes: S source words, T target words, P alignment points, M cells of the alignment matrices, all of a batch;
 I instances of phrase pairs; W = 7 words.
 """
@@ -20,7 +19,7 @@ from phrasescore.extraction.spans import AlignedSentences, Places, Spans, consis
 from phrasescore.phrases import offsets_of
 
 MONOTONE, SWAP, DISCONTINUOUS = range(3)
-"""Orientations of a phrase pair to the one before or after it on the target side."""
+"""Orientations of a phrase pair to the previous or following one on the target side."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +32,18 @@ class Instances:
     target_length_I: NDArray[np.int8]
     alignment_I: Alignments
     orientation_I: NDArray[np.int8]
-    """3 * orientation to the phrase before + orientation to the one after."""
+    """3 * orientation to the previous phrase + orientation to the following phrase."""
 
     def __len__(self) -> int:
         return len(self.alignment_I)
 
     @classmethod
     def from_records(cls, records_I: NDArray[np.void]) -> Self:
-        """Return the instances of an array that `to_records` made, or of some of its rows."""
+        """Undo `to_records`."""
         return cls(*(np.ascontiguousarray(records_I[field.name]) for field in fields(cls)))
 
     def to_records(self) -> NDArray[np.void]:
-        """Return an array of a row for each instance, as it lies in a file."""
+        """Return a structured array with a row for each instance."""
         columns = [getattr(self, field.name) for field in fields(self)]
         kinds = [(field.name, column.dtype) for field, column in zip(fields(self), columns, strict=True)]
         records_I = np.empty(len(self), kinds)
@@ -53,15 +52,12 @@ class Instances:
         return records_I
 
     def take(self, indices: NDArray[np.integer]) -> Self:
-        """Return the instances at these indices, in their order."""
+        """Return the instances at these indices."""
         return type(self)(*(getattr(self, field.name)[indices] for field in fields(self)))
 
 
 def extract_phrase_pairs(corpus: AlignedCorpus, first: int, end: int, longest: int = LONGEST_PHRASE) -> Instances:
-    """Return every occurrence of a phrase pair in the sentences from `first` to before `end`.
-
-    It has at most `longest` (at most 7) words on each side.
-    """
+    """Return the phrase pairs of up to `longest` (at most 7) words a side in the sentences `first` to before `end`."""
     batch = corpus.aligned.some(first, end)
     spans = consistent_spans(batch, longest)
     source_length_I = spans.source_last - spans.source_first + 1
@@ -79,21 +75,20 @@ def extract_phrase_pairs(corpus: AlignedCorpus, first: int, end: int, longest: i
 
 @dataclass(frozen=True)
 class _Matrices:
-    """The alignment matrices of a batch, one after another, a row for each target word.
+    """The alignment matrices of a batch, concatenated, with a row for each target word.
 
-    Each has a border, empty but for a point before the first and one after the last words of both sentences: by these
-    Moses takes phrases at the ends of the sentences for monotone.
+    Each has a border with a point in its first and last corner, so that the ends of the sentences are monotone
+    orientations, as in Moses.
     """
 
     points_M: NDArray[np.uint8]
     origin_T: Places
-    """What to add to the place of a source word for its cell in the row of this target word."""
+    """Plus the position of a source word: its cell in the row of this target word."""
     stride_T: Places
     """Cells in a row."""
 
     @classmethod
     def of(cls, batch: AlignedSentences) -> Self:
-        """Fill the matrices."""
         source_lengths, target_lengths = np.diff(batch.source_offsets), np.diff(batch.target_offsets)
         corners = offsets_of((source_lengths + 2) * (target_lengths + 2))
         row_T = np.arange(batch.target_offsets[-1]) - np.repeat(batch.target_offsets[:-1], target_lengths) + 1
@@ -105,9 +100,9 @@ class _Matrices:
         return cls(points_M, origin_T, stride_T)
 
     def orientations(self, spans: Spans) -> NDArray[np.int8]:
-        """Return the orientations to the phrases before and after, by the points at the corners of the pair.
+        """Return the orientations by the points at the corners of each pair.
 
-        Word-based model `wbe-msd` (getOrientWordModel in extract-main.cpp).
+        Model `wbe-msd` (getOrientWordModel in extract-main.cpp).
         """
         before = self.origin_T[spans.target_first] - self.stride_T[spans.target_first]
         after = self.origin_T[spans.target_last] + self.stride_T[spans.target_last]
@@ -132,5 +127,5 @@ class _Matrices:
 
 
 def _orientation(straight_I: NDArray[np.uint8], crossed_I: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the orientation by whether there is a point at the corner straight ahead, and at the one across."""
+    """Return the orientation by the points at the monotone corner and at the swap corner."""
     return np.where(straight_I == crossed_I, DISCONTINUOUS, np.where(straight_I, MONOTONE, SWAP))

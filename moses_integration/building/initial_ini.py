@@ -1,12 +1,11 @@
-"""The moses.ini of a system that was built, before it is tuned."""
+"""The moses.ini of a system that is not tuned yet."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from moses_integration.building.phrase_scores import PHRASE_TABLE
-from moses_integration.building.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.building.system_folder import INI
+from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.ini import MosesIni
 
 # Weights and layout are those of train-model.perl, step 9.
@@ -47,15 +46,15 @@ LM0= 0.5
 
 
 def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni:
-    """Write the moses.ini of a system folder, with the weights that train-model.perl gives, and return it.
+    """Write the moses.ini of a system folder, with the weights of train-model.perl, and return it.
 
     Args:
         folder: has the tables, under their usual names.
-        language_model: what the ini names: a file of that folder or an absolute path.
+        language_model: a file of that folder, or an absolute path.
         order: of the language model.
 
     Raises:
-        UserError: the folder cannot be written, or the path has a blank.
+        UserError: the folder cannot be written, or the path has a space.
     """
     text = _INI.format(
         table=PHRASE_TABLE,
@@ -69,5 +68,5 @@ def write_initial_ini(folder: Path, language_model: str, order: int) -> MosesIni
 
 
 def has_start_weights(ini: MosesIni) -> bool:
-    """Whether the weights of a moses.ini are those that every system starts with: it was not tuned."""
+    """Whether a moses.ini still has the weights of an untuned system."""
     return ini.weights() == MosesIni(_INI.splitlines(keepends=True)).weights()

@@ -1,6 +1,6 @@
 """Interpolated modified Kneser-Ney estimation of a back-off language model.
 
-It gives what KenLM's `lmplz` gives without pruning (Heafield, Pouzyrevsky, Clark and Koehn: Scalable Modified
+It equals KenLM's `lmplz` without pruning (Heafield, Pouzyrevsky, Clark and Koehn: Scalable Modified
 Kneser-Ney Language Model Estimation, ACL 2013, section 3; the discounts are those of Chen and Goodman: An Empirical
 Study of Smoothing Techniques for Language Modeling, 1998, equation 26), with its 32-bit arithmetic and its order of
 n-grams. For a sentence `<s> w_1 ... w_m </s>` and models of order N:
@@ -14,10 +14,11 @@ n-grams. For a sentence `<s> w_1 ... w_m </s>` and models of order N:
     interpolated     p(w_n | w_1^{n-1}) = u(w_n | w_1^{n-1}) + b(w_1^{n-1}) p(w_n | w_2^{n-1})
     at the bottom    p(w) = u(w) + b(empty) / V,  V words with <unk> and </s> but without <s>;  a(<unk>) = 0
 
-`<s>` is never predicted; its entry says p = 1, as lmplz has it.
+`<s>` is never predicted; its entry has p = 1, as in lmplz.
 
-Shapes: T tokens of the text with `<s>` and `</s>`; V words; E n-gram tokens, by the place where they end; G distinct
-n-grams of one order, in suffix order (by last word, then by the word before it, and so on); H those of the order below.
+Shape suffixes: T tokens of the text with `<s>` and `</s>`; V words; E n-gram tokens, by their end position; G distinct
+n-grams of one order, in suffix order (by last word, then by the word before it, and so on); H n-grams of the order
+below.
 """
 
 from __future__ import annotations
@@ -37,24 +38,21 @@ Discounts = NDArray[np.float32]
 
 _UNKNOWN, _BEGIN, _END = range(3)
 SYMBOLS = (b"<unk>", b"<s>", b"</s>")
-"""What a language model has besides words."""
 _FALLBACK: Discounts = np.array([0, 0.5, 1, 1.5], np.float32)
 _LOG_ZERO = np.float32(-99)
-"""What ARPA files say for the logarithm of 0; KenLM refuses to load an infinite one."""
+"""The logarithm of 0 in ARPA files; KenLM does not load an infinite one."""
 
 
 @dataclass(frozen=True)
 class KneserNeyModel:
-    """An estimated model."""
+    """An estimated model. Lists go by order, from 1."""
 
     words: list[bytes]
-    """By id: `<unk>`, `<s>`, `</s>`, then the words as they appear in the text."""
+    """By id: `<unk>`, `<s>`, `</s>`, then the words in order of first occurrence."""
     sections: list[Section]
-    """The n-grams of each order, from 1 upwards."""
     discounts: list[Discounts]
-    """Of each order, from 1 upwards."""
     fallback_orders: tuple[int, ...]
-    """Orders whose t_{n,k} give no discounts, and that have 0.5, 1 and 1.5 instead."""
+    """Orders with the discounts 0.5, 1 and 1.5, because their t_{n,k} define none."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +60,18 @@ class _NGrams:
     """The distinct n-grams of one order."""
 
     first_G: NDArray[np.int32]
-    """The id of the first word."""
     suffix_G: NDArray[np.int64]
-    """The place of the n-gram without its first word among those of the order below."""
+    """Index of the n-gram without its first word among the n-grams of the order below."""
     context_G: NDArray[np.int64]
-    """The place of the n-gram without its last word among those of the order below."""
+    """Index of the n-gram without its last word among the n-grams of the order below."""
     count_G: NDArray[np.int64]
-    """How often the n-gram occurs."""
 
 
 def estimate(text: Iterable[bytes], order: int) -> KneserNeyModel:
-    """Estimate a model of text given as blocks of whole lines of words with one or more spaces between.
+    """Estimate a model of a text.
 
-    The text has at least one line and none of the words `<s>`, `</s>`, `<unk>`. Every line is a sentence, also an
-    empty one. It takes memory in proportion to the text (see `memory_needed`).
+    The text is given as blocks of whole lines, words separated by spaces, without the words `<s>`, `</s>`, `<unk>`.
+    Every line is a sentence, even an empty one. Memory is proportional to the text (see `memory_needed`).
     """
     words, tokens_T = _number_words(text)
     ngrams = _count_ngrams(tokens_T, len(words), order)
@@ -88,19 +84,18 @@ def estimate(text: Iterable[bytes], order: int) -> KneserNeyModel:
 
 
 def memory_needed(tokens: int, order: int) -> int:
-    """Return how many bytes of memory `estimate` takes for a text of T tokens.
+    """Return the approximate memory in bytes of `estimate` for a text of T tokens.
 
-    At its peak were measured 71, 89, 105, 125 and 160 bytes a token at the orders 2 to 6, for 4 million words drawn by
-    chance with the frequencies of a language (Zipf's law), whose n-grams repeat less than those of a text. Text that
-    is no language's, where nearly every n-gram is another, takes half as much again.
+    Measured peaks are 71, 89, 105, 125 and 160 bytes a token for orders 2 to 6, with 4 million random words of Zipf
+    frequencies, whose n-grams repeat less than those of real text. Text with hardly any repetition takes 50 % more.
     """
     return (23 * order + 25) * tokens
 
 
 def _number_words(text: Iterable[bytes]) -> tuple[list[bytes], NDArray[np.int32]]:
-    """Return the words by id and the ids of the text, `<s>` and `</s>` around each line."""
+    """Return the words by id, and the ids of the text with `<s>` and `</s>` around each line."""
     ids: defaultdict[bytes, int] = defaultdict(count(len(SYMBOLS)).__next__)
-    # The line feed stands for </s>, so that the end of a line is found by the same look-up as the words.
+    # The line feed has the id of </s>, so that one look-up serves words and line ends.
     ids.update({b"<unk>": _UNKNOWN, b"<s>": _BEGIN, b"\n": _END})
     blocks = []
     for block in text:
@@ -112,25 +107,24 @@ def _number_words(text: Iterable[bytes]) -> tuple[list[bytes], NDArray[np.int32]
 
 
 def _count_ngrams(tokens_T: NDArray[np.int32], vocabulary_size: int, order: int) -> list[_NGrams]:
-    """Return the distinct n-grams of the orders 1 to `order`."""
     count_G = np.bincount(tokens_T, minlength=vocabulary_size)
     # <s> is not predicted.
     count_G[_BEGIN] = 0
     empty_G = np.zeros(vocabulary_size, np.int64)
     ngrams = [_NGrams(np.arange(vocabulary_size, dtype=np.int32), empty_G, empty_G, count_G)]
-    place_T = tokens_T.astype(np.int64)  # of the n-gram that ends here
+    index_T = tokens_T.astype(np.int64)  # of the n-gram that ends here
     end_E = np.arange(len(tokens_T))
     for length in range(2, order + 1):
-        # A longer n-gram would cross into the sentence before.
+        # An n-gram does not extend beyond its sentence.
         end_E = end_E[tokens_T[end_E - length + 2] != _BEGIN]
-        # Suffix order: by the place of the suffix, then by the first word.
-        key_E = place_T[end_E] * vocabulary_size + tokens_T[end_E - length + 1]
+        # Suffix order: by the index of the suffix, then by the first word.
+        key_E = index_T[end_E] * vocabulary_size + tokens_T[end_E - length + 1]
         key_G, index_E, count_G = np.unique(key_E, return_inverse=True, return_counts=True)
         context_G = np.empty(len(key_G), np.int64)
-        context_G[index_E] = place_T[end_E - 1]
+        context_G[index_E] = index_T[end_E - 1]
         suffix_G, first_G = np.divmod(key_G, vocabulary_size)
         ngrams.append(_NGrams(first_G.astype(np.int32), suffix_G, context_G, count_G))
-        place_T[end_E] = index_E
+        index_T[end_E] = index_E
     return ngrams
 
 
@@ -144,10 +138,10 @@ def _adjust_counts(ngrams: list[_NGrams]) -> list[NDArray[np.int64]]:
 
 
 def _counts_for_discounts(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Return the counts [G] of which lmplz takes t_{n,k}.
+    """Return the counts [G] from which lmplz computes t_{n,k}.
 
-    They are the adjusted counts but for one n-gram of each order: when its input ends, lmplz enters the n-grams
-    that are still open, the suffixes of the last one in suffix order, with how often they occur
+    They are the adjusted counts except for one n-gram of each order: at the end of its input, lmplz enters the open
+    n-grams, which are suffixes of the last one in suffix order, with their unadjusted counts
     (lm/builder/adjust_counts.cc, the loop after "This outputs the last n-grams").
     """
     statistics = [counts_G.copy() for counts_G in adjusted]
@@ -159,7 +153,7 @@ def _counts_for_discounts(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64
 
 
 def _estimate_discounts(counts_G: NDArray[np.int64]) -> Discounts | None:
-    """Return D(0) to D(3), or None where they are not defined or one is below 0."""
+    """Return D(0) to D(3), or None if one is undefined or negative."""
     t = np.bincount(np.minimum(counts_G, 5), minlength=5)[:5]
     if not t[1:4].all():
         return None
@@ -171,8 +165,8 @@ def _estimate_discounts(counts_G: NDArray[np.int64]) -> Discounts | None:
 
 
 def _interpolate(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]], discounts: list[Discounts]) -> list[Section]:
-    """Return p of all n-grams, and b of those of all orders but the highest."""
-    # The order below the unigrams has one n-gram, the empty one, with the probability of every word in its context.
+    """Return p of all n-grams, and b of all except the highest order."""
+    # The order below the unigrams has one n-gram, the empty one, with a uniform distribution.
     probability_H = np.array([1 / np.float32(len(ngrams[0].first_G) - 1)], np.float32)
     probabilities: list[NDArray[np.float32]] = []
     backoffs: list[NDArray[np.float32]] = []
@@ -192,7 +186,7 @@ def _interpolate(ngrams: list[_NGrams], adjusted: list[NDArray[np.int64]], disco
 def _normalise(
     context_G: NDArray[np.int64], counts_G: NDArray[np.int64], discount: Discounts, contexts: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return u of each n-gram [G] and b of each n-gram of the order below [H], 1 for those that are no context."""
+    """Return u of each n-gram [G] and b of each n-gram of the order below [H], 1 if it is not a context."""
     sum_H = np.bincount(context_G, counts_G, contexts).astype(np.float32)
     level_G = np.minimum(counts_G, 3)
     normalised_G = (counts_G.astype(np.float32) - discount[level_G]) / sum_H[context_G]
@@ -203,6 +197,6 @@ def _normalise(
 
 
 def _log10(values_G: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the logarithms, rounded right: 32-bit ones of C libraries and of NumPy differ in the last bit."""
+    """Compute in double, because 32-bit logarithms of C libraries and NumPy differ in the last bit."""
     with np.errstate(divide="ignore"):
         return np.maximum(np.log10(values_G.astype(np.float64)).astype(np.float32), _LOG_ZERO)

@@ -1,7 +1,7 @@
-"""Build the language model of a system: by KenLM's `lmplz` where that is installed, else by our own estimator.
+"""Build the language model of a system: by KenLM's `lmplz` if installed, else by the embedded estimator.
 
-Both write the same ARPA file: interpolated modified Kneser-Ney, no pruning, n-grams in the same order, numbers equal
-but for the last bit of a logarithm.
+Both write the same ARPA file: interpolated modified Kneser-Ney, no pruning, n-grams in the same order; logarithms may
+differ in the last bit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from phrasescore.text import chunks, text_lines
 Estimator = Literal["auto", "lmplz", "embedded"]
 
 ORDERS = range(2, 7)
-"""The orders that KenLM loads as Moses and its Python module build it."""
+"""The orders that KenLM loads in the builds of Moses and of its Python module."""
 
 _LINES_AT_ONCE = 1 << 15
 _SEPARATORS = bytes.maketrans(b"\t\r", b"  ")
@@ -40,16 +40,16 @@ _MESSAGES_SHOWN = 3
 
 @dataclass(frozen=True)
 class LanguageModelReport:
-    """How a language model was estimated; the tuples go by order, from 1 upwards."""
+    """How a language model was estimated; tuples go by order, from 1."""
 
     estimator: str
-    """`embedded`, or the path of the lmplz that ran."""
+    """`embedded`, or the path of lmplz."""
     ngram_counts: tuple[int, ...]
-    """The number of n-grams; the unigrams include `<unk>`, `<s>` and `</s>`."""
+    """Including `<unk>`, `<s>` and `</s>`."""
     discounts: tuple[tuple[float, float, float], ...]
-    """What is taken off counts of 1, of 2, and of 3 and more."""
+    """For counts of 1, of 2, and of 3 and more."""
     fallback_orders: tuple[int, ...]
-    """Orders that have the discounts 0.5, 1 and 1.5 because their counts give none: small or artificial text."""
+    """Orders with the discounts 0.5, 1 and 1.5, because their counts define none: small or artificial text."""
 
 
 def build_language_model(
@@ -63,13 +63,19 @@ def build_language_model(
 ) -> LanguageModelReport:
     """Estimate a language model of a tokenised text, one sentence a line, and write it as ARPA.
 
-    Words stand between spaces, tabs and carriage returns; an empty line is a sentence without words, as for
-    lmplz. `output` is compressed by its suffix. `auto` takes the lmplz on the PATH or in $MOSES_HOME/bin if there is
-    one. `memory` (as of GNU sort: `50%`, `4G`) and `temporary_folder` are for lmplz: it sorts on disk, we in memory.
+    Words are separated by spaces, tabs and carriage returns; an empty line is a sentence without words, as for lmplz.
+
+    Args:
+        text: the training text.
+        output: compressed if its suffix says so.
+        order: from 2 to 6.
+        estimator: `auto` runs the lmplz on the PATH or in $MOSES_HOME/bin if there is one.
+        memory: of lmplz, which sorts on disk, in the syntax of GNU sort: `50%`, `4G`.
+        temporary_folder: of lmplz.
 
     Raises:
-        UserError: the order is not 2 to 6, the text has no word or has a word that a language model reserves, lmplz
-            is asked for and missing, or it failed, or our own estimator would take more memory than there is.
+        UserError: the text has no words or a reserved word, lmplz is missing or fails, or the embedded estimator
+            would need too much memory.
     """
     if order not in ORDERS:
         raise UserError(f"the order of a language model cannot be {order}; give one from {ORDERS[0]} to {ORDERS[-1]}")
@@ -82,14 +88,14 @@ def build_language_model(
 
 
 def find_kenlm_program(name: str) -> str | None:
-    """Return the path of one of KenLM's programs, None where it is neither on the PATH nor in $MOSES_HOME/bin."""
+    """Return the path of one of KenLM's programs, on the PATH or in $MOSES_HOME/bin."""
     home = os.environ.get("MOSES_HOME")
     return shutil.which(name) or (shutil.which(name, path=Path(home) / "bin") if home else None)
 
 
 def _estimate_embedded(text: Path, output: Path, order: int) -> LanguageModelReport:
     with open_output(output) as stream:
-        model = estimate(_that_fit(_read_blocks(text), text, order), order)
+        model = estimate(_within_memory(_read_blocks(text), text, order), order)
         write_arpa(stream, model.words, model.sections)
     return LanguageModelReport(
         "embedded",
@@ -99,25 +105,21 @@ def _estimate_embedded(text: Path, output: Path, order: int) -> LanguageModelRep
     )
 
 
-def _that_fit(blocks: Iterable[bytes], path: Path, order: int) -> Iterator[bytes]:
-    """Yield the blocks of a text as long as memory suffices to estimate a model of them.
-
-    Raises:
-        UserError: it does not for the whole text.
-    """
+def _within_memory(blocks: Iterable[bytes], path: Path, order: int) -> Iterator[bytes]:
+    """Yield blocks while a model of them fits into memory; raise a UserError at the end if the whole text does not."""
     available = available_memory()
     words = lines = needed = 0
     for block in blocks:
         words += len(block.split())
         lines += block.count(b"\n")
-        # Each line has a token at its beginning and one at its end.
+        # Each line has <s> and </s>.
         needed = memory_needed(words + 2 * lines, order)
         if needed <= available:
             yield block
     if needed > available:
         raise UserError(
-            f"{display_name(path)}: a language model of order {order} of its {words:,} words takes some "
-            f"{needed / 1e9:.1f} GB of memory, where {available / 1e9:.1f} GB are free; install KenLM's lmplz, which "
+            f"{display_name(path)}: a language model of order {order} of its {words:,} words takes about "
+            f"{needed / 1e9:.1f} GB of memory, but {available / 1e9:.1f} GB are free; install KenLM's lmplz, which "
             "sorts on disk, or give less text or a lower order"
         )
 
@@ -146,8 +148,8 @@ def _run_lmplz(
         messages = log.read()
         if process.returncode != 0:
             raise UserError(
-                f"{shlex.join(command)}: failed with exit code {process.returncode} and said "
-                f"`{_last_messages(messages)}`; mend that or use the embedded estimator"
+                f"{shlex.join(command)}: failed with exit code {process.returncode} and the message "
+                f"`{_last_messages(messages)}`; fix the cause or use the embedded estimator"
             )
     statistics = _STATISTICS.findall(messages)
     return LanguageModelReport(
@@ -160,23 +162,21 @@ def _run_lmplz(
 
 
 def _last_messages(log: bytes) -> str:
-    """Return the end of what a program said, without its progress bars."""
+    """Return the last messages of a program, without its progress bars."""
     lines = [line.strip() for line in log.decode(errors="replace").split("\n")]
     return " / ".join([line for line in lines if re.search("[A-Za-z]", line)][-_MESSAGES_SHOWN:])
 
 
 def _read_blocks(path: Path) -> Iterator[bytes]:
-    """Yield the text in blocks of whole lines, with spaces alone between words.
-
-    Raises:
-        UserError: the text is none, has no word at all, or one that a language model reserves.
-    """
+    """Yield the text in blocks of whole lines, with words separated by spaces only."""
     has_words = False
     lines_before = 0
     for lines in chunks(text_lines(path), _LINES_AT_ONCE):
         block = b"".join(line + b"\n" for line in lines).translate(_SEPARATORS)
         if any(symbol in block for symbol in SYMBOLS):
-            _refuse_symbols(path, block, lines_before)
+            # A symbol may be a substring of other words.
+            for number, line in enumerate(block.split(b"\n"), lines_before + 1):
+                reject_reserved(line, path, number)
         has_words = has_words or bool(block.strip(b" \n"))
         lines_before += len(lines)
         yield block
@@ -184,20 +184,10 @@ def _read_blocks(path: Path) -> Iterator[bytes]:
         raise UserError(f"{display_name(path)}: has no words; give the tokenised text to model")
 
 
-def _refuse_symbols(path: Path, block: bytes, lines_before: int) -> None:
-    """Raise a UserError for the first reserved word; one may also be a part of other words."""
-    for number, line in enumerate(block.split(b"\n"), lines_before + 1):
-        refuse_reserved(line, path, number)
-
-
-def refuse_reserved(line: bytes, path: Path, number: int) -> None:
-    """Check a sentence; `path` and `number` say where it stands.
-
-    Raises:
-        UserError: one of its words is reserved in a language model.
-    """
+def reject_reserved(line: bytes, path: Path, number: int) -> None:
+    """Raise a UserError for a word of a sentence that is reserved in language models."""
     for symbol in {*line.split(b" ")} & {*SYMBOLS}:
         raise UserError(
-            f"{display_name(path)}: line {number}: `{symbol.decode()}` stands for something else in a language "
-            "model and cannot be a word; remove or escape it"
+            f"{display_name(path)}: line {number}: `{symbol.decode()}` is reserved in language models and "
+            "cannot be a word; remove or escape it"
         )

@@ -1,9 +1,9 @@
-"""Lexical translation probabilities, from counts of aligned words.
+"""Lexical translation probabilities: relative frequencies of aligned words in both directions.
 
-Each alignment point is one joint event of a source and a target word; a word without a point is one with the empty word
-`NULL`. Both directions are relative frequencies (scripts/training/LexicalTranslationModel.pm).
+Each alignment point counts as one joint event of a source and a target word; an unaligned word has one event with the
+empty word `NULL` (scripts/training/LexicalTranslationModel.pm).
 
-Shape suffixes: E events; L pairs of words that occur together; N words of one text.
+Shape suffixes: E events; L distinct pairs of words; N words of one text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class LexicalModel:
     """Word translation probabilities in both directions, with the 7 decimals that Moses prints and reads back."""
 
     source_L: Ids
-    """Source word of each pair of words."""
     target_L: Ids
-    """Target word of each pair of words."""
     target_given_source_L: Floats
     source_given_target_L: Floats
     weights: WordWeights
@@ -36,27 +34,28 @@ class LexicalModel:
 
 @dataclass(frozen=True)
 class WordWeights:
-    """What a word adds to the lexical weights of the phrases that it stands in."""
+    """The factor of each word in the lexical weights of its phrases.
+
+    The lexical weight of a phrase is the product of its words' factors, because all alignment points of its words are
+    in the phrase pair (Koehn et al. 2003, section 4.4; phrase-extract/score-main.cpp, computeLexicalTranslation).
+    """
 
     target_N: Floats
-    """For each word of the target text: mean probability given the source words aligned to it, or given `NULL`.
-
-    The lexical weight of a phrase is the product of its words' weights, for all alignment points of its words lie in
-    the phrase pair (Koehn et al. 2003, section 4.4; phrase-extract/score-main.cpp, computeLexicalTranslation)."""
+    """Mean probability of each target word given the source words aligned to it, or given `NULL`."""
     source_N: Floats
-    """The same for each word of the source text, given the target words."""
+    """The same for each source word."""
 
 
 def estimate_lexical_model(corpus: AlignedCorpus) -> LexicalModel:
     """Count aligned words and compute both directions."""
     source, target = corpus.source, corpus.target
-    lonely_source, lonely_target = _unaligned(source, corpus.source_P), _unaligned(target, corpus.target_P)
-    # In turn the points, the unaligned source words, the unaligned target words.
+    unaligned_source, unaligned_target = _unaligned(source, corpus.source_P), _unaligned(target, corpus.target_P)
+    # The events: alignment points, unaligned source words, unaligned target words.
     source_E = np.concatenate(
-        [source.ids_N[corpus.source_P], source.ids_N[lonely_source], np.full(len(lonely_target), source.null)]
+        [source.ids_N[corpus.source_P], source.ids_N[unaligned_source], np.full(len(unaligned_target), source.null)]
     )
     target_E = np.concatenate(
-        [target.ids_N[corpus.target_P], np.full(len(lonely_source), target.null), target.ids_N[lonely_target]]
+        [target.ids_N[corpus.target_P], np.full(len(unaligned_source), target.null), target.ids_N[unaligned_target]]
     )
     keys_L, pair_E, count_L = np.unique(
         source_E.astype(np.int64) * len(target.words) + target_E, return_inverse=True, return_counts=True
@@ -64,8 +63,8 @@ def estimate_lexical_model(corpus: AlignedCorpus) -> LexicalModel:
     source_L, target_L = (ids.astype(np.int32) for ids in np.divmod(keys_L, len(target.words)))
     target_given_source_L = _as_printed(count_L / np.bincount(source_L, count_L)[source_L])
     source_given_target_L = _as_printed(count_L / np.bincount(target_L, count_L)[target_L])
-    of_point, of_lonely_source, of_lonely_target = np.split(
-        pair_E, np.cumsum([len(corpus.source_P), len(lonely_source)])
+    of_point, of_unaligned_source, of_unaligned_target = np.split(
+        pair_E, np.cumsum([len(corpus.source_P), len(unaligned_source)])
     )
     return LexicalModel(
         source_L,
@@ -74,12 +73,12 @@ def estimate_lexical_model(corpus: AlignedCorpus) -> LexicalModel:
         source_given_target_L,
         WordWeights(
             _mean_by_word(
-                np.concatenate([corpus.target_P, lonely_target]),
-                target_given_source_L[np.concatenate([of_point, of_lonely_target])],
+                np.concatenate([corpus.target_P, unaligned_target]),
+                target_given_source_L[np.concatenate([of_point, of_unaligned_target])],
             ),
             _mean_by_word(
-                np.concatenate([corpus.source_P, lonely_source]),
-                source_given_target_L[np.concatenate([of_point, of_lonely_source])],
+                np.concatenate([corpus.source_P, unaligned_source]),
+                source_given_target_L[np.concatenate([of_point, of_unaligned_source])],
             ),
         ),
     )
@@ -96,7 +95,6 @@ def write_lexical_tables(model: LexicalModel, corpus: AlignedCorpus, folder: Pat
 
 
 def _unaligned(text: Text, aligned_P: Ids) -> NDArray[np.int64]:
-    """Return the places of the words that have no alignment point."""
     return np.flatnonzero(np.bincount(aligned_P, minlength=len(text.ids_N)) == 0)
 
 
@@ -105,7 +103,7 @@ def _as_printed(probability_L: Floats) -> Floats:
 
 
 def _mean_by_word(word_E: NDArray[np.integer], probability_E: Floats) -> Floats:
-    """Return for each word of a text the mean of its events' probabilities; each word has one event at least."""
+    """Return the mean probability of each word's events, of which it has at least one."""
     return np.bincount(word_E, probability_E) / np.bincount(word_E)
 
 

@@ -1,4 +1,4 @@
-"""Two texts whose lines translate each other, cleaned for training."""
+"""Remove unfit sentence pairs from parallel text."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from phrasescore.words import split_words
 
 _LONGEST_WORD = 1000
 """Characters, as in clean-corpus-n.perl."""
-_LEAST_KEPT = 0.05
-"""The share of the pairs that must be fit for training; with fewer, the texts or the rules are not what was meant."""
+_MIN_KEPT = 0.05
+"""Share of the pairs that must be fit; with fewer, the texts are not parallel or the rules too strict."""
 _REASONS = {
     "empty": "empty",
     "long": "too long",
     "ratio": "too unequal in length",
     "word": f"with a word of more than {_LONGEST_WORD:,} characters",
 }
-"""Why a rule drops a pair, in words."""
 
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """Which sentence pairs are fit for training; the defaults and the rules are those of clean-corpus-n.perl."""
+    """Which sentence pairs are fit for training. Defaults and rules are those of clean-corpus-n.perl."""
 
     longest_sentence: int = option(80, "drop pairs with more words on a side", minimum=1)
     ratio: float = option(
-        9.0, "drop pairs of more unequal length: words of the longer side for each of the other", minimum=1, maximum=1e6
+        9.0, "drop pairs with a greater ratio of lengths, longer side to shorter side", minimum=1, maximum=1e6
     )
 
     def broken_by(self, source: bytes, target: bytes) -> str | None:
-        """Return the first rule that a pair breaks: empty, long, ratio or word; None for a fit pair."""
+        """Return the first rule that a pair breaks (a key of `_REASONS`), None for a fit pair."""
         sides = split_words(source), split_words(target)
         fewer, more = sorted(map(len, sides))
         if fewer == 0:
@@ -53,15 +52,14 @@ class CleaningRules:
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """What cleaning left of a corpus."""
+    """How many pairs were kept and dropped."""
 
     pairs: int
     kept: int
     dropped: Mapping[str, int]
-    """Pairs by the rule that took them."""
+    """By rule."""
 
     def __str__(self) -> str:
-        """Return how many pairs were kept, and why others were dropped."""
         reasons = ", ".join(f"{count:,} {_REASONS[rule]}" for rule, count in self.dropped.items())
         return f"{self.kept:,} of {counted(self.pairs, 'pair')} kept" + (f" ({reasons})" if reasons else "")
 
@@ -69,10 +67,10 @@ class CleaningReport:
 def clean(
     source: Path, target: Path, clean_source: Path, clean_target: Path, rules: CleaningRules | None = None
 ) -> CleaningReport:
-    """Copy the sentence pairs that are fit for training. Not for development and test text, which must keep its lines.
+    """Copy the sentence pairs that are fit for training. Not for dev and test text, which must keep its lines.
 
     Raises:
-        UserError: the sides have different numbers of lines, hardly any pair is fit, a file cannot be read or written.
+        UserError: the texts differ in length, or hardly any pair is fit.
     """
     rules = rules or CleaningRules()
     counts: Counter[str | None] = Counter()
@@ -86,10 +84,10 @@ def clean(
         dropped = {rule: count for rule, count in counts.items() if rule is not None}
         report = CleaningReport(counts.total(), counts[None], dropped)
         if not report.pairs:
-            raise UserError(f"{source}: is empty, and so is {target}; give texts whose lines translate each other")
-        if report.kept <= _LEAST_KEPT * report.pairs:
+            raise UserError(f"{source}: is empty like {target}; give texts whose lines translate each other")
+        if report.kept <= _MIN_KEPT * report.pairs:
             raise UserError(
                 f"{source}: has too few sentence pairs with {target} that are fit for training: {report}; give texts "
-                "whose lines translate each other, or other rules (--longest-sentence, --ratio)"
+                "whose lines translate each other, or relax the rules (--longest-sentence, --ratio)"
             )
     return report

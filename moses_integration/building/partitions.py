@@ -1,10 +1,10 @@
-"""Phrase pairs beyond memory: their instances lie on disk, parted by their source phrase.
+"""Count phrase pairs in bounded memory: occurrences are on disk, partitioned by their source phrase.
 
-Every batch of sentences is extracted into a file whose rows are sorted by partition. Then each partition is counted by
-itself: it has all instances of its source phrases, and its lines of the tables follow those of the partition before
-it. What its target phrases occur with lies in other partitions, too; so targets are counted apart, parted by their own
-ranks. All three are tasks that processes or machines may share: what they need of the corpus lies in a folder that all
-of them see. Where the corpus is cut depends on the text alone.
+Every batch of sentences is extracted into a file whose rows are sorted by partition. Each partition is then counted
+independently: it has all occurrences of its source phrases, and its lines follow those of the previous partition in the
+tables. The occurrences of a target phrase are spread over partitions, so targets are counted separately, partitioned by
+their own ranks. All three steps are tasks for processes or machines that share a folder. The partition bounds depend on
+the text only.
 
 Shape suffixes: I instances; R distinct ranks; J rows of a file of target ranks; P partitions.
 """
@@ -19,25 +19,28 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_integration.building.aligned_corpus import AlignedCorpus
+from moses_integration.building.aligned_corpus import AlignedCorpus, load_array, save_array
 from moses_integration.building.extraction import Instances, extract_phrase_pairs
 from moses_integration.building.lexical import WordWeights
 from moses_integration.building.phrase_order import phrase_ranks, rank_bounds
 from moses_integration.building.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
-from moses_integration.building.phrase_scores import PHRASE_TABLE, phrase_table_lines
-from moses_integration.building.reordering import REORDERING_TABLE, reordering_table_lines
-from moses_integration.building.stored_arrays import load_array, save_array
+from moses_integration.building.table_lines import (
+    PHRASE_TABLE,
+    REORDERING_TABLE,
+    phrase_table_lines,
+    reordering_table_lines,
+)
 from phrasescore.files import open_output
 
 _WORDS_A_PARTITION = 1 << 18
-"""Of the source text. They bring about a million instances, which take 100 MB while they are counted."""
+"""Source words. They yield about a million instances, which take 100 MB while they are counted."""
 
 Offsets = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """A folder with what the tasks share, and with what they make."""
+    """A folder with the inputs and outputs of the tasks."""
 
     folder: Path
     longest: int
@@ -46,7 +49,7 @@ class Workspace:
 
     @classmethod
     def fill(cls, folder: Path, longest: int, corpus: AlignedCorpus, weights: WordWeights) -> Workspace:
-        """Write what the tasks need of a corpus into a folder."""
+        """Write the inputs of the tasks into a folder."""
         corpus.save(folder)
         save_array(folder, "source_weights", weights.source_N)
         save_array(folder, "target_weights", weights.target_N)
@@ -54,20 +57,19 @@ class Workspace:
             save_array(folder, name, phrase_ranks(text, longest))
         return cls(folder, longest, -(-len(corpus.source.ids_N) // _WORDS_A_PARTITION) or 1)
 
-    def table(self, part: int, name: str) -> Path:
-        """Return where the lines of a partition in one of the tables lie."""
-        return self.folder / f"{part}.{name}"
+    def table(self, partition: int, name: str) -> Path:
+        """Return the file with the lines of a partition in one of the tables."""
+        return self.folder / f"{partition}.{name}"
 
     def join_target_counts(self) -> None:
-        """Join what the partitions of the targets were counted to."""
+        """Concatenate the target counts of all partitions."""
         for name in ("target", "target_count"):
-            save_array(
-                self.folder, name, *(load_array(self.folder, f"{name}.{part}") for part in range(self.partitions))
-            )
+            counts = (load_array(self.folder, f"{name}.{number}") for number in range(self.partitions))
+            save_array(self.folder, name, *counts)
 
 
 class _Shared:
-    """What tasks read of a workspace; of the arrays only what is looked at comes into memory."""
+    """The inputs of the tasks, memory-mapped."""
 
     def __init__(self, space: Workspace) -> None:
         folder, corpus = space.folder, AlignedCorpus.load(space.folder)
@@ -84,92 +86,90 @@ _shared = lru_cache(maxsize=1)(_Shared)
 
 @dataclass(frozen=True)
 class Batch:
-    """Some sentences, whose instances get files with a number."""
+    """The sentences from `first` to before `end`; files of the batch have its number."""
 
     number: int
     first: int
     end: int
-    """The sentence behind the last."""
 
 
 @dataclass(frozen=True)
 class Extracted:
-    """Where in the files of a batch the rows of each partition begin, and behind them their number [P + 1]."""
+    """[P + 1] The offsets of each partition in the files of a batch."""
 
     instances: Offsets
     targets: Offsets
 
 
 @dataclass(frozen=True)
-class Part:
-    """The rows of a partition."""
+class Partition:
+    """The rows of a partition in the file of each batch."""
 
     number: int
     rows: list[slice]
-    """In the file of each batch."""
 
 
-def parts_of(offsets: Iterable[Offsets]) -> list[Part]:
-    """Return the partitions, by where their rows begin in the files of the batches."""
+def partitions_of(offsets: Iterable[Offsets]) -> list[Partition]:
+    """Return the partitions by their offsets in the files of the batches."""
     rows = zip(*(map(slice, ends[:-1].tolist(), ends[1:].tolist()) for ends in offsets), strict=True)
-    return [Part(number, list(of_part)) for number, of_part in enumerate(rows)]
+    return [Partition(number, list(slices)) for number, slices in enumerate(rows)]
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """The task of extracting the phrase pairs of a batch."""
+    """Task: extract the phrase pairs of a batch."""
 
     space: Workspace
 
     def __call__(self, batch: Batch) -> Extracted:
-        """Write the instances, and how often each target occurs among them."""
+        """Write the instances and the count of each target among them."""
         shared, folder = _shared(self.space), self.space.folder
         instances = extract_phrase_pairs(shared.corpus, batch.first, batch.end, self.space.longest)
-        part_I = np.searchsorted(shared.source_bounds, shared.ranks.of_sources(instances), "right")
-        order_I = np.argsort(part_I, kind="stable")
+        partition_I = np.searchsorted(shared.source_bounds, shared.ranks.of_sources(instances), "right")
+        order_I = np.argsort(partition_I, kind="stable")
         save_array(folder, f"instances.{batch.number}", instances.take(order_I).to_records())
         target_R, count_R = np.unique(shared.ranks.of_targets(instances), return_counts=True)
         save_array(folder, f"targets.{batch.number}", np.stack([target_R, count_R]).astype(np.int64))
         return Extracted(
-            np.searchsorted(part_I[order_I], np.arange(self.space.partitions + 1)),
+            np.searchsorted(partition_I[order_I], np.arange(self.space.partitions + 1)),
             np.concatenate([[0], np.searchsorted(target_R, shared.target_bounds), [len(target_R)]]),
         )
 
 
 @dataclass(frozen=True)
 class TargetCounting:
-    """The task of counting the target phrases of a partition."""
+    """Task: count the target phrases of a partition."""
 
     space: Workspace
 
-    def __call__(self, part: Part) -> None:
-        """Add up what was counted in the batches."""
+    def __call__(self, partition: Partition) -> None:
+        """Sum the counts of the batches."""
         folder = self.space.folder
-        files = (load_array(folder, f"targets.{number}")[:, rows] for number, rows in enumerate(part.rows))
+        files = (load_array(folder, f"targets.{number}")[:, rows] for number, rows in enumerate(partition.rows))
         target_J, count_J = np.concatenate(list(files), axis=1)
         target_R, number_J = np.unique(target_J, return_inverse=True)
-        save_array(folder, f"target.{part.number}", target_R)
+        save_array(folder, f"target.{partition.number}", target_R)
         save_array(
-            folder, f"target_count.{part.number}", np.bincount(number_J, count_J, len(target_R)).astype(np.int64)
+            folder, f"target_count.{partition.number}", np.bincount(number_J, count_J, len(target_R)).astype(np.int64)
         )
 
 
 @dataclass(frozen=True)
 class PairCounting:
-    """The task of counting the phrase pairs of a partition, and writing its lines of the tables."""
+    """Task: count the phrase pairs of a partition, and write its lines of the tables."""
 
     space: Workspace
 
-    def __call__(self, part: Part) -> int:
+    def __call__(self, partition: Partition) -> int:
         """Return the number of pairs."""
         shared, folder = _shared(self.space), self.space.folder
-        files = (load_array(folder, f"instances.{number}")[rows] for number, rows in enumerate(part.rows))
+        files = (load_array(folder, f"instances.{number}")[rows] for number, rows in enumerate(partition.rows))
         instances = Instances.from_records(np.concatenate(list(files)))
         counts = TargetCounts(load_array(folder, "target"), load_array(folder, "target_count"))
         written = 0
         with (
-            open_output(self.space.table(part.number, PHRASE_TABLE)) as table,
-            open_output(self.space.table(part.number, REORDERING_TABLE)) as reordering,
+            open_output(self.space.table(partition.number, PHRASE_TABLE)) as table,
+            open_output(self.space.table(partition.number, REORDERING_TABLE)) as reordering,
         ):
             for pairs in count_phrase_pairs(instances, shared.ranks, counts):
                 spellings = pairs.spell(shared.corpus)

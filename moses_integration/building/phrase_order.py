@@ -1,9 +1,9 @@
-"""Every phrase of a text as one number, in the order in which Moses sorts its tables.
+"""Rank every phrase of a text in the order in which Moses sorts its tables.
 
-Moses sorts lines `source ||| target ||| ...` as bytes (`LC_ALL=C sort`). So phrases are ordered word by word, and where
-one is the beginning of another, as if the shorter went on with the word `|||`.
+Moses sorts lines `source ||| target ||| ...` as bytes (`LC_ALL=C sort`). So phrases are ordered word by word, and a
+phrase sorts as if the word `|||` followed it.
 
-Shape suffixes: N words of the text; G groups of equal phrases of the length at hand.
+Shape suffixes: N words of the text; G groups of equal phrases of one length.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from moses_integration.building.aligned_corpus import Text
 Ranks = NDArray[np.unsignedinteger]
 
 _OUTSIDE = -1
-"""Id of what follows the last word of a sentence."""
+"""Id after the last word of a sentence."""
 
 
 def phrase_ranks(text: Text, longest: int) -> Ranks:
-    """Return in row n - 1, column i the rank of the phrase of n words that begins at word i, for n up to `longest`.
+    """Return the ranks of all phrases of up to `longest` words, [longest, words].
 
-    Equal phrases have equal ranks and others different ones, in Moses' order. [longest, words]; where a phrase would
-    run over the end of its sentence the number means nothing.
+    Row n - 1, column i is the rank of the phrase of n words that begins at word i. Equal phrases have equal ranks.
+    Where a phrase would extend beyond its sentence, the rank is meaningless.
 
-    The words are sorted by what follows up to `longest` words on, like a suffix array. The phrases of n words that
-    are equal are then neighbours; theirs is the interval from `start`. The line that ends such a phrase with `|||` has
-    its place in that interval behind those followed by a smaller word, which `place` counts. At one and the same
-    place, phrases that reach it from the left end there one inside the other, the longest first; those on its right
-    begin there, the shortest first.
+    The words are sorted by the next `longest` words, like a suffix array. Equal phrases of n words are then adjacent,
+    in an interval from `start`. The line of such a phrase, which continues with `|||`, sorts within that interval after
+    the `before` phrases that continue with a smaller word. Of nested phrases with the same position, those that end
+    there come first, the longest first, then those that begin there, the shortest first.
     """
     following = _following_words(text, longest)
     order_N = np.lexsort(following[::-1])
@@ -54,7 +53,7 @@ def phrase_ranks(text: Text, longest: int) -> Ranks:
 
 
 def rank_bounds(words: int, longest: int, parts: int) -> NDArray[np.int64]:
-    """Return the lowest rank of each of some parts but the first, which have about equally many words' phrases."""
+    """Return the bounds between `parts` ranges of ranks, each with the phrases of about equally many words."""
     return _ranks_a_word(longest) * (words * np.arange(1, parts) // parts)
 
 
@@ -63,7 +62,7 @@ def _ranks_a_word(longest: int) -> int:
 
 
 def _following_words(text: Text, longest: int) -> list[NDArray[np.int32]]:
-    """Return for k from 0 the id of the word k places after each word, `_OUTSIDE` past the end of its sentence."""
+    """Return row k: the id of the word k positions after each word, `_OUTSIDE` after the end of its sentence."""
     sentence_N = text.sentence_N
     rows = [text.ids_N]
     for k in range(1, longest):

@@ -1,4 +1,4 @@
-"""Distinct phrase pairs with their counts, in the order of Moses' tables, a block at a time.
+"""Count distinct phrase pairs in the order of Moses' tables, in blocks of bounded size.
 
 Shape suffixes: I instances; R runs of instances of one pair with one alignment; K distinct phrase pairs; 9 = 3 x 3
 orientations.
@@ -23,7 +23,7 @@ Integers = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks of the phrases of both texts, which `phrase_ranks` gives."""
+    """The results of `phrase_ranks` for both texts."""
 
     source: Integers
     target: Integers
@@ -41,31 +41,31 @@ class Ranks:
 
 @dataclass(frozen=True)
 class TargetCounts:
-    """How often target phrases occur among instances."""
+    """Counts of target phrases among all instances."""
 
     ranks: Integers
     """Sorted."""
     counts: Integers
 
     def of(self, rank_K: Integers) -> Integers:
-        """Return the counts of phrases by their ranks [K]."""
+        """Look up counts by rank [K]."""
         count_K: Integers = self.counts[np.searchsorted(self.ranks, rank_K)]
         return count_K
 
 
 @dataclass(frozen=True)
 class CountedPairs:
-    """Distinct phrase pairs: all that have one of some sources."""
+    """Distinct phrase pairs with their counts."""
 
     kept: Instances
-    """[K] Each pair where it has the alignment that the table shows, the most frequent one."""
+    """[K] An instance of each pair with its most frequent alignment, which the table shows."""
     kept_inverse: Instances
-    """[K] The same seen from the target, where Moses may choose another one of those that are equally frequent."""
+    """[K] The same for the inverse direction, where Moses may break ties between alignments differently."""
     count_K: Integers
     source_count_K: Integers
-    """Count of the source phrase, with whichever target."""
+    """Count of the source phrase with any target."""
     target_count_K: Integers
-    """Count of the target phrase, with whichever source."""
+    """Count of the target phrase with any source."""
     orientation_count_K9: Integers
     """Count of each value of `Instances.orientation_I`."""
 
@@ -82,10 +82,7 @@ class CountedPairs:
 def count_phrase_pairs(instances: Instances, ranks: Ranks, target_counts: TargetCounts) -> Iterator[CountedPairs]:
     """Yield the distinct pairs among the instances, in blocks of bounded size that never divide a source phrase.
 
-    Args:
-        instances: all of some source phrases.
-        ranks: of the phrases of the text.
-        target_counts: of all target phrases, with whichever source.
+    The instances include all occurrences of their source phrases; `target_counts` covers the whole corpus.
     """
     if not len(instances):
         return
@@ -130,13 +127,13 @@ def _begins_run(value_I: Integers) -> NDArray[np.bool_]:
 
 
 def _last_most_frequent(pair_R: Integers, count_R: Integers, alignment_R: Alignments) -> Integers:
-    """Return for each pair its run with the highest count, and of those the greatest alignment."""
+    """Return the run with the highest count of each pair; the greatest alignment breaks ties."""
     order: NDArray[np.intp] = np.lexsort((alignment_R, count_R, pair_R))
     last: NDArray[np.intp] = order[np.append(np.flatnonzero(np.diff(pair_R)), len(pair_R) - 1)]
     return last
 
 
 def _spell(text: Text, start_K: Integers, length_K: Integers) -> Iterator[bytes]:
-    begins, ends = text.places_N[start_K], text.places_N[start_K + length_K] - 1
+    begins, ends = text.bytes_N[start_K], text.bytes_N[start_K + length_K] - 1
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         yield text.spelling[begin:end]

@@ -1,8 +1,8 @@
-"""From raw text to the text that Moses is trained on and translates, and back again.
+"""From raw text to the text that Moses is trained on and translates, and back.
 
-Prepared text has a sentence on each line, its words separated by single blanks. Training, development and test text
-go through the same `Preparation`; what it learns from the training text, a `Truecaser`, lies in a file beside the
-system. Words are split from punctuation, and joined to it again, by `phrasescore.tokenisation`.
+Prepared text has a sentence on each line, its words separated by single spaces. Training, development and test text
+go through the same `Preparation`. Its `Truecaser` is learnt from the training text and is a file of the system.
+`phrasescore.tokenisation` splits punctuation from words and joins it again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, FOR_TRAINING_TEXT, Advice, TextClaim, noting_form
+from moses_integration.building.text_form import (
+    SYSTEM_TEXT_ADVICE,
+    TRAINING_TEXT_ADVICE,
+    Advice,
+    DeclaredForm,
+    warn_about_form,
+)
 from moses_integration.building.truecaser import Truecaser, capitalise
 from phrasescore.errors import UserError
 from phrasescore.files import display_name, write_lines
@@ -25,7 +31,7 @@ from phrasescore.workers import share_work
 
 Casing = Literal["lower", "true", "keep"]
 
-# A second's work for one process; to start another takes half a second.
+# One process needs a second for it; starting another process takes half a second.
 _LINES_A_TASK = 10_000
 
 # escape-special-chars.perl
@@ -46,26 +52,26 @@ _ESCAPE = re.compile("|".join(_FROM_ESCAPES))
 
 @dataclass(frozen=True)
 class Preparation:
-    """How the text of one language is prepared. Every line gives one line, even an empty one."""
+    """How the text of one language is prepared, line by line."""
 
     language: str
-    """Its code, as en, which chooses the abbreviations and the rules for apostrophes and quotation marks."""
+    """A code such as en, which selects abbreviations and the rules for apostrophes and quotation marks."""
     tokenise: bool = True
-    """Normalise the punctuation and split it from the words. Otherwise the words stay as blanks separate them."""
+    """Normalise punctuation and split it from the words. Otherwise, spaces separate words."""
     casing: Casing = "lower"
-    """`true` writes each word as it is mostly written inside of sentences."""
+    """`true`: truecase."""
     escape: bool = True
-    """Replace the characters that mean something to Moses, & | < > ' " [ ]. Not for text that has its escapes."""
+    """Replace the characters & | < > ' " [ ], which have a meaning in Moses. Not for text that is escaped already."""
 
     def apply(
         self, lines: Iterable[bytes], truecaser: Truecaser | None = None, processes: int | None = None
     ) -> Iterator[bytes]:
-        """Return the lines prepared, when there are many by so many processes, all cores if that is None.
+        """Prepare lines, many of them in parallel (`processes`: None for all cores).
 
-        Bytes that are not UTF-8 pass through, but the tokeniser takes them for words.
+        Bytes that are not UTF-8 pass through; the tokeniser takes them for words.
 
         Raises:
-            ValueError: there is a truecaser and the casing is not `true`, or none and it is.
+            ValueError: a truecaser is missing, or given although the casing is not `true`.
         """
         if (truecaser is not None) != (self.casing == "true"):
             raise ValueError(f"casing `{self.casing}` {'without' if truecaser is None else 'with'} a truecaser")
@@ -80,10 +86,9 @@ class Preparation:
         return map(_encode, texts)
 
     def detokenise(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """Return translations as plain text: unescaped, sentences begun with a capital, punctuation joined to words.
+        """Return translations as plain text: unescape, capitalise sentences, join punctuation to words.
 
-        Each of the three is done where `apply` does the reverse. What casing `lower` took away stays lost; what else
-        does not come back as it was is in docs/formats.md.
+        Each step applies only if its counterpart in `apply` does. docs/formats.md lists what is not restored.
         """
         texts: Iterator[str] = map(_decode, lines)
         if self.escape:
@@ -101,17 +106,17 @@ def prepare_file(
     preparation: Preparation,
     truecaser: Truecaser | None = None,
     say: Say = silently,
-    advice: Advice = FOR_TEXT_OF_A_SYSTEM,
+    advice: Advice = SYSTEM_TEXT_ADVICE,
     processes: int | None = None,
 ) -> None:
-    """Prepare a text file into another of as many lines.
+    """Prepare a text file, line by line.
 
-    `say` is told of lines that are not UTF-8, and where the text looks other than it is prepared for, with `advice`.
+    Warn (`say`) about lines that are not UTF-8 and about text whose form is not as declared, with `advice`.
 
     Raises:
-        UserError: a file cannot be read or written, is no text, or has escapes and is to get them.
+        UserError: the text has escapes and would be escaped again, or is not text.
     """
-    write_lines(output, preparation.apply(_noted(raw, preparation, say, advice), truecaser, processes))
+    write_lines(output, preparation.apply(_checked_lines(raw, preparation, say, advice), truecaser, processes))
 
 
 def prepare_training_file(
@@ -124,12 +129,10 @@ def prepare_training_file(
 ) -> Truecaser | None:
     """Prepare a training text. For casing `true`, learn the truecaser from it, save it to `model` and return it.
 
-    `say` is told what `prepare_file` tells.
-
     Raises:
-        UserError: a file cannot be read or written.
+        UserError: see `prepare_file`.
     """
-    lines = _noted(raw, preparation, say, FOR_TRAINING_TEXT)
+    lines = _checked_lines(raw, preparation, say, TRAINING_TEXT_ADVICE)
     if preparation.casing != "true":
         write_lines(output, preparation.apply(lines, processes=processes))
         return None
@@ -141,7 +144,7 @@ def prepare_training_file(
 
 
 def escape(text: str) -> str:
-    """Replace the characters that mean something to Moses."""
+    """Replace the characters that have a meaning in Moses."""
     return text.translate(_TO_ESCAPES)
 
 
@@ -150,27 +153,22 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _FROM_ESCAPES[match[0]], text)
 
 
-def _noted(raw: str | Path, preparation: Preparation, say: Say, advice: Advice) -> Iterator[bytes]:
-    """Yield the lines of a text, and tell what is odd about them."""
-    claim = TextClaim(not preparation.tokenise, not preparation.escape, preparation.casing == "true", advice)
+def _checked_lines(raw: str | Path, preparation: Preparation, say: Say, advice: Advice) -> Iterator[bytes]:
+    declared = DeclaredForm(not preparation.tokenise, not preparation.escape, preparation.casing == "true", advice)
     lines, name = text_lines(raw, say), display_name(raw)
     if preparation.escape and not preparation.tokenise:
         lines = _without_escapes(lines, name, advice.if_escaped)
-    return noting_form(lines, name, claim, say)
+    return warn_about_form(lines, name, declared, say)
 
 
 def _without_escapes(lines: Iterable[bytes], name: str, remedy: str) -> Iterator[bytes]:
-    """Yield lines whose special characters are to be escaped: one that has escapes, as `&apos;`, would get others.
-
-    Raises:
-        UserError: one has.
-    """
+    """Raise a UserError for text that would be escaped twice."""
     for number, line in enumerate(lines, 1):
         found = _ESCAPE.search(_decode(line))
         if found:
             raise UserError(
-                f"{name}: line {number}: has `{found[0]}`, as text that is escaped for Moses; {remedy}, or write "
-                f"`{unescape(found[0])}` if only some lines are"
+                f"{name}: line {number}: has `{found[0]}`, an escape of Moses; {remedy}, or write "
+                f"`{unescape(found[0])}` if only some lines are escaped"
             )
         yield line
 
@@ -184,10 +182,10 @@ def _encode(text: str) -> bytes:
 
 
 def _tokenised(texts: Iterator[str], language: str, processes: int | None) -> Iterator[str]:
-    """Tokenise lines, when there are many in several processes."""
+    """Tokenise lines, many of them in several processes."""
     tasks = chunks(texts, _LINES_A_TASK)
     first = next(tasks, [])
-    killed = "tokenising: a process was killed, most likely for want of memory; close other programs"
+    killed = "tokenising: a process was killed, probably because memory ran out; close other programs"
     with share_work(killed, processes=processes if len(first) == _LINES_A_TASK else 1) as workers:
         for tokenised in workers.in_order(partial(tokenise, language=language), chain([first], tasks)):
             yield from tokenised

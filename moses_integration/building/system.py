@@ -1,4 +1,4 @@
-"""Builds a system from parallel text: text, word alignment, tables, language model, moses.ini."""
+"""Build a system from parallel text: prepared text, word alignment, tables, language model, moses.ini."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moses_integration.building.alignment import align
-from moses_integration.building.build_config import BuildConfig
-from moses_integration.building.corpus import Corpus
+from moses_integration.building.aligned_corpus import Corpus
+from moses_integration.building.alignment import Method, align, align_together
 from moses_integration.building.initial_ini import write_initial_ini
-from moses_integration.building.language_model import build_language_model
+from moses_integration.building.language_model import ORDERS, build_language_model
+from moses_integration.building.pair_alignment import LONGEST_PHRASE
 from moses_integration.building.parallel_text import CleaningRules
 from moses_integration.building.system_folder import (
     CORPUS,
@@ -21,14 +21,12 @@ from moses_integration.building.system_folder import (
     VALIDATION,
     new_system,
     replace_system,
-    require_outside,
-    require_own,
 )
 from moses_integration.building.system_text import PREPARATION, SystemText, TextSettings
 from moses_integration.building.training_text import prepare_corpus, prepare_validation
 from moses_integration.building.translation_tables import build_tables as build_embedded_tables
-from moses_integration.building.validation import align_together
 from moses_integration.ini import MosesIni
+from phrasescore.configuration import option
 from phrasescore.errors import naming
 from phrasescore.files import read_lines, write_json, write_lines
 from phrasescore.provenance import described
@@ -37,18 +35,34 @@ from phrasescore.versions import versions
 
 
 @dataclass(frozen=True)
+class BuildConfig:
+    """Options of the word alignment and of the models."""
+
+    aligner: Method = option("eflomal", "how to align words")
+    seed: int = option(1, "of eflomal; the others need none", minimum=0)
+    order: int = option(
+        5, f"of the language model, from {ORDERS[0]} to {ORDERS[-1]}", minimum=ORDERS[0], maximum=ORDERS[-1]
+    )
+    longest_phrase: int = option(
+        LONGEST_PHRASE, f"words of a phrase, from 1 to {LONGEST_PHRASE}", minimum=1, maximum=LONGEST_PHRASE
+    )
+
+
+@dataclass(frozen=True)
 class BuildSettings:
-    """How a system is built."""
+    """All options of a build."""
 
     text: TextSettings
     cleaning: CleaningRules = field(default_factory=CleaningRules)
     config: BuildConfig = field(default_factory=BuildConfig)
     processes: int | None = None
-    """To share the work among, all cores if it is None. What is made does not depend on it."""
+    """All cores if None. The system does not depend on it."""
 
 
 TableBuilder = Callable[[Corpus, Path, int, Show], object]
-"""Makes phrase and reordering table of a corpus in a folder, with a longest phrase; returns its report or None."""
+"""Writes the phrase table and the reordering table of a corpus to a folder, given the length of the longest phrase.
+
+Returns its report or None."""
 
 _STEPS = 4
 """Text, alignment, tables, language model."""
@@ -68,27 +82,25 @@ def build_system(
 ) -> MosesIni:
     """Build a system from parallel text and return its moses.ini, which is written last.
 
-    An earlier system in the folder stays as it was until the new one is complete; nothing else there is touched.
+    An earlier system in the folder stays intact until the new one is complete; other files are not touched.
 
     Args:
         source: raw or prepared text, a sentence a line.
         target: its translation, line by line.
-        folder: the system folder, made if it is not there; else it is empty or has an earlier system.
-        settings: how.
-        build_tables: the toolkit's way from aligned text to tables.
-        alignment: a ready word alignment, in Pharaoh format, of these very lines; then no line is dropped.
-        validation: source and target of other sentences, whose phrase pairs a network is to be judged by.
-        say: told of each step.
-        toolkit: name of what builds the tables, for the report.
-        show: shown which step runs, and how far it is, where that is known.
+        folder: the system folder: new, empty, or with an earlier system.
+        settings: the options.
+        build_tables: how the toolkit builds tables from aligned text.
+        alignment: an existing word alignment of these texts, in Pharaoh format; then no line is dropped.
+        validation: source and target of held-out sentences, whose phrase pairs become the validation pairs of training.
+        say: receives a message for each step.
+        toolkit: the name of the toolkit, for the report.
+        show: receives the progress.
 
     Raises:
-        UserError: the text cannot be used, a step fails, the folder has files that no build wrote, or another build
-            is at work in it.
+        UserError: the text is unusable, a step fails, the folder has files that no build wrote, or another build is
+            running in it.
     """
-    require_own(folder)
-    require_outside(folder, source, target, alignment, *(validation or ()))
-    with new_system(folder) as new:
+    with new_system(folder, source, target, alignment, *(validation or ())) as new:
         report = _provenance(source, target, settings, alignment, validation, toolkit)
         _build(source, target, new, settings, build_tables, alignment, validation, say, report, show)
         replace_system(folder, new)
@@ -107,7 +119,7 @@ def _build(
     report: dict[str, Any],
     show: Show,
 ) -> None:
-    """Write all of a system but its moses.ini into a new folder; see `build_system`. `report` is how it begins."""
+    """Write all of a system except its moses.ini into a new folder, and add to `report`."""
     (new / CORPUS).mkdir()
     report["seconds"] = {}
     text, rules, processes = settings.text, settings.cleaning, settings.processes
@@ -127,7 +139,7 @@ def _build(
     corpus = Corpus.in_folder(new / CORPUS, "train", languages)
     others = None if validation is None else Corpus.in_folder(new / CORPUS, VALIDATION, languages)
     with step("text"):
-        # A ready alignment is of these very lines.
+        # An existing alignment fits all lines only.
         used = rules if alignment is None else None
         report["text"] = prepare_corpus(source, target, corpus, new, text, used, say, processes)
         if validation is not None and others is not None:
@@ -145,7 +157,7 @@ def _build(
         if alignment is not None:
             write_lines(corpus.alignment, read_lines(alignment))
     with step("tables"):
-        # Our own alignment has no name that the user knows.
+        # The user does not know the file of a computed alignment.
         with naming({corpus.source: source, corpus.target: target, corpus.alignment: alignment or source}):
             built = build_tables(corpus, new, settings.config.longest_phrase, show_step)
         report["tables"] = asdict(built) if built is not None else None  # type: ignore[call-overload]
@@ -159,7 +171,7 @@ def _build(
     with step("language model"):
         estimated = build_language_model(corpus.target, language_model, settings.config.order)
         report["language_model"] = asdict(estimated)
-        say(f"language model: by {'our own estimator' if estimated.estimator == 'embedded' else estimated.estimator}")
+        say(f"language model: estimator {estimated.estimator}")
     write_json(new / PREPARATION, asdict(text))
     write_json(new / REPORT, report)
 
@@ -172,7 +184,7 @@ def _provenance(
     validation: tuple[Path, Path] | None,
     toolkit: str | None,
 ) -> dict[str, Any]:
-    """Return what a system is made of and by: inputs with their hashes, settings that are used, versions."""
+    """Return inputs with their hashes, settings that have an effect, and versions."""
     inputs = {"source": source, "target": target, "alignment": alignment}
     inputs |= dict(zip(("validation_source", "validation_target"), validation or (), strict=False))
     used = {"text": asdict(settings.text), **asdict(settings.cleaning), **asdict(settings.config)}
@@ -189,5 +201,4 @@ def _provenance(
 
 
 def _language_model_of(text: TextSettings) -> str:
-    """Return the name of the language model's file."""
     return f"lm.{text.target_language}.arpa"

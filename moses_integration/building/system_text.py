@@ -1,6 +1,6 @@
-"""How the text of a system was prepared, so that dev and test text can be prepared alike.
+"""How the text of a system was prepared, so that dev and test text can be prepared in the same way.
 
-`preparation.json` beside the tables says it; the truecasers stand there, too.
+`preparation.json` and the truecasers are files beside the tables.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_integration.building.prepare import Casing, Preparation, prepare_file
-from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, Advice
+from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, Advice
 from moses_integration.building.truecaser import Truecaser
 from moses_integration.ini import MosesIni
 from phrasescore.configuration import check_values
@@ -24,7 +24,7 @@ PREPARATION = "preparation.json"
 
 @dataclass(frozen=True)
 class TextSettings:
-    """What the raw text is and how it is prepared."""
+    """The languages of a system, and how its text is prepared."""
 
     source_language: str
     target_language: str
@@ -33,37 +33,34 @@ class TextSettings:
     escape: bool = True
 
     def of(self, side: str) -> Preparation:
-        """Return the preparation of `source` or `target` text."""
+        """Return the preparation of the `source` or `target` side."""
         language = self.source_language if side == "source" else self.target_language
         return Preparation(language, self.tokenise, self.casing, self.escape)
 
 
 def is_language(name: str) -> bool:
-    """Whether names of files can end in it, as train.en does; train.align is the word alignment."""
+    """Whether a language can be the suffix of a file, as in train.en; train.align is the word alignment."""
     return bool(re.fullmatch(r"[A-Za-z0-9_-]+", name)) and name != "align"
 
 
 class SystemText:
-    """How a system's text was prepared, so that dev and test text can be prepared alike."""
+    """Prepares text as that of a system, and detokenises its translations."""
 
     def __init__(self, folder: Path, settings: TextSettings) -> None:
         self.folder, self.settings = folder, settings
 
     @classmethod
     def of(cls, ini: MosesIni) -> SystemText | None:
-        """Return what lies beside a file of the system or its moses.ini; None if `build_system` did not make any.
+        """Return the text of the system of a moses.ini; None if `build_system` did not build it.
 
-        The annotated table and the tuned moses.ini may stand elsewhere; the other files are where they were built.
-
-        Raises:
-            UserError: the file is damaged.
+        Only some files of a system may have moved, such as an annotated table and a tuned moses.ini, so every folder
+        that the ini names is searched.
         """
         files = [ini.path_of(feature) for feature in ini.features() if "path" in feature.arguments]
         for folder in (*(file.parent for file in files), ini.folder):
             path = folder / PREPARATION
-            if not path.exists():
-                continue
-            return cls(folder, _read_settings(path))
+            if path.exists():
+                return cls(folder, _read_settings(path))
         return None
 
     def prepare(
@@ -72,14 +69,10 @@ class SystemText:
         raw: str | Path,
         prepared: Path,
         say: Say = silently,
-        advice: Advice = FOR_TEXT_OF_A_SYSTEM,
+        advice: Advice = SYSTEM_TEXT_ADVICE,
         processes: int | None = None,
     ) -> None:
-        """Prepare a dev or test text, line by line, as `prepare_file` does.
-
-        Raises:
-            UserError: the text is escaped already, cannot be read, or is none.
-        """
+        """Prepare a dev or test text as `prepare_file` does."""
         preparation = self.settings.of(side)
         truecaser = None
         if preparation.casing == "true":
@@ -92,11 +85,6 @@ class SystemText:
 
 
 def _read_settings(path: Path) -> TextSettings:
-    """Return what a `preparation.json` says.
-
-    Raises:
-        UserError: it is damaged.
-    """
     remedy = "build the system again"
     values = read_json(path, remedy)
     try:
@@ -105,5 +93,5 @@ def _read_settings(path: Path) -> TextSettings:
         raise UserError(f"{path}: is damaged ({error}); {remedy}") from error
     for language in (settings.source_language, settings.target_language):
         if not is_language(language):
-            raise UserError(f"{path}: is damaged (`{language}` is no language); {remedy}")
+            raise UserError(f"{path}: is damaged (`{language}` is not a language); {remedy}")
     return settings

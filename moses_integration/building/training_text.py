@@ -1,4 +1,4 @@
-"""The text that a system is built from: prepared, checked, and without the pairs that are unfit for training."""
+"""The training text of a system: prepared, checked, and without the pairs that are unfit for training."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from moses_integration.building.aligned_corpus import refuse_misread
-from moses_integration.building.corpus import Corpus
-from moses_integration.building.language_model import refuse_reserved
+from moses_integration.building.aligned_corpus import Corpus, reject_misread
+from moses_integration.building.language_model import reject_reserved
 from moses_integration.building.parallel_text import CleaningRules, clean
 from moses_integration.building.prepare import prepare_training_file
 from moses_integration.building.system_text import SystemText, TextSettings
-from moses_integration.building.text_form import FOR_TRAINING_TEXT
+from moses_integration.building.text_form import TRAINING_TEXT_ADVICE
 from phrasescore.errors import UserError, naming
 from phrasescore.files import display_name
 from phrasescore.text import Say, lines_abreast, noting_one_sided
@@ -35,19 +34,19 @@ def prepare_corpus(
     Args:
         source: raw or prepared text.
         target: its translation, line by line.
-        corpus: where the prepared text goes.
+        corpus: the output.
         folder: for the truecasers.
-        text: how it is prepared.
-        rules: what is unfit; None keeps all lines, for a ready alignment is of these.
-        say: told of unusual text, and of dropped pairs.
-        processes: to share the work among, all cores if it is None.
+        text: how to prepare the text.
+        rules: None keeps all lines, because an existing alignment fits these only.
+        say: receives warnings about the text, and the number of dropped pairs.
+        processes: None for all cores.
 
     Returns:
-        How many pairs were kept and dropped.
+        The numbers of pairs that were kept and dropped.
 
     Raises:
-        UserError: the texts have other numbers of lines, words that no table can have, or, where all lines are kept,
-            other words when they are prepared.
+        UserError: the texts differ in length, a word cannot occur in a table, or preparation splits a word although
+            `rules` is None.
     """
     _require_parallel(source, target, say)
     whole = []
@@ -56,7 +55,7 @@ def prepare_corpus(
         preparation = text.of(side)
         model = folder / f"truecase.{preparation.language}"
         prepare_training_file(raw, whole[-1], preparation, model, say, processes)
-    _refuse_odd_words(whole, (source, target), rules)
+    _reject_unusable_words(whole, (source, target), rules)
     if rules is None:
         _require_same_words(source, corpus.source)
         _require_same_words(target, corpus.target)
@@ -65,46 +64,35 @@ def prepare_corpus(
 
 
 def _require_parallel(source: Path, target: Path, say: Say) -> None:
-    """Check that raw texts have equally many lines; later a message would name files that the user has never seen.
+    """Check that raw texts have equally many lines, because later messages would name files that the user never saw.
 
-    `say` is told of lines that are empty on one side only.
-
-    Raises:
-        UserError: they have not, cannot be read, or are no texts.
+    Lines that are empty on one side only are a warning.
     """
     for _ in noting_one_sided(lines_abreast(source, target), (display_name(source), display_name(target)), say):
         pass
 
 
-def _refuse_odd_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: CleaningRules | None) -> None:
-    """Refuse words that no table or language model can have, before the long steps; messages name the raw texts.
-
-    Raises:
-        UserError: a pair that the rules let pass has one.
-    """
+def _reject_unusable_words(whole: Sequence[Path], raw: tuple[Path, Path], rules: CleaningRules | None) -> None:
+    """Find words that no table or language model can have before the long steps; messages name the raw texts."""
     for number, pair in enumerate(lines_abreast(*whole), 1):
         try:
-            refuse_reserved(pair[1], raw[1], number)
+            reject_reserved(pair[1], raw[1], number)
             for line, path in zip(pair, raw, strict=True):
-                refuse_misread(line, path, number, is_target=path == raw[1])
+                reject_misread(line, path, number, is_target=path == raw[1])
         except UserError:
             if rules is None or rules.broken_by(*pair) is None:
                 raise
 
 
 def _require_same_words(raw: Path, prepared: Path) -> None:
-    """Check that preparation split no word: a ready alignment counts the words of the raw text.
-
-    Raises:
-        UserError: it did.
-    """
+    """Check that preparation split no word, because an existing alignment counts the words of the raw text."""
     for number, lines in enumerate(lines_abreast(raw, prepared), 1):
         before, after = (len(split_words(line)) for line in lines)
         if before != after:
             raise UserError(
                 f"{raw}: line {number}: has {before} words but {after} when prepared, so the alignment does not fit; "
-                "give the tokenised text that was aligned, its words separated by blanks (that of Unicode that do not "
-                "break count, too), and --tokenised"
+                "give the tokenised text that was aligned, its words separated by spaces (no-break spaces count, too), "
+                "and --tokenised"
             )
 
 
@@ -116,7 +104,7 @@ def prepare_validation(
     say: Say,
     processes: int | None = None,
 ) -> dict[str, Any]:
-    """Prepare both sides of other sentences as the training text was, then drop the pairs that would be unfit for it.
+    """Prepare both sides of held-out sentences like the training text, then drop the pairs that are unfit for training.
 
     Raises:
         UserError: see `prepare_corpus`.
@@ -124,18 +112,15 @@ def prepare_validation(
     _require_parallel(*raw, say)
     whole = [path.with_name(f"{path.name}.whole") for path in (corpus.source, corpus.target)]
     for side, path, prepared in zip(("source", "target"), raw, whole, strict=True):
-        system_text.prepare(side, path, prepared, say, FOR_TRAINING_TEXT, processes)
-    _refuse_odd_words(whole, raw, rules)
+        system_text.prepare(side, path, prepared, say, TRAINING_TEXT_ADVICE, processes)
+    _reject_unusable_words(whole, raw, rules)
     return _clean(whole, raw, corpus, rules, say)
 
 
 def _clean(
     whole: Sequence[Path], raw: tuple[Path, Path], corpus: Corpus, rules: CleaningRules, say: Say
 ) -> dict[str, Any]:
-    """Write the pairs of prepared texts that are fit for training, and delete these; messages name the raw texts.
-
-    `say` is told how many pairs were dropped, if any were.
-    """
+    """Write the pairs that are fit for training, and delete the prepared texts; messages name the raw texts."""
     with naming(dict(zip(whole, raw, strict=True))):
         report = clean(whole[0], whole[1], corpus.source, corpus.target, rules)
     if report.dropped:

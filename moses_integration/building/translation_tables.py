@@ -12,22 +12,28 @@ from typing import BinaryIO
 from moses_integration.building.aligned_corpus import AlignedCorpus, read_aligned_corpus
 from moses_integration.building.lexical import estimate_lexical_model, write_lexical_tables
 from moses_integration.building.pair_alignment import LONGEST_PHRASE
-from moses_integration.building.partitions import Batch, Extraction, PairCounting, TargetCounting, Workspace, parts_of
-from moses_integration.building.phrase_scores import PHRASE_TABLE
-from moses_integration.building.reordering import REORDERING_TABLE
+from moses_integration.building.partitions import (
+    Batch,
+    Extraction,
+    PairCounting,
+    TargetCounting,
+    Workspace,
+    partitions_of,
+)
+from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.text import Show, unseen
 from phrasescore.workers import available_cores, share_work
 
 _EXTRACTING = 0.3
-"""The share of the time that it takes to extract phrase pairs, about; the rest is counting them."""
-_KILLED = "counting phrase pairs: a process was killed, most likely for want of memory; use fewer processes"
+"""Approximate share of the time for extracting phrase pairs; the rest is for counting them."""
+_KILLED = "counting phrase pairs: a process was killed, probably because memory ran out; use fewer processes"
 
 
 @dataclass(frozen=True)
 class TableCounts:
-    """How much went into the tables and how much came out."""
+    """Sizes of the input and of the tables."""
 
     sentence_pairs: int
     alignment_points: int
@@ -49,17 +55,24 @@ def build_tables(
     scheduler: str | None = None,
     show: Show = unseen,
 ) -> TableCounts:
-    """Write `lex.f2e`, `lex.e2f`, the phrase table and the reordering table into `folder`, as Moses would.
+    """Write `lex.f2e`, `lex.e2f`, the phrase table and the reordering table into `folder`.
 
-    The texts have words separated by blanks, and `alignment` has the points of each sentence pair in the Pharaoh
-    format, source first. The tables are those of train-model.perl with `-reordering msd-bidirectional-fe` and its
-    other defaults, byte for byte; the lexical tables, which Moses leaves in no order, are sorted. What does not fit
-    into memory lies in a hidden folder beside them meanwhile. `processes` and `scheduler` are those of `share_work`;
-    the tables do not depend on them. `show` is shown how far it is.
+    The tables are byte for byte those of train-model.perl with `-reordering msd-bidirectional-fe` and its other
+    defaults, except that the lexical tables, which Moses leaves unordered, are sorted. They do not depend on
+    `processes` and `scheduler`. Intermediate files are in a hidden folder beside them.
+
+    Args:
+        source: words separated by spaces.
+        target: its translation, line by line.
+        alignment: Pharaoh format, source first.
+        folder: the output folder.
+        max_phrase_length: from 1 to 7.
+        processes: see `share_work`.
+        scheduler: see `share_work`.
+        show: receives the progress.
 
     Raises:
-        UserError: a file cannot be read or written, the input is empty, inconsistent or not what Moses would read, it
-            yields no phrase pair, or `max_phrase_length` is not from 1 to 7.
+        UserError: the input is empty, inconsistent or misread by Moses, or yields no phrase pair.
     """
     if not 1 <= max_phrase_length <= LONGEST_PHRASE:
         raise UserError(f"the maximum phrase length is {max_phrase_length}; give a number from 1 to {LONGEST_PHRASE}")
@@ -67,7 +80,7 @@ def build_tables(
     lexical_model = estimate_lexical_model(corpus)
     with TemporaryDirectory(prefix=".partitions.", dir=folder) as scratch:
         space = Workspace.fill(Path(scratch), max_phrase_length, corpus, lexical_model.weights)
-        # From here on it lies on the disk.
+        # Free the memory: the same corpus, memory-mapped.
         corpus = AlignedCorpus.load(space.folder)
         cuts = [Batch(number, *batch) for number, batch in enumerate(corpus.aligned.batches())]
         processes = min(processes or available_cores(), max(len(cuts), space.partitions))
@@ -80,27 +93,30 @@ def build_tables(
             if not instances:
                 raise UserError(
                     f"{alignment}: yields no phrase pair; give more sentence pairs whose lines translate each other, "
-                    "and an alignment of these very texts, source first"
+                    "and an alignment of these texts, source first"
                 )
             write_lexical_tables(lexical_model, corpus, folder)
-            deque(workers.in_order(TargetCounting(space), parts_of(batch.targets for batch in extracted)), maxlen=0)
+            target_partitions = partitions_of(batch.targets for batch in extracted)
+            deque(workers.in_order(TargetCounting(space), target_partitions), maxlen=0)
             space.join_target_counts()
-            parts = parts_of(batch.instances for batch in extracted)
+            partitions = partitions_of(batch.instances for batch in extracted)
             with (
                 open_output(folder / PHRASE_TABLE, is_compressed=True) as table,
                 open_output(folder / REORDERING_TABLE, is_compressed=True) as reordering,
             ):
                 pairs = 0
-                for part, written in zip(parts, workers.in_order(PairCounting(space), parts), strict=True):
-                    _move(space.table(part.number, PHRASE_TABLE), table)
-                    _move(space.table(part.number, REORDERING_TABLE), reordering)
+                counts = workers.in_order(PairCounting(space), partitions)
+                for partition, written in zip(partitions, counts, strict=True):
+                    _move(space.table(partition.number, PHRASE_TABLE), table)
+                    _move(space.table(partition.number, REORDERING_TABLE), reordering)
                     pairs += written
-                    show(_EXTRACTING + (1 - _EXTRACTING) * (part.number + 1) / len(parts), "counting phrase pairs")
+                    share = (partition.number + 1) / len(partitions)
+                    show(_EXTRACTING + (1 - _EXTRACTING) * share, "counting phrase pairs")
         return TableCounts(corpus.sentences, len(corpus.source_P), len(lexical_model.source_L), instances, pairs)
 
 
 def _move(member: Path, stream: BinaryIO) -> None:
-    """Append a compressed file to one of several members, and remove it."""
+    """Append a compressed file as a gzip member, and remove it."""
     with member.open("rb") as file:
         shutil.copyfileobj(file, stream)
     member.unlink()

@@ -1,8 +1,8 @@
-"""The case in which words are written inside of sentences: learnt from a training text, given to other texts.
+"""Learn the usual case of words from a training text, and apply it to other texts.
 
-The rules and the file are those of train-truecaser.perl, truecase.perl and detruecase.perl. One thing differs: the word
-behind a quotation mark or bracket that opens a sentence begins it everywhere, while the first script knows that only at
-the beginning of a line.
+Rules and file format are those of train-truecaser.perl, truecase.perl and detruecase.perl, with one difference: the
+word after an opening quotation mark or bracket begins a sentence everywhere, while train-truecaser.perl applies this
+rule only at the beginning of a line.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from phrasescore.errors import UserError
 from phrasescore.files import open_output, read_regular
 
 _LARGEST = 1 << 27
-"""Bytes of a truecaser's file: millions of words."""
+"""Bytes of a truecaser's file, enough for millions of words."""
 _SENTENCE_ENDS = frozenset(".:?!")
-# Between the end of a sentence and the first word of the next; as they are and escaped.
+# Tokens between the end of a sentence and the first word of the next, plain and escaped.
 _OPENERS = frozenset(["(", "[", "]", '"', "'", "&#91;", "&#93;", "&quot;", "&apos;"])
 
 
 class Truecaser:
-    """How often each word occurs in which form, counted where it does not begin a sentence."""
+    """The most frequent form of each word where it does not begin a sentence."""
 
     def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Take the counts of the forms of each lower-cased word."""
+        """Take the counts of each form, by lower-cased word."""
         self._counts = counts
         self._best = {word: max(forms, key=forms.__getitem__) for word, forms in counts.items()}
         self._known = frozenset(chain.from_iterable(counts.values()))
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> Truecaser:
-        """Count the words of tokenised lines."""
+        """Learn from tokenised lines."""
         counts: dict[str, Counter[str]] = {}
         for text in texts:
             for word, begins in _beginnings(text):
@@ -43,11 +43,7 @@ class Truecaser:
 
     @classmethod
     def load(cls, path: Path) -> Truecaser:
-        """Read the file that `save` or train-truecaser.perl wrote.
-
-        Raises:
-            UserError: it cannot be read, or a line is not `word (count/total) word (count) ...`.
-        """
+        """Read a file of `save` or train-truecaser.perl."""
         counts: dict[str, dict[str, int]] = {}
         for number, line in enumerate(read_regular(path, _LARGEST).splitlines(), 1):
             words = line.decode("utf-8", "surrogateescape").split(" ")
@@ -70,7 +66,7 @@ class Truecaser:
                 stream.write(line.encode("utf-8", "surrogateescape"))
 
     def apply(self, text: str) -> str:
-        """Give the most frequent form to the word that begins a sentence, and to words in a form never seen."""
+        """Replace the first word of each sentence, and words in an unknown form, by their most frequent form."""
         return " ".join(
             word if word in self._known and not begins else self._best.get(word.lower(), word)
             for word, begins in _beginnings(text)
@@ -78,18 +74,18 @@ class Truecaser:
 
 
 def capitalise(text: str) -> str:
-    """Begin the sentences of a tokenised line with a capital letter."""
+    """Capitalise the first word of each sentence of a tokenised line."""
     return " ".join(_capital(word[:1]) + word[1:] if begins else word for word, begins in _beginnings(text))
 
 
 def _capital(letter: str) -> str:
-    """Return the form of a letter that begins a word in a title: of Georgian, which has other capitals, itself."""
+    """Return the title case of a letter, which for Georgian is the letter itself, if it is one letter."""
     title = letter.title()
     return title if len(title) == len(letter) else letter
 
 
 def _beginnings(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word of a tokenised line and whether a sentence begins with it."""
+    """Yield each word of a tokenised line and whether it begins a sentence."""
     begins = True
     for word in text.split(" "):
         yield word, begins

@@ -20,7 +20,7 @@ from phrasescore.errors import UsageError, UserError
 from phrasescore.files import make_folder, real_path
 
 if TYPE_CHECKING:
-    from moses_integration.building.corpus import Corpus
+    from moses_integration.building.aligned_corpus import Corpus
     from moses_integration.expected_bleu.halves import Half
     from moses_integration.expected_bleu.lists import Listed, Lists
     from moses_integration.expected_bleu.training import Trained
@@ -133,7 +133,7 @@ def _given_text(args: argparse.Namespace) -> Corpus | None:
         UsageError: only a part of it is given.
         UserError: a part of it is a pipe.
     """
-    from moses_integration.building.corpus import Corpus
+    from moses_integration.building.aligned_corpus import Corpus
 
     missing = [name for name in _TEXTS if getattr(args, name) is None]
     if len(missing) == len(_TEXTS):

@@ -66,14 +66,14 @@ def prepare_text(
             ini was moved; or the system has the tables of another text.
     """
     from moses_integration.building.system_text import SystemText
-    from moses_integration.building.text_form import FOR_TEXT_OF_A_SYSTEM, TextClaim, noting_form
+    from moses_integration.building.text_form import SYSTEM_TEXT_ADVICE, DeclaredForm, warn_about_form
     from moses_integration.placed.text_digest import digest_of_text
 
     if is_prepared:
         # Of escapes and capitals nothing is known: a text may have none.
-        advice = replace(FOR_TEXT_OF_A_SYSTEM, if_plain="leave out --prepared")
-        claim = TextClaim(tokenised=True, escaped=True, has_capitals=False, advice=advice)
-        write_lines(prepared, noting_form(text_lines(raw, say), display_name(raw), claim, say))
+        advice = replace(SYSTEM_TEXT_ADVICE, if_plain="leave out --prepared")
+        claim = DeclaredForm(tokenised=True, escaped=True, capitalised=False, advice=advice)
+        write_lines(prepared, warn_about_form(text_lines(raw, say), display_name(raw), claim, say))
         if ini is not None and side == "source":
             _require_placed_text(ini, prepared, raw)
         return prepared

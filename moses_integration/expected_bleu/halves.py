@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from moses_integration.building.aligned_corpus import read_aligned_corpus
-from moses_integration.building.corpus import Corpus
+from moses_integration.building.aligned_corpus import Corpus, read_aligned_corpus
 from moses_integration.building.language_model import ORDERS, build_language_model
 from moses_integration.building.pair_alignment import LONGEST_PHRASE
-from moses_integration.building.phrase_scores import PHRASE_TABLE
-from moses_integration.building.reordering import REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.building.system_folder import CORPUS, REPORT
 from moses_integration.building.system_text import SystemText
+from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.building.translation_tables import build_tables
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.ini import FeatureLine, MosesIni

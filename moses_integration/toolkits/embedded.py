@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from moses_integration.building.corpus import Corpus
+from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.building.translation_tables import TableCounts, build_tables
 from moses_integration.decoder.beyond import BeyondDecoderError
 from moses_integration.decoder.graph import SearchGraph

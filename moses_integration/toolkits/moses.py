@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-from moses_integration.building.aligned_corpus import read_aligned_corpus
+from moses_integration.building.aligned_corpus import Corpus, read_aligned_corpus
 from moses_integration.building.alignment import HEURISTIC
-from moses_integration.building.corpus import Corpus
-from moses_integration.building.phrase_scores import PHRASE_TABLE
-from moses_integration.building.reordering import REORDERING_TABLE, REORDERING_TYPE
+from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, REORDERING_TYPE
 from moses_integration.decoder.feature_kinds import KINDS
 from moses_integration.decoder.phrases import words_of
 from moses_integration.decoder.search import SearchSettings

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from moses_integration.building.corpus import Corpus
+from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.ini import MosesIni, Weights
 from moses_integration.tuning.checkpoint import TuningCheckpoint
 from moses_integration.tuning.tuning_config import TuningConfig

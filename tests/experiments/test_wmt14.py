@@ -25,8 +25,7 @@ from experiments.wmt14.steps import (
     prepare_pairs,
     split,
 )
-from moses_integration.building.phrase_scores import PHRASE_TABLE
-from moses_integration.building.reordering import REORDERING_TABLE
+from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE
 from moses_integration.evaluation import p_value_over_runs
 from moses_integration.ini import MosesIni
 from phrasescore.errors import UserError

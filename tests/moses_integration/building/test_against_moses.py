@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_integration.building.corpus import Corpus
+from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.toolkits.embedded import EmbeddedToolkit
 from moses_integration.toolkits.installation import Installation
 from moses_integration.toolkits.moses import MosesToolkit

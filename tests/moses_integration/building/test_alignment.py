@@ -6,7 +6,6 @@ import os
 import signal
 from itertools import islice, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -124,23 +123,11 @@ def test_any_bytes_are_words(corpus: Corpus, tmp_path: Path) -> None:
         ((5, 4), [1, 0, 0, 4], [1, 0, 0, 0, 1], [[0, 0], [3, 3]]),
     ],
 )
-def test_the_directions_are_joined_by_grow_diag_final_and(
+def test_the_directions_are_symmetrised_by_grow_diag_final_and(
     lengths: tuple[int, int], sources: list[int], targets: list[int], joined: list[list[int]]
 ) -> None:
     sides = (np.array(side, np.int16) for side in (sources, targets))
-    assert next(alignment._joined([lengths], *sides)) == joined
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"method": "giza"}, "choose one of ibm1, hmm"),
-        ({"seed": -1}, "from 0 to 4294967295"),
-    ],
-)
-def test_settings_are_checked(settings: dict[str, Any], message: str, corpus: Corpus, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message):
-        align(*corpus, tmp_path / "links", **{"method": "eflomal", **settings})
+    assert next(alignment._symmetrised([lengths], *sides)) == joined
 
 
 def die(*_: object) -> None:
@@ -154,14 +141,14 @@ def test_a_killed_process_is_reported(corpus: Corpus, tmp_path: Path, monkeypatc
         align(*corpus, tmp_path / "links", "eflomal")
 
 
-def test_sides_of_different_length_are_refused(corpus: Corpus, tmp_path: Path) -> None:
+def test_sides_of_different_length_are_rejected(corpus: Corpus, tmp_path: Path) -> None:
     corpus[1].write_text("un char\n")
     with pytest.raises(UserError, match=r"source: has 96 lines but .*target has 1;"):
         align(*corpus, tmp_path / "links", "eflomal")
     assert not (tmp_path / "links").exists()
 
 
-def test_a_corpus_without_words_is_refused(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_corpus_without_words_is_rejected(corpus: Corpus, tmp_path: Path) -> None:
     for path in corpus:
         path.write_text("\n\n")
     with pytest.raises(UserError, match="no line has words"):

@@ -192,7 +192,7 @@ def test_a_text_that_does_not_fit_into_memory_is_refused_before_it_does_not(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert str(refusal.value) == (
-        f"{text}: a language model of order {order} of its 700,000 words takes some 0.1 GB of memory, where 0.1 GB are "
+        f"{text}: a language model of order {order} of its 700,000 words takes about 0.1 GB of memory, but 0.1 GB are "
         "free; install KenLM's lmplz, which sorts on disk, or give less text or a lower order"
     )
     assert peak < needed / 2

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from moses_integration.building import alignment as word_aligner
-from moses_integration.building.build_config import BuildConfig
-from moses_integration.building.corpus import Corpus
+from moses_integration.building.aligned_corpus import Corpus
+from moses_integration.building.system import BuildConfig, build_system
 from moses_integration.building.system import BuildSettings as Settings
-from moses_integration.building.system import build_system
 from moses_integration.building.system_text import SystemText, TextSettings
 from moses_integration.ini import MosesIni, add_columns
 from moses_integration.toolkits.embedded import EmbeddedToolkit
@@ -122,7 +121,7 @@ def test_each_step_is_told_of_and_the_estimator_is_named(tmp_path: Path, no_mose
     tables = EmbeddedToolkit(1).build_tables
     build_system(source, target, tmp_path / "system", TOKENISED, tables, alignment, say=told.append)
     assert [line.partition(":")[0] for line in told] == ["text", "alignment", "tables", *2 * ["language model"]]
-    assert told[3] == "language model: by our own estimator"
+    assert told[3] == "language model: estimator embedded"
 
 
 def test_text_that_is_not_utf8_is_told_of(tmp_path: Path) -> None:
@@ -268,7 +267,7 @@ def test_text_in_what_an_interrupted_build_left_is_refused(tmp_path: Path) -> No
     text = tmp_path / "system/.building/corpus/train.en"
     text.parent.mkdir(parents=True)
     shutil.copy(MINI / "train.en", text)
-    with pytest.raises(UserError, match=r"train\.en: lies where an interrupted build left off, .*; move it elsewhere"):
+    with pytest.raises(UserError, match=r"train\.en: is a file of an interrupted build, .*; move it elsewhere"):
         build_system(text, MINI / "train.fr", tmp_path / "system", TOKENISED, EmbeddedToolkit(1).build_tables)
     assert text.read_bytes() == (MINI / "train.en").read_bytes()
 
@@ -299,7 +298,7 @@ def test_a_hidden_folder_that_another_has_put_there_is_not_emptied(tmp_path: Pat
     (tmp_path / "precious/file").write_text("precious")
     (tmp_path / "system").mkdir()
     (tmp_path / "system/.building").symlink_to(tmp_path / "precious")
-    with pytest.raises(UserError, match=r"system/\.building: is a link, or another user's, and would be emptied"):
+    with pytest.raises(UserError, match=r"system/\.building: is a link or belongs to another user, and would be"):
         build(tmp_path / "system")
     assert (tmp_path / "precious/file").read_text() == "precious"
 
@@ -315,7 +314,7 @@ def test_two_builds_in_one_folder(tmp_path: Path) -> None:
         build(tmp_path / "system")
 
     texts = (MINI / "train.en", MINI / "train.fr", tmp_path / "system")
-    with pytest.raises(UserError, match="system: another build is at work in it; wait for it or give another folder"):
+    with pytest.raises(UserError, match="system: another build is running in it; wait for it or give another folder"):
         build_system(*texts, TOKENISED, build_again, MINI / "train.align")
     assert not (tmp_path / "system").exists()
 
@@ -369,7 +368,7 @@ def test_tokenised_text_that_is_escaped_already_is_refused(tmp_path: Path) -> No
         ("en", "a|b", r"a\.en: line 2: Moses would misread the word `a\|b`; escape"),
         ("fr", "[x]", r"a\.fr: line 2: Moses would misread the word `\[x\]`; escape"),
         ("fr", "a<b", r"a\.fr: line 2: Moses would misread the word `a<b`; escape"),
-        ("fr", "<unk>", r"a\.fr: line 2: `<unk>` stands for something else in a language model"),
+        ("fr", "<unk>", r"a\.fr: line 2: `<unk>` is reserved in language models"),
     ],
 )
 @pytest.mark.parametrize("part", ["training", "validation"])
@@ -443,7 +442,7 @@ def test_preparation_is_found_though_table_and_ini_stand_elsewhere(system: Path,
     ("damage", "message"),
     [
         ({"target_language": None}, r"is damaged \(settings: target_language is None; give a text\)"),
-        ({"source_language": "../en"}, r"is damaged \(`../en` is no language\); build the system again"),
+        ({"source_language": "../en"}, r"is damaged \(`../en` is not a language\); build the system again"),
         ({"casing": "True"}, r"is damaged \(settings: casing is 'True'; choose one of lower, true, keep\)"),
         (
             {"tokenise": "false"},

@@ -14,8 +14,7 @@ from moses_integration.building.extraction import extract_phrase_pairs
 from moses_integration.building.lexical import estimate_lexical_model
 from moses_integration.building.phrase_order import phrase_ranks
 from moses_integration.building.phrase_pairs import Ranks, TargetCounts, count_phrase_pairs
-from moses_integration.building.phrase_scores import PHRASE_TABLE, phrase_table_lines
-from moses_integration.building.reordering import REORDERING_TABLE
+from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABLE, phrase_table_lines
 from moses_integration.building.translation_tables import TableCounts, build_tables
 from phrasescore.errors import UserError
 from phrasescore.extraction import spans

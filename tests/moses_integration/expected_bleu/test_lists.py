@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from moses_integration.building.corpus import Corpus
+from moses_integration.building.aligned_corpus import Corpus
 from moses_integration.decoder.declaration import declare_model
 from moses_integration.expected_bleu.halves import Half
 from moses_integration.expected_bleu.lists import Listed, join, list_half
