@@ -1,9 +1,8 @@
 """Phrase pairs as word ids on disk.
 
-A table is read once. The ids lie in flat memory-mapped files. In memory are, of each line, where its two phrases begin,
-its number among the distinct pairs and in the order of a pass (8 bytes each, and 4 of a weight by count); while the
-table is read, a hash of the pair, its sorted copy and two lengths; and every word of the table. So a hundred million
-pairs take about four gigabytes, and the pages in use.
+A table is read once, into flat memory-mapped files of ids. Memory holds every word of the table and per line two
+offsets, the index of a distinct pair and its rank in an epoch (8 bytes each, and 4 for a weight by count); during
+reading also a hash of the pair, its sorted copy and two lengths. A hundred million pairs need about four gigabytes.
 """
 
 from __future__ import annotations
@@ -41,28 +40,23 @@ _HASHED_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is read from a phrase table and how it becomes training data."""
+    """How a phrase table becomes training data."""
 
-    source_vocabulary: int = option(15_000, "most frequent source words the network knows", minimum=1)
-    target_vocabulary: int = option(15_000, "most frequent target words the network knows", minimum=1)
-    source_corpus: Path | None = option(None, "tokenised text to count the source words in, not the table")
-    target_corpus: Path | None = option(None, "tokenised text to count the target words in, not the table")
+    source_vocabulary: int = option(15_000, "size of the source vocabulary, its most frequent words", minimum=1)
+    target_vocabulary: int = option(15_000, "size of the target vocabulary, its most frequent words", minimum=1)
+    source_corpus: Path | None = option(None, "count source words in this tokenised text, not in the table")
+    target_corpus: Path | None = option(None, "count target words in this tokenised text, not in the table")
     direction: Direction = option("target-given-source", "which side is predicted from which")
-    weight_by_count: bool = option(
-        False, "weight a pair by its joint count instead of counting each distinct pair once"
+    weight_by_count: bool = option(False, "weight each pair by its joint count, instead of all distinct pairs equally")
+    factor: str = option("0", "factors of a factored table that form the words of the network, as in 0 or 0,1")
+    held_out: float = option(
+        0.01, "share of the pairs excluded from training and used to measure the loss", minimum=0, maximum=1
     )
-    factor: str = option("0", "factors of a factored table's words that make a word of the network, as 0 or 0,1")
-    held_out: float = option(0.01, "share of the pairs kept from training to measure the loss", minimum=0, maximum=1)
     held_out_limit: int = option(
-        10_000, "the most pairs held out or, in context, sentences; and the most that are measured", minimum=0
+        10_000, "maximum number of held-out pairs (in context, sentences), and of pairs measured", minimum=0
     )
 
     def __post_init__(self) -> None:
-        """Check the factors.
-
-        Raises:
-            UsageError: they are not a list of positions.
-        """
         try:
             Factors.parse(self.factor)
         except ValueError as error:
@@ -70,11 +64,11 @@ class DataConfig:
 
     @property
     def factors(self) -> Factors:
-        """Which factors of a table's words make the words of the network."""
+        """The factors that form the words of the network."""
         return Factors.parse(self.factor)
 
     def held_out_of(self, pairs: int) -> int:
-        """Return how many of some pairs are kept from training."""
+        """Return the number of held-out pairs."""
         return min(int(pairs * self.held_out), self.held_out_limit)
 
 
@@ -85,45 +79,45 @@ class PhrasePairs:
     source: Phrases
     target: Phrases
     weight: Weights
-    """How much each pair counts in the loss; 1 on average."""
+    """Weight of each pair in the loss; 1 on average."""
     alignment: Phrases | None = None
-    """Of sentences whose phrase pairs are learnt: the alignment points, source and target word by turns, from 0."""
+    """For training in context: the alignment points of each sentence, source and target word alternating, from 0."""
 
     def __len__(self) -> int:
         return len(self.source)
 
     def take(self, indices: NDArray[np.integer]) -> PhrasePairs:
-        """Return some pairs, in memory."""
+        """Return the pairs at these indices, in memory."""
         alignment = None if self.alignment is None else self.alignment.take(indices)
         return PhrasePairs(self.source.take(indices), self.target.take(indices), self.weight[indices], alignment)
 
 
 class PhraseFile:
-    """Phrases, or other lists of numbers, while they are read: in a file without a name."""
+    """Lists of ids, appended to an anonymous temporary file."""
 
     def __init__(self, folder: Path) -> None:
-        # Its space is freed with the last map of it, however the process ends.
+        # The system frees the space with the last memory map, however the process ends.
         self._stream = cast(BinaryIO, TemporaryFile(dir=folder))  # noqa: SIM115
         self._lengths: list[NDArray[np.uint32]] = []
 
     def append(self, phrases: Phrases) -> None:
-        """Write phrases behind those that are there."""
+        """Append phrases."""
         self._stream.write(phrases.ids.tobytes())
         self._lengths.append(phrases.lengths.astype(np.uint32))
 
     def phrases(self) -> Phrases:
-        """Return all of them, memory-mapped."""
+        """Return all phrases, memory-mapped."""
         self._stream.flush()
         ids: Ids = np.memmap(self._stream, np.int32, "r+") if self._stream.tell() else np.zeros(0, np.int32)
         return Phrases(ids, offsets_of(np.concatenate(self._lengths) if self._lengths else np.zeros(0, np.uint32)))
 
     def close(self) -> None:
-        """Close the file; what is mapped of it stays."""
+        """Close the file; its memory maps stay valid."""
         self._stream.close()
 
 
 class Side(PhraseFile):
-    """One side of the pairs while they are read: ids by first appearance, words counted."""
+    """One side of the pairs during reading: provisional ids by first occurrence, and word counts."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -131,7 +125,7 @@ class Side(PhraseFile):
         self.counts: NDArray[np.float64] = np.zeros(0)
 
     def add(self, phrases: list[bytes], weight: NDArray[np.float32]) -> NDArray[np.uint64]:
-        """Append phrases; return a hash of each."""
+        """Append phrases with the weights of their words' counts; return a hash of each phrase."""
         lists = [split_words(phrase) for phrase in phrases]
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         lookup = self.ids.__getitem__
@@ -148,7 +142,7 @@ class Side(PhraseFile):
         return Counter(dict(zip(self.ids, self.counts.tolist(), strict=True)))
 
     def finish(self, vocabulary: Vocabulary) -> Phrases:
-        """Turn the ids into those of the vocabulary; return the memory-mapped phrases."""
+        """Convert the ids to those of the vocabulary; return the memory-mapped phrases."""
         known = vocabulary.encode(list(self.ids)).ids if self.ids else np.zeros(0, np.int32)
         found = self.phrases()
         for start in range(0, len(found.ids), _REMAP_IDS):
@@ -158,11 +152,7 @@ class Side(PhraseFile):
 
 @contextmanager
 def open_sides(folder: Path) -> Iterator[tuple[Side, Side]]:
-    """Open the source and the target side of pairs in files of a folder.
-
-    Raises:
-        UserError: its disk is full.
-    """
+    """Open a source and a target side with temporary files in a folder."""
     place = f"a temporary file in {folder}"
     with full_disk_told(place), closing(Side(folder)) as source_side, closing(Side(folder)) as target_side:
         yield source_side, target_side
@@ -183,7 +173,7 @@ def _hash(phrases: Phrases) -> NDArray[np.uint64]:
 
 
 def hash_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return 64 well-mixed bits for each pair, from those of its sides."""
+    """Return 64 well-mixed bits for each pair, from the hashes of its sides."""
     return _mix(first + np.uint64(1)) ^ second
 
 
@@ -202,13 +192,13 @@ class PairData:
     pairs: PhrasePairs
     """The pair of every line."""
     distinct: NDArray[np.int64]
-    """The lines that are the first with their pair; of parallel text all of them."""
+    """The first line of each distinct pair; every line of parallel text."""
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     digest: str
-    """Changes with the pairs, their order, and the counts by which they weigh."""
+    """Depends on the pairs, their order and their weights."""
     summary: dict[str, Any]
-    """Lines, pairs, coverage of the vocabularies, for the report."""
+    """Lines, pairs and coverage of the vocabularies, for the report."""
 
 
 def read_table(
@@ -221,19 +211,16 @@ def read_table(
 ) -> PairData:
     """Read a phrase table as ids.
 
-    "Source" and "target" mean the network's input and output: with the direction `source-given-target` they
+    "Source" and "target" are the network's input and output: with the direction `source-given-target` they
     are the table's target and source.
 
     Args:
         table: the phrase table.
-        folder: where the ids go, in files without a name; it must exist.
+        folder: an existing folder for the anonymous files of ids.
         config: vocabulary sizes, direction, weighting.
-        vocabularies: source and target vocabulary of an existing network; None to choose them here.
-        show: shown how much of the file is read.
-        say: told of lines of the texts for vocabularies that are not UTF-8.
-
-    Raises:
-        UserError: the table is unreadable, faulty or empty.
+        vocabularies: source and target vocabulary of an existing network; None to choose them from the data.
+        show: progress callback.
+        say: called for lines of the texts for vocabularies that are not UTF-8.
     """
     with open_sides(folder) as sides:
         return _read_sides(table, sides, config, vocabularies, show, say)
@@ -270,7 +257,7 @@ def _read_sides(
     if config.weight_by_count and not has_counts:
         raise UserError(f"{display_name(table)}: has lines without joint counts; leave --weight-by-count out")
     if not lines:
-        raise UserError(f"{display_name(table)}: holds no phrase pairs; give a phrase table of at least one line")
+        raise UserError(f"{display_name(table)}: contains no phrase pairs; give a phrase table of at least one line")
     if config.factors != SURFACE and max(reader.shape.factors) < 2:
         raise UserError(f"{display_name(table)}: has no factors; leave --factor out, or give a factored table")
     if vocabularies is None:
@@ -304,7 +291,7 @@ def orient(sides: tuple[T, T], direction: Direction) -> tuple[T, T]:
 def choose_vocabularies(
     sides: tuple[Side, Side], config: DataConfig, min_count: int = 0, say: Say = silently
 ) -> tuple[Vocabulary, Vocabulary]:
-    """Return the vocabularies of the network's input and output: the most frequent words of what was read."""
+    """Return the vocabularies of the network's input and output: the most frequent words of the data or texts."""
     corpora = orient((config.source_corpus, config.target_corpus), config.direction)
     sizes = orient((config.source_vocabulary, config.target_vocabulary), config.direction)
     source, target = (
@@ -317,9 +304,9 @@ def choose_vocabularies(
 def finish_sides(
     sides: tuple[Side, Side], vocabularies: tuple[Vocabulary, Vocabulary], digest: hashlib._Hash
 ) -> tuple[Phrases, Phrases, dict[str, Any]]:
-    """Return both sides as ids of their vocabularies, and what is to be reported of their words.
+    """Return both sides as ids of their vocabularies, and the word statistics for the report.
 
-    The words enter the digest, for the hashes of the pairs know them by number only.
+    The words enter the digest, because the hashes of the pairs depend on provisional ids only.
     """
     source, target = (side.finish(vocabulary) for side, vocabulary in zip(sides, vocabularies, strict=True))
     summary = {
@@ -334,7 +321,7 @@ def finish_sides(
 
 
 def _first_of_each(pair_hashes: NDArray[np.uint64], weight: NDArray[np.float32] | None = None) -> NDArray[np.int64]:
-    """Return the first line of each distinct pair, and add the weights of the others to its own."""
+    """Return the first line of each distinct pair, and add the weights of its duplicates to it."""
     ordered = np.sort(pair_hashes)
     if not np.any(ordered[1:] == ordered[:-1]):
         return np.arange(len(pair_hashes))

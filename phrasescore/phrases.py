@@ -1,4 +1,4 @@
-"""Phrases as word ids: one flat array and where each phrase begins in it."""
+"""Lists of phrases as word ids, in one flat array with offsets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _COUNTED_AT_ONCE = 1 << 22
 
 
 def offsets_of(lengths: NDArray[np.integer | np.bool_]) -> Offsets:
-    """Return where each of some consecutive runs begins, and behind them where the last one ends."""
+    """Return the start of each of consecutive runs with these lengths, and the end of the last."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return `start, start + 1, ..., start + length - 1` for each pair of them, one after another."""
+    """Return the concatenation of `start, start + 1, ..., start + length - 1` over all runs."""
     offsets = offsets_of(lengths)
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
 
@@ -51,24 +51,24 @@ class Phrases:
 
     @property
     def read_with(self) -> NDArray[np.int64]:
-        """Words that are read for each phrase beyond its own: none."""
+        """Words that an encoder reads for each phrase in addition to it: none."""
         return np.zeros(len(self), np.int64)
 
     def take(self, indices: NDArray[np.integer]) -> Phrases:
-        """Return the phrases at these indices, in their order."""
+        """Return the phrases at these indices."""
         starts = self.offsets[indices]
         lengths = self.offsets[np.asarray(indices) + 1] - starts
         return Phrases(self.ids[ranges(starts, lengths)], offsets_of(lengths))
 
     def where(self, is_taken: NDArray[np.bool_]) -> Phrases:
-        """Return the phrases that are marked, in their order."""
+        """Return the phrases at which the mask is true."""
         lengths = self.lengths
         return Phrases(self.ids[np.repeat(is_taken, lengths)], offsets_of(lengths[is_taken]))
 
     def counts(self, words: int) -> NDArray[np.int64]:
-        """Return how often each id below `words`, which all are, stands in the phrases, [words]."""
+        """Return the count of each id, [words]; all ids must be below `words`."""
         counts = np.zeros(words, np.int64)
-        # Part by part, for bincount copies what it counts, and the ids may be more than fit into memory.
+        # In chunks, because bincount copies its input and the ids may not fit into memory.
         for start in range(0, len(self.ids), _COUNTED_AT_ONCE):
             counts += np.bincount(self.ids[start : start + _COUNTED_AT_ONCE], minlength=words)
         return counts
@@ -83,13 +83,11 @@ class Phrases:
 
 @dataclass(frozen=True)
 class PhrasesInSentences:
-    """Phrases where they stand in sentences: phrase i is the words from `first_S[i]` to before `end_S[i]` of one."""
+    """Phrases in context: phrase i is words `first_S[i]` to `end_S[i] - 1` of sentence `sentence_S[i]`, from 0."""
 
     sentences: Phrases
     sentence_S: NDArray[np.int64]
-    """The sentence of each phrase."""
     first_S: NDArray[np.int64]
-    """Where it begins in its sentence, from 0."""
     end_S: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -102,12 +100,12 @@ class PhrasesInSentences:
 
     @property
     def read_with(self) -> NDArray[np.int64]:
-        """Words that are read for each phrase beyond its own: the sentence, where it is another than the one before."""
+        """Words that an encoder reads for each phrase in addition to it: its sentence, if the previous one differs."""
         is_next = np.diff(self.sentence_S, prepend=-1) != 0
         return np.where(is_next, self.sentences.lengths[self.sentence_S], 0)
 
     def take(self, indices: NDArray[np.integer]) -> PhrasesInSentences:
-        """Return the phrases at these indices, in their order, with the sentences that they stand in."""
+        """Return the phrases at these indices, with only their sentences."""
         sentences, sentence_S = np.unique(self.sentence_S[indices], return_inverse=True)
         return PhrasesInSentences(
             self.sentences.take(sentences), sentence_S, self.first_S[indices], self.end_S[indices]

@@ -1,4 +1,4 @@
-"""Pictures by Matplotlib, which is loaded when one is asked for."""
+"""Figures by Matplotlib, which is imported on demand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from phrasescore.files import require_writable, write_atomically
 
 
 def load_pyplot(option: str) -> Any:
-    """Return Matplotlib's pyplot, for files only; `option` is what asked for it.
+    """Return Matplotlib's pyplot with a backend for files; `option` names the request in messages.
 
     Raises:
         UserError: Matplotlib is not installed.
@@ -27,18 +27,18 @@ def load_pyplot(option: str) -> Any:
 
 
 def check_picture(option: str, path: Path) -> None:
-    """Check that a picture can be written, before the work that it is to show; `option` is what asked for it.
+    """Check before a long computation that its figure can be written; `option` names the request in messages.
 
     Raises:
-        UserError: Matplotlib is not installed or does not know the path's suffix, or the folder cannot be written.
+        UserError: Matplotlib is not installed or does not support the suffix, or the folder is not writable.
     """
     load_pyplot(option)
-    _known_format(path)
+    _format_of(path)
     require_writable(path)
 
 
 def as_label(text: str) -> str:
-    """Return a text as Matplotlib is to be given it: what stands between dollar signs it takes for a formula."""
+    """Escape dollar signs, between which Matplotlib expects a formula."""
     return text.replace("$", r"\$")
 
 
@@ -46,27 +46,22 @@ def write_figure(figure: Any, path: Path) -> None:
     """Write a figure in the format of the path's suffix, and close it.
 
     Raises:
-        UserError: Matplotlib does not know the suffix, or the file cannot be written.
+        UserError: Matplotlib does not support the suffix, or the file is not writable.
     """
     from matplotlib import pyplot as plt
 
     picture = io.BytesIO()
     try:
-        figure.savefig(picture, dpi=150, format=_known_format(path))
+        figure.savefig(picture, dpi=150, format=_format_of(path))
     finally:
         plt.close(figure)
     write_atomically(path, picture.getvalue())
 
 
-def _known_format(path: Path) -> str:
-    """Return the format of the path's suffix.
-
-    Raises:
-        UserError: Matplotlib does not know it.
-    """
+def _format_of(path: Path) -> str:
     from matplotlib.backend_bases import FigureCanvasBase
 
     found = path.suffix.removeprefix(".") or "png"
     if found not in FigureCanvasBase.get_supported_filetypes():
-        raise UserError(f"{path}: is no picture Matplotlib can write; end its name in .png, .svg or .pdf")
+        raise UserError(f"{path}: is not an image format of Matplotlib; give a name that ends in .png, .svg or .pdf")
     return found

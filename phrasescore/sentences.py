@@ -1,4 +1,4 @@
-"""Parallel text as training data: two files, one sentence a line, in the same order."""
+"""Parallel text as training data: two files with one sentence per line, in the same order."""
 
 from __future__ import annotations
 
@@ -53,30 +53,30 @@ _LINES_AT_ONCE = 10_000
 
 @dataclass(frozen=True)
 class SentenceConfig:
-    """What is read from parallel text, and what is measured on sentences that are not learnt from."""
+    """How parallel text becomes training data, and which measures validation uses."""
 
-    min_count: int = option(1, "least count of a word that the network knows", minimum=1)
+    min_count: int = option(1, "minimum count of a word of the vocabulary", minimum=1)
     max_words: int | None = option(
         None,
-        "pairs with more words on either side are neither trained on nor held out; to validate on, all stay",
+        "exclude pairs with more words on either side from training and held-out data, but not from validation text",
         minimum=1,
     )
     tokenise_source: str | None = option(
-        None, "tokenise the source text by sacremoses' rules for this language, English ones where it has none"
+        None, "tokenise the source text by the sacremoses rules of this language (English rules if it has none)"
     )
     tokenise_target: str | None = option(None, "tokenise the target text likewise")
     bleu_sentences: int = option(
         0, "validation sentences whose greedy translations give BLEU at each evaluation", minimum=0
     )
     measured_loss: MeasuredLoss = option(
-        "teacher-forced", "loss on other sentences whose lowest value chooses the weights that are kept"
+        "teacher-forced", "the validation loss by which the best checkpoint is selected"
     )
 
     def check_effect_in_context(self) -> None:
-        """Check that nothing is chosen that phrase pairs in their sentences have no use for.
+        """Check that no option for whole sentences is set.
 
         Raises:
-            UsageError: something is.
+            UsageError: an option has no effect in context.
         """
         for name in ("tokenise_source", "tokenise_target", "bleu_sentences", "measured_loss"):
             if getattr(self, name) != getattr(SentenceConfig, name):
@@ -97,22 +97,20 @@ class ParallelText:
 
 
 class _Line(NamedTuple):
-    """A line of both files, tokenised, with one blank between words."""
+    """A line of both files, tokenised, words separated by single spaces."""
 
     source: bytes
     target: bytes
     points: bytes
-    """Its word alignment; empty for a text without."""
+    """The word alignment; empty without an alignment file."""
     number: int
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Some lines."""
-
     lines: list[_Line]
     share_read: float | None
-    """The share of the source file read so far."""
+    """Share of the source file read so far."""
 
 
 def read_sentences(
@@ -126,19 +124,16 @@ def read_sentences(
 ) -> PairData:
     """Read parallel text as ids, without pairs that have an empty side.
 
-    Of text to train on, of which some is held out, the longest pairs are left out, too; text to measure on keeps them.
+    Training text also loses its longest pairs (`max_words`); validation text keeps them and must be UTF-8.
 
     Args:
-        text: the two files; tokenised, unless the configuration says how to.
-        folder: where the ids go, in files without a name; it must exist.
+        text: the files, tokenised unless the configuration gives a tokeniser.
+        folder: an existing folder for the anonymous files of ids.
         data: vocabulary sizes, direction.
-        config: least counts, longest sentences, tokenisation.
-        vocabularies: source and target vocabulary of the network, for text to measure on; None to choose them here.
-        show: shown how much of the text is read.
-        say: told of unusual lines; a text to measure on must be UTF-8.
-
-    Raises:
-        UserError: a file is unreadable or no text, they differ in their number of lines, or no pair is left.
+        config: minimum count, maximum length, tokenisation.
+        vocabularies: the vocabularies of the network, for validation text; None for training text.
+        show: progress callback.
+        say: called for unusual lines.
     """
     longest = config.max_words if vocabularies is None else None
     digest = hashlib.sha256()
@@ -163,7 +158,7 @@ def read_sentences(
                 point_file.append(points)
             show(chunk.share_read, counted(lines, "line"))
         if not kept:
-            raise UserError(f"{text}: leave no pairs of sentences to use; give longer texts or a larger --max-words")
+            raise UserError(f"{text}: contain no usable sentence pairs; give longer texts or a larger --max-words")
         vocabularies = vocabularies or choose_vocabularies(sides, data, config.min_count, say)
         source, target, words = finish_sides(sides, vocabularies, digest)
         alignment = None if text.alignment is None else point_file.phrases()
@@ -175,7 +170,7 @@ def read_sentences(
 def first_sentences(
     text: ParallelText, number: int, data: DataConfig, config: SentenceConfig
 ) -> tuple[list[bytes], list[bytes]]:
-    """Return the first pairs of a text to measure on that have words, as the network's input and output."""
+    """Return the first non-empty pairs of a validation text, as the network's input and output."""
     read = (line for chunk in _chunks(text, config, utf8_lines_of) for line in chunk.lines)
     first = list(islice((line for line in read if _is_wanted(line, None)), number))
     return orient(([line.source for line in first], [line.target for line in first]), data.direction)
@@ -191,26 +186,26 @@ def _length(sentence: bytes) -> int:
 
 
 def _points_of(line: _Line, path: Path) -> list[int]:
-    """Return the alignment points of a line, distinct and sorted, source and target word by turns."""
+    """Return the alignment points of a line, distinct and sorted, source and target word alternating."""
     words = parse_points(line.points, path, line.number)
     points = sorted(set(zip(words[::2], words[1::2], strict=True)))
     source, target = _length(line.source), _length(line.target)
     for a, b in points:
         if a >= source or b >= target:
             raise UserError(
-                f"{path}: line {line.number}: the point `{a}-{b}` lies outside its sentences, of {source} and {target} "
-                "words; give the alignment of these very texts, source first"
+                f"{path}: line {line.number}: the point `{a}-{b}` is outside its sentences of {source} and {target} "
+                "words; give the alignment of these two texts, source first"
             )
     return [word for point in points for word in point]
 
 
 def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader, say: Say = silently) -> Iterator[_Chunk]:
-    """Yield the lines of all files; `say` is told of those that are empty on one side only."""
+    """Yield the lines of all files; `say` is called for lines that are empty on one side only."""
     share_read: float | None = None
 
     def read(path: str | Path) -> Iterator[bytes]:
         nonlocal share_read
-        # Open here alone, so that what goes wrong in it is not blamed on another one.
+        # Each generator opens its own file, so that an error names the right one.
         with open_input(path) as source:
             for number, line in enumerate(reader(source.stream, display_name(path))):
                 if path == text.source and number % _LINES_AT_ONCE == 0:
@@ -228,5 +223,5 @@ def _chunks(text: ParallelText, config: SentenceConfig, reader: LineReader, say:
             [join_words(line) for line in (side if language is None else tokenise_lines(side, language))]
             for side, language in ((source, config.tokenise_source), (target, config.tokenise_target))
         ]
-        # The numbers last: a line is taken from them only where there is one of the others.
+        # `numbers` is the last argument of `map`, so that it advances only if there is a line.
         yield _Chunk(list(map(_Line, *sides, points, numbers)), share_read)

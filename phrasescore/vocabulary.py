@@ -1,4 +1,4 @@
-"""The words a network knows on one side: the K most frequent ones, `<unk>` and `<eos>`."""
+"""Vocabularies: the K most frequent words of one side, `<unk>` and `<eos>`."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from phrasescore.text import Say, is_text, silently, text_lines
 from phrasescore.words import split_words
 
 UNKNOWN = 0
-"""Id of `<unk>`, which stands for every word outside the vocabulary."""
+"""Id of `<unk>`, for every word outside the vocabulary."""
 END = 1
 """Id of `<eos>`, the end of a phrase on both sides."""
 _SYMBOLS = (b"<unk>", b"<eos>")
 _LARGEST = 1 << 26
-"""Bytes of a vocabulary's file: millions of words."""
+"""Maximum bytes of a vocabulary file: millions of words."""
 
 
 class Vocabulary:
     """A map from words (bytes) to ids: 0 `<unk>`, 1 `<eos>`, then words by falling frequency."""
 
     def __init__(self, words: Iterable[bytes]) -> None:
-        """`words` are the known words, without the two symbols, most frequent first."""
+        """Number the words, most frequent first, after the two symbols."""
         self.words: tuple[bytes, ...] = (*_SYMBOLS, *words)
         self._ids = {word: id_ for id_, word in enumerate(self.words)}
         if len(self._ids) != len(self.words):
             raise ValueError("a word occurs twice in the vocabulary")
-        # Text that spells a symbol is an unknown word, not the symbol.
+        # In a text the spelling of a symbol is an unknown word.
         for symbol in _SYMBOLS:
             self._ids[symbol] = UNKNOWN
 
     @classmethod
     def most_frequent(cls, counts: Counter[bytes], size: int, min_count: int = 0) -> Vocabulary:
-        """Keep the `size` most frequent words with some least count; equal counts are ordered by their bytes."""
+        """Keep the `size` most frequent words with at least `min_count`; ties are ordered by their bytes."""
         frequent = [word for word, count in counts.items() if count >= min_count]
         candidates = [word for word in frequent if word and word not in _SYMBOLS and is_text(word)]
         candidates.sort(key=lambda word: (-counts[word], word))
@@ -59,7 +59,7 @@ class Vocabulary:
         return self._ids.get(word, UNKNOWN) != UNKNOWN
 
     def encode(self, phrases: Sequence[bytes]) -> Phrases:
-        """Return the ids of blank-separated phrases, without end symbols; empty tokens are skipped."""
+        """Return the ids of phrases, split at spaces, without end symbols; empty tokens are skipped."""
         words = b" ".join(phrases).split(b" ") if phrases else []
         lengths = np.fromiter((phrase.count(b" ") for phrase in phrases), np.int64, len(phrases)) + 1
         ids = np.fromiter(map(self._ids.get, words, repeat(UNKNOWN)), np.int32, len(words))
@@ -70,17 +70,17 @@ class Vocabulary:
         return Phrases(ids, offsets_of(lengths))
 
     def coverage(self, counts: Counter[bytes]) -> float:
-        """Return the share of running words that the vocabulary knows."""
+        """Return the share of running words that are in the vocabulary."""
         total = sum(counts.values())
         known = sum(count for word, count in counts.items() if word in self)
         return known / total if total else 1.0
 
     def to_bytes(self) -> bytes:
-        """Return the text form: one word a line, the line number is the id."""
+        """Return the text form: one word per line, in the order of their ids."""
         return b"".join(word + b"\n" for word in self.words)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the text form."""
+        """Return the SHA-256 of the text form, in hexadecimal."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def save(self, path: Path) -> None:
@@ -101,12 +101,8 @@ class Vocabulary:
 
 
 def count_words(path: Path, say: Say = silently) -> Counter[bytes]:
-    """Count the words of a tokenised text; `say` is told of lines that are not UTF-8.
-
-    Raises:
-        UserError: it cannot be read, is no text, or has no words.
-    """
+    """Count the words of a tokenised text; `say` is called for lines that are not UTF-8."""
     counts = Counter(word for line in text_lines(path, say) for word in split_words(line))
     if not counts:
-        raise UserError(f"{display_name(path)}: has no words; check that it is the text meant")
+        raise UserError(f"{display_name(path)}: has no words; give a tokenised text")
     return counts

@@ -103,7 +103,7 @@ def test_the_other_direction_swaps_the_sides(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no phrase pairs"):
+    with pytest.raises(UserError, match="contains no phrase pairs"):
         read_lines(tmp_path)
 
 

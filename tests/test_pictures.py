@@ -11,7 +11,7 @@ from phrasescore.pictures import load_pyplot, write_figure
 def test_a_name_is_blamed_for_its_suffix_only(tmp_path: Path) -> None:
     plt = load_pyplot("--gates")
     figure = plt.figure()
-    with pytest.raises(UserError, match=r"a\.txt: is no picture .* end its name in \.png"):
+    with pytest.raises(UserError, match=r"a\.txt: is not an image format .* ends in \.png"):
         write_figure(figure, tmp_path / "a.txt")
     figure = plt.figure()
     figure.suptitle("$$")

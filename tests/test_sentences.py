@@ -84,7 +84,7 @@ def test_texts_of_different_lengths(text: ParallelText, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"source: has 6 lines but .*target.gz has 5; give files"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
     text.source.write_text("\n\n\n\n\n")
-    with pytest.raises(UserError, match="leave no pairs of sentences"):
+    with pytest.raises(UserError, match="contain no usable sentence pairs"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
 
 

@@ -1,1 +1,1 @@
-"""What a network has learnt: its vectors, its gates, its samples, its scores word by word."""
+"""Analysis of a network: vectors, gates, samples, scores per word."""

@@ -1,4 +1,4 @@
-"""What a table says of one phrase, and which other phrases it knows well; in one pass and bounded memory."""
+"""Look-up of a phrase and of the most frequent other phrases in a table, in one pass and bounded memory."""
 
 from __future__ import annotations
 
@@ -18,32 +18,29 @@ PROBABILITY: dict[Direction, tuple[int, str]] = {
     "target-given-source": (3, "p(target | source)"),
     "source-given-target": (1, "p(source | target)"),
 }
-"""Which of Moses' four scores, from 1, is the phrase translation probability of the output given the input."""
+"""The index, from 1, of p(output | input) among Moses' four scores, and its name."""
 _Input = tuple[float, int, bytes]
-"""How often an input occurs, a hash that puts equally frequent ones in an order of no meaning, the input."""
+"""Count, hash to break ties, and text of an input."""
 
 
 class Candidate(NamedTuple):
-    """An output that the table has for an input."""
+    """An output of an input in the table."""
 
     output: bytes
     probability: float
-    """The table's own probability of the output given the input."""
+    """The table's own p(output | input)."""
 
 
 def look_up(
     reader: TableReader, direction: Direction, phrase: bytes, others: int
 ) -> tuple[list[Candidate], list[bytes]]:
-    """Return the table's outputs of an input phrase, and the inputs it has most often.
+    """Return the table's outputs of an input phrase, and its most frequent other inputs.
 
     Args:
-        reader: the table; of factored words, phrases have the factors that it is read with.
-        direction: of the network; its inputs are the table's sources, or its targets.
+        reader: the table; phrases have the factors that it is read with.
+        direction: that of the network, whose inputs are the sources or the targets of the table.
         phrase: the input.
-        others: how many other inputs to return; of equally frequent ones a sample that does not depend on their order.
-
-    Raises:
-        UserError: the table has too few columns.
+        others: the number of other inputs; ties are broken by a hash, independently of their order.
     """
     candidates: list[Candidate] = []
     side: Counted = "source" if direction == "target-given-source" else "target"
@@ -64,10 +61,10 @@ def look_up(
 
 
 def table_probability(entry: Entry, direction: Direction, reader: TableReader) -> float:
-    """Return Moses' phrase translation probability of the output given the input.
+    """Return Moses' p(output | input).
 
     Raises:
-        UserError: the table has too few columns, or the score is no probability.
+        UserError: the table has too few score columns, or the score is not a probability.
     """
     number, name = PROBABILITY[direction]
     scores = entry.scores.split(b" ")
@@ -86,9 +83,9 @@ def table_probability(entry: Entry, direction: Direction, reader: TableReader) -
 
 
 def _largest(number: int, items: Iterable[_Input]) -> list[_Input]:
-    """Return so many of the largest distinct items, the largest first."""
+    """Return the largest distinct items, the largest first."""
     heap: list[_Input] = []
-    # A table is grouped by source, so as inputs targets come again and again.
+    # A table is sorted by source, so targets as inputs occur repeatedly.
     inside: set[_Input] = set()
     for item in items:
         if item in inside:

@@ -1,4 +1,4 @@
-"""What the reset and update gates of the encoder do while it reads a phrase.
+"""Reset and update gates of the encoder while it reads a phrase.
 
 Legend: T symbols of the phrase, n hidden size, G groups of units.
 """
@@ -22,25 +22,19 @@ Activations = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Gates:
-    """The gates at each symbol, the end symbol included; all between 0 and 1."""
+    """The gates at each symbol, the end symbol included, from 0 to 1."""
 
     symbols: list[bytes]
-    """In the order in which they are read."""
+    """In reading order."""
     reset_Tn: Activations
-    """Near 0 where a unit drops what it knew (Eq. 5)."""
+    """Near 0 where a unit ignores its previous state (Eq. 5)."""
     update_Tn: Activations
-    """Near 1 where a unit keeps its state and does not take in the symbol (Eq. 6 and 7)."""
+    """Near 1 where a unit keeps its state and ignores the symbol (Eq. 6 and 7)."""
 
 
 @torch.inference_mode()
 def encoder_gates(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates | None:
-    """Return the gates of the encoder's lowest forward layer while it reads a phrase and its end symbol.
-
-    None if its units are not the paper's.
-
-    Raises:
-        UserError: the network is damaged.
-    """
+    """Return the gates of the encoder's lowest forward layer, or None if its units are not `GatedUnit`."""
     vocabulary, encoder = scorer.model.source_vocabulary, scorer.model.network.encoder
     unit = encoder.unit
     if not isinstance(unit, GatedUnit):
@@ -66,11 +60,11 @@ def encoder_gates(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates | None:
 
 
 def sorted_units(gate_Tn: Activations) -> Activations:
-    """Return the columns by rising mean: the order of units means nothing, so it may as well be legible."""
+    """Sort the units by their mean; their own order has no meaning."""
     return gate_Tn[:, np.argsort(gate_Tn.mean(axis=0), kind="stable")]
 
 
 def grouped(gate_Tn: Activations, groups: int) -> Activations:
-    """Return the means over at most so many groups of neighbouring units, as even as can be, [T, G]."""
+    """Return the means over at most `groups` groups of neighbouring units of nearly equal size, [T, G]."""
     parts = np.array_split(gate_Tn, min(groups, gate_Tn.shape[1]), axis=1)
     return np.stack([part.mean(axis=1) for part in parts], axis=1)

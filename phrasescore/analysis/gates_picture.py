@@ -1,4 +1,4 @@
-"""The gates of a phrase as a picture: in a terminal, or as a file.
+"""Plots of the gates of a phrase, in a terminal or as a file.
 
 Legend: T symbols of the phrase, n hidden size.
 """
@@ -21,8 +21,7 @@ _LOW, _HIGH = (59, 76, 192), (221, 132, 82)
 def as_text(gate_Tn: Activations, symbols: list[str], groups: int, *, colour: bool, unicode: bool) -> list[Text]:
     """Return a line for each symbol: the gate, averaged over groups of units, sorted by their mean.
 
-    With colour a block runs from blue (0) to orange (1); without, its height tells, or a digit if the terminal has
-    no such characters.
+    The value is a colour from blue (0) to orange (1); without colour the height of a block; without Unicode a digit.
     """
     width = max(map(cell_len, symbols))
     levels = _BARS if unicode else _DIGITS
@@ -40,24 +39,18 @@ def as_text(gate_Tn: Activations, symbols: list[str], groups: int, *, colour: bo
 
 
 def _blend(value: float) -> str:
-    """Return the colour of a gate's value."""
-    low, high = (value, 1 - value)
-    red, green, blue = (round(low * top + high * bottom) for top, bottom in zip(_HIGH, _LOW, strict=True))
+    red, green, blue = (round(value * high + (1 - value) * low) for high, low in zip(_HIGH, _LOW, strict=True))
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 def draw(gates: Gates, path: Path) -> None:
-    """Write both gates of all units as a picture, in the format of the path's suffix.
-
-    Raises:
-        UserError: Matplotlib is not installed, does not know the suffix, or the file cannot be written.
-    """
+    """Plot both gates of all units, in the format of the path's suffix; see `write_figure`."""
     plt = load_pyplot("--gates")
     symbols = [as_label(symbol.decode("utf-8", "replace")) for symbol in gates.symbols]
     figure, axes = plt.subplots(2, 1, figsize=(9, 1.8 + 0.6 * len(symbols)), layout="constrained")
     panels = (
-        ("update gate z: near 1 the unit keeps what it has", gates.update_Tn),
-        ("reset gate r: near 0 the unit forgets what it had", gates.reset_Tn),
+        ("update gate z: near 1 the unit keeps its state", gates.update_Tn),
+        ("reset gate r: near 0 the unit ignores its previous state", gates.reset_Tn),
     )
     for axis, (title, gate_Tn) in zip(axes, panels, strict=True):
         image = axis.imshow(

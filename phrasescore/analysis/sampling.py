@@ -1,4 +1,4 @@
-"""Targets drawn from the network, word by word from p(y_t | y_<t, x)."""
+"""Targets sampled from a network."""
 
 from __future__ import annotations
 
@@ -12,30 +12,21 @@ from phrasescore.search.sampling import draw_translations
 from phrasescore.search.search_config import SearchConfig
 
 LONGEST = 50
-"""Words of a sample; one that has not ended after so many is left out."""
+"""Maximum words of a sample; longer samples are dropped."""
 
 
 class Sample(NamedTuple):
-    """A target that was drawn."""
+    """A distinct target."""
 
     target: bytes
     times: int
+    """Number of samples."""
     log_prob: float
     """ln p(target | source), end symbol included."""
 
 
 def sample_targets(scorer: EncoderDecoderScorer, source: bytes, number: int, seed: int) -> list[Sample]:
-    """Draw targets of a source phrase and return the distinct ones, most frequent first; the longest are left out.
-
-    Args:
-        scorer: the network.
-        source: the input phrase.
-        number: how many to draw.
-        seed: the same seed gives the same samples.
-
-    Raises:
-        UserError: the network is damaged.
-    """
+    """Draw `number` targets of a source phrase; return the distinct ones of at most `LONGEST` words, by frequency."""
     config = SearchConfig(n_best=number, max_ratio=0, max_extra=LONGEST)
     ids = scorer.model.source_vocabulary.encode([source])
     random = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Phrases as vectors, and which are near.
+"""Phrase vectors and their nearest neighbours.
 
 Legend: P phrases, S phrases of a batch, k size of the summary, d size of any vector.
 """
@@ -22,11 +22,7 @@ _AT_ONCE = 4096
 
 @torch.inference_mode()
 def phrase_vectors(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) -> Vectors:
-    """Return c, the summary of each of some input phrases (appendix A.1.1 of Cho et al. 2014), [P, k].
-
-    Raises:
-        UserError: the network is damaged.
-    """
+    """Return c, the summary of each input phrase (appendix A.1.1 of Cho et al. 2014), [P, k]."""
     found = []
     for start in range(0, len(phrases), _AT_ONCE):
         sources = scorer.model.source_vocabulary.encode(phrases[start : start + _AT_ONCE])
@@ -34,7 +30,7 @@ def phrase_vectors(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) -> Ve
         batch = PairBatch.sharing(sources, np.arange(len(sources)), nothing).to(scorer.device.torch_device)
         with scorer.device.products():
             c_Sk = scorer.model.network.encoder(batch).summary_Sk
-        # The batch is filled up with copies of the last phrase.
+        # `PairBatch.sharing` pads the batch with copies of the last phrase.
         found.append(c_Sk[: len(sources)].float().cpu().numpy())
     vectors_Pk = np.concatenate(found)
     require_finite(vectors_Pk, scorer.model.folder)
@@ -42,7 +38,7 @@ def phrase_vectors(scorer: EncoderDecoderScorer, phrases: Sequence[bytes]) -> Ve
 
 
 def unit_length(vectors_Pd: Vectors) -> Vectors:
-    """Return the vectors divided by their lengths, so that their products are cosines; a zero vector stays zero."""
+    """Normalise vectors to length 1; a zero vector stays zero."""
     lengths_P1 = np.linalg.norm(vectors_Pd, axis=1, keepdims=True)
     scaled: Vectors = vectors_Pd / np.maximum(lengths_P1, np.finfo(np.float32).tiny)
     return scaled

@@ -1,4 +1,4 @@
-"""Scores of pairs word by word."""
+"""Scores of pairs, word by word."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def word_log_probs(scorer: EncoderDecoderScorer, occurrences: Occurrences) -> li
         for model, words_I in zip(scorer.models, words_MI, strict=True):
             require_log_probs(words_I, model.folder)
         found.append(words_MI.mean(axis=0))
-    # A batch holds pair after pair, each pair's words and then the end symbol.
+    # `PairBatch.symbol_I` is ordered pair by pair.
     by_pair = np.split(np.concatenate(found), np.cumsum(pairs.targets.lengths + 1)[:-1]) if len(pairs) else []
     if pairs.order is None:
         return by_pair

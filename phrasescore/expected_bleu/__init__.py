@@ -1,1 +1,1 @@
-"""A linear function of phrase pairs that was trained on n-best lists, as a column of the phrase table."""
+"""The phrase-pair model, a log-linear model trained on n-best lists, as a column of the phrase table."""

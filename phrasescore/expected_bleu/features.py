@@ -1,15 +1,15 @@
-"""What a linear function sees of phrase pairs: a bag of features of each.
+"""Features of phrase pairs for the phrase-pair model: a bag of sparse features per pair.
 
-TARGET_WORD                 which words are good to have at all
-TARGET_BIGRAM               which of them go well together
-WORD_PAIR                   which translate each other, anywhere in the pair
-FIRST_..., LAST_...         where phrases may be cut, on either side and on both: the neighbours come from other pairs
-..._LENGTH, LENGTHS         how long they should be, on either side and on both: many short pairs, or few long ones
+TARGET_WORD                 each target word
+TARGET_BIGRAM               each two adjacent target words
+WORD_PAIR                   each source word with each target word
+FIRST_..., LAST_...         words at the phrase boundaries, of either side and of both
+..._LENGTH, LENGTHS         numbers of words, of either side and of both
 
-A feature is known by 64 bits, made of its kind and the bytes of its words, so they are the same everywhere and no
-vocabulary is needed. Of a million features two fall together once in 37 million times.
+A feature is identified by a 64-bit hash of its kind and the bytes of its words, so no vocabulary is needed. Among a
+million features a collision has a probability of 1 in 37 million.
 
-Shapes: P pairs, K features of all pairs, N words of one side of all pairs.
+Legend: P pairs, K features of all pairs, N words of one side of all pairs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from phrasescore.phrases import Offsets, offsets_of, ranges
 from phrasescore.words import split_words
 
 FAMILY = 1
-"""Changes with what the features are: functions of others are of no use then."""
+"""Version of the features; models of other versions are rejected."""
 
 Keys = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -52,7 +52,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Bags:
-    """Features of phrase pairs: those of pair i are `keys_K[offsets[i]:offsets[i + 1]]`, some of them twice."""
+    """Features of phrase pairs: those of pair i are `keys_K[offsets[i]:offsets[i + 1]]`, with repetitions."""
 
     keys_K: Keys
     offsets: Offsets
@@ -62,14 +62,14 @@ class Bags:
 
     @property
     def pair_K(self) -> Numbers:
-        """The pair that each feature is one of."""
+        """The pair of each feature."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
 
 def features_of(sources: Sequence[bytes], targets: Sequence[bytes]) -> Bags:
-    """Return the features of pairs of phrases, whose words blanks and tabs separate.
+    """Return the features of phrase pairs, split into words at spaces and tabs.
 
-    In each bag they come in the same order, whatever the other pairs are.
+    The order within a bag does not depend on the other pairs.
     """
     parts = list(_features(_Side.of(sources), _Side.of(targets)))
     keys_K, pair_K = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -79,7 +79,7 @@ def features_of(sources: Sequence[bytes], targets: Sequence[bytes]) -> Bags:
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of all pairs: the hashes of its words."""
+    """Hashes of the words of one side of all pairs."""
 
     words_N: Keys
     offsets: Offsets
@@ -98,11 +98,9 @@ class _Side:
 
     @property
     def pair_N(self) -> Numbers:
-        """The pair that each word is in."""
         return np.repeat(np.arange(len(self.lengths_P)), self.lengths_P)
 
     def first(self, pairs: Numbers) -> Keys:
-        """Return the first words of pairs, which must have one on this side."""
         return self.words_N[self.offsets[pairs]]
 
     def last(self, pairs: Numbers) -> Keys:
@@ -110,12 +108,11 @@ class _Side:
 
 
 def _features(source: _Side, target: _Side) -> Iterator[tuple[Keys, Numbers]]:
-    """Yield features of each kind, and the pair of each."""
+    """Yield the features of each kind, and the pair of each feature."""
     yield _keys(Kind.TARGET_WORD, target.words_N), target.pair_N
     is_inside = np.diff(target.pair_N) == 0
     bigrams = target.words_N[:-1][is_inside], target.words_N[1:][is_inside]
     yield _keys(Kind.TARGET_BIGRAM, *bigrams), target.pair_N[1:][is_inside]
-    # Each source word with all words of its target.
     of_each_N = target.lengths_P[source.pair_N]
     with_words = target.words_N[ranges(target.offsets[:-1][source.pair_N], of_each_N)]
     yield _keys(Kind.WORD_PAIR, np.repeat(source.words_N, of_each_N), with_words), np.repeat(source.pair_N, of_each_N)
@@ -142,6 +139,6 @@ def _hash_word(word: bytes) -> int:
 
 
 def _keys(kind: Kind, first: Keys, second: Keys | None = None) -> Keys:
-    """Return 64 well-mixed bits for each feature of a kind, from what it is made of."""
+    """Return the hash of each feature of a kind, from the hashes of its words or its lengths."""
     kinds = np.full(len(first), kind, np.uint64)
     return hash_pairs(hash_pairs(kinds, first), np.zeros(len(first), np.uint64) if second is None else second)

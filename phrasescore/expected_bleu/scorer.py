@@ -1,4 +1,4 @@
-"""The phrase-pair model as a scorer: a linear function of features of phrase pairs, trained for expected BLEU."""
+"""The phrase-pair model as a scorer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from phrasescore.scoring.scorer import PhraseScorer, Scores, fingerprint_of
 
 
 class PhrasePairScorer(PhraseScorer):
-    """Gives phrase pairs the value of a phrase-pair model, or the mean of several."""
+    """Scores phrase pairs by a phrase-pair model, or by the mean of several."""
 
     columns = (EXPECTED_BLEU,)
 
@@ -26,7 +26,7 @@ class PhrasePairScorer(PhraseScorer):
 
     @classmethod
     def load(cls, folders: Sequence[Path]) -> Self:
-        """Load the models of some folders; see `load_scorer`."""
+        """See `PhraseScorer`."""
         return cls([load_phrase_pair_model(folder) for folder in folders])
 
     @property

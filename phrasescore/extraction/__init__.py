@@ -1,1 +1,1 @@
-"""Phrase pairs where they occur in word-aligned text."""
+"""Occurrences of phrase pairs in word-aligned text."""

@@ -1,6 +1,6 @@
-"""The phrase pairs that occur in word-aligned sentences.
+"""Occurrences of phrase pairs in word-aligned sentences.
 
-They are found when they are wanted: a text has some sixty a sentence, and those of a few sentences take a moment.
+They are extracted on demand: a text has about sixty per sentence, and extraction from a few sentences is fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from phrasescore.phrases import PhrasesInSentences
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Phrase pairs where they occur: phrase i of one side translates phrase i of the other."""
+    """Phrase pairs in context: phrase i of one side translates phrase i of the other."""
 
     source: PhrasesInSentences
     target: PhrasesInSentences
@@ -26,12 +26,12 @@ class Occurrences:
         return len(self.source)
 
     def take(self, indices: NDArray[np.integer]) -> Occurrences:
-        """Return some of them, in this order, with the sentences that they stand in."""
+        """Return the occurrences at these indices, with only their sentences."""
         return Occurrences(self.source.take(indices), self.target.take(indices))
 
 
 def find_occurrences(sentences: PhrasePairs) -> Occurrences:
-    """Return the phrase pairs of sentences with an alignment, sentence by sentence."""
+    """Return the phrase pairs of aligned sentences, sentence by sentence."""
     assert sentences.alignment is not None
     points_P2 = sentences.alignment.ids.reshape(-1, 2)
     sentence_P = np.repeat(np.arange(len(sentences)), sentences.alignment.lengths // 2)

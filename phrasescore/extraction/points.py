@@ -1,4 +1,4 @@
-"""Word alignments in the Pharaoh format: a line for each sentence pair, `source-target` word positions from 0."""
+"""Word alignments in the Pharaoh format: one line per sentence pair, `source-target` word positions from 0."""
 
 from __future__ import annotations
 
@@ -14,20 +14,14 @@ _POINT = re.compile(rb"[0-9]{1,9}-[0-9]{1,9}")
 
 
 def parse_points(line: bytes, path: Path, number: int) -> list[int]:
-    """Return the positions of a line without its end, source and target in turn: `0-0 2-1` gives 0, 0, 2, 1.
+    """Return the positions of a line, source and target alternating: `0-0 2-1` gives 0, 0, 2, 1.
 
-    Args:
-        line: of an alignment.
-        path: its file, for messages.
-        number: the line's, from 1.
-
-    Raises:
-        UserError: something in it is not `source-target`.
+    `path` and `number` (from 1) locate the line in messages.
     """
     if not _LINE.fullmatch(line):
         token = next(token for token in line.split(b" ") if token and not _POINT.fullmatch(token))
         raise UserError(
             f"{path}: line {number}: `{quote(token)}` is not an alignment point; write each as `source-target`, word "
-            "positions from 0, separated by blanks"
+            "positions from 0, separated by spaces"
         )
     return [int(number) for number in line.replace(b"-", b" ").split(b" ") if number]

@@ -1,10 +1,10 @@
-"""Where phrase pairs occur: the spans that are consistent with the word alignment.
+"""Extraction of the phrase pairs that are consistent with a word alignment.
 
-A source and a target span are a phrase pair when they hold an alignment point in common and no word of one is aligned
-to a word outside the other (phrase-extract/extract-main.cpp). For each target span the shortest such source span
-reaches from the first to the last source word aligned to it; longer ones come by adding unaligned words on both sides.
+A source and a target span are a phrase pair if they share an alignment point and no word of one is aligned to a word
+outside the other (phrase-extract/extract-main.cpp). For each target span the shortest such source span reaches from the
+first to the last source word aligned to it; longer ones add unaligned words on either side.
 
-Spans include their last word. Shape suffixes: S source words, T target words, P alignment points, all of a sentences.
+Spans include their last word. Legend: S source words, T target words, P alignment points, of all sentences.
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ from numpy.typing import NDArray
 from phrasescore.phrases import Offsets, offsets_of, ranges
 
 LONGEST = 7
-"""Words of the longest phrase on a side, as in Moses' training."""
+"""Maximum words of a phrase, as in Moses' training."""
 
 _BATCH_CELLS = 1 << 22
 _FAR = 1 << 40
-"""Place of the first alignment point of an unaligned word; of its last one, -1."""
+"""The first alignment point of an unaligned word; the last is -1."""
 
 Places = NDArray[np.int64]
 Points = NDArray[np.int32] | NDArray[np.int64]
 
 
 class AlignedSentences(NamedTuple):
-    """Sentences and their translations, by the places of their words in either text."""
+    """Sentence pairs with their alignment; words are numbered through the text of each side."""
 
     source_offsets: Offsets
-    """Where each sentence begins, and behind them where the last one ends."""
     target_offsets: Offsets
     source_P: Points
     """Source word of each alignment point. The points are distinct and sorted."""
     target_P: Points
 
     def batches(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of sentences whose alignment matrices have a bounded size together."""
+        """Yield ranges of sentences whose alignment matrices have a bounded total size."""
         cells = offsets_of((np.diff(self.source_offsets) + 2) * (np.diff(self.target_offsets) + 2))
         first, sentences = 0, len(self.source_offsets) - 1
         while first < sentences:
@@ -48,7 +47,7 @@ class AlignedSentences(NamedTuple):
             first = end
 
     def some(self, first: int, end: int) -> AlignedSentences:
-        """Return the sentences from `first` to before `end`, with places counted from the first one's."""
+        """Return the sentences from `first` to before `end`, with words numbered from 0."""
         source_offsets, target_offsets = self.source_offsets[first : end + 1], self.target_offsets[first : end + 1]
         points = slice(*np.searchsorted(self.source_P, source_offsets[[0, -1]]))
         return AlignedSentences(
@@ -60,7 +59,7 @@ class AlignedSentences(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Pairs of a source and a target span."""
+    """Pairs of source and target spans."""
 
     source_first: Places
     source_last: Places
@@ -69,12 +68,12 @@ class Spans(NamedTuple):
 
 
 def consistent_spans(sentences: AlignedSentences, longest: int = LONGEST) -> Spans:
-    """Return the spans of all phrase pairs of some sentences, with at most `longest` words on each side."""
+    """Return the spans of all phrase pairs with at most `longest` words on each side."""
     return _grow(_shortest_spans(sentences, longest), sentences, longest)
 
 
 def _shortest_spans(sentences: AlignedSentences, longest: int) -> Spans:
-    """Return for each target span that is in a phrase pair the one with the shortest source span."""
+    """Return for each target span the phrase pair with the shortest source span, if there is one."""
     source_words, target_words = sentences.source_offsets[-1], sentences.target_offsets[-1]
     source_first, source_last = _aligned_ranges(sentences.target_P, sentences.source_P, target_words, longest)
     target_first, target_last = _aligned_ranges(sentences.source_P, sentences.target_P, source_words, longest)
@@ -96,7 +95,7 @@ def _aligned_ranges(word_P: Points, aligned_P: Points, words: int, longest: int)
     """
     first = np.full((longest, words), _FAR)
     last = np.full((longest, words), -1)
-    # Where an index is repeated the value assigned last stays.
+    # For repeated indices NumPy keeps the last value.
     first[0, word_P[::-1]] = aligned_P[::-1]
     last[0, word_P] = aligned_P
     for n in range(1, longest):
@@ -107,7 +106,7 @@ def _aligned_ranges(word_P: Points, aligned_P: Points, words: int, longest: int)
 
 
 def _grow(spans: Spans, sentences: AlignedSentences, longest: int) -> Spans:
-    """Return also the pairs whose source span goes on over unaligned words, first to the left, then to the right."""
+    """Add the pairs whose source span extends over unaligned words, first to the left, then to the right."""
     left_S, right_S = _unaligned_around(sentences)
     left = np.minimum(left_S[spans.source_first], longest - 1 - (spans.source_last - spans.source_first))
     source_first = ranges(spans.source_first - left, left + 1)
@@ -122,7 +121,7 @@ def _grow(spans: Spans, sentences: AlignedSentences, longest: int) -> Spans:
 
 
 def _unaligned_around(sentences: AlignedSentences) -> tuple[Places, Places]:
-    """Return how many source words directly before and after each one are unaligned and of its sentence."""
+    """Return the number of unaligned source words directly before and after each word in its sentence."""
     lengths = np.diff(sentences.source_offsets)
     first_S, end_S = np.repeat(sentences.source_offsets[:-1], lengths), np.repeat(sentences.source_offsets[1:], lengths)
     place_S = np.arange(len(first_S))

@@ -1,1 +1,1 @@
-"""The networks, one concept a file, each equation beside its number in Cho et al. 2014 (arXiv 1406.1078v3)."""
+"""The networks, one concept per file. Equation numbers refer to Cho et al. 2014 (arXiv 1406.1078v3)."""

@@ -1,8 +1,8 @@
-"""Attention: which parts of the source a step of the decoder looks at (Bahdanau et al. 2015, Luong et al. 2015).
+"""Attention (Bahdanau et al. 2015, Luong et al. 2015).
 
     a_t(j) = softmax_j(score(q, h_j)),   c_t = sum_j a_t(j) h_j
 
-over the annotations h_j of the source, one for each word and one for the end symbol. q is a state of the decoder.
+over the annotations h_j of the source, one per word and one for the end symbol. q is a state of the decoder.
 
 Legend: S source phrases, B rows of one step, L symbols of the longest source phrase, n size of the query, d size of an
 annotation, k size of a key.
@@ -22,24 +22,24 @@ from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.registry import Registry
 
 _CHUNK = 1 << 24
-"""Numbers of the annotations that are gathered at once."""
+"""Elements of the annotations that are gathered at once."""
 
 
 class Attention(Protocol):
-    """What the decoder asks of a form of attention."""
+    """The interface of a score function."""
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
-        """Return what the score needs of the annotations, computed once a source phrase, [S, L, k]."""
+        """Return the part of the score that depends on the annotations alone, [S, L, k]."""
 
     def scores(self, query_Bn: Tensor, keys_BLk: Tensor) -> Tensor:
-        """Return score(q, h_j) [B, L]; those of padding are not looked at."""
+        """Return score(q, h_j) [B, L]; values on padding are ignored."""
 
 
 class AttentionBuilder(Protocol):
-    """What is registered: a class, or a function, that returns a `torch.nn.Module` that is an `Attention`."""
+    """A registered class or function that returns a `torch.nn.Module` with the interface of `Attention`."""
 
     def __call__(self, query: int, annotation: int) -> Attention:
-        """Make one for these sizes."""
+        """Build with weights yet to be initialised; the arguments are the sizes n and d."""
 
 
 ATTENTIONS: Registry[AttentionBuilder] = Registry("attention")
@@ -48,15 +48,15 @@ register_attention = ATTENTIONS.register
 
 @dataclass(frozen=True)
 class Memory:
-    """What attention looks at."""
+    """Annotations and keys of the source phrases."""
 
     annotations_SLd: Tensor
     keys_SLk: Tensor
     real_SL: Tensor
-    """False where a phrase has ended."""
+    """False on padding."""
 
     def take(self, source_B: Rows) -> Memory:
-        """Return the memory of one phrase for each row."""
+        """Return the memory of the source phrase of each row."""
         tensors = (self.annotations_SLd, self.keys_SLk, self.real_SL)
         return Memory(*(take_rows(tensor, source_B) for tensor in tensors))
 
@@ -64,11 +64,7 @@ class Memory:
 def attend(attention: Attention, query_Bn: Tensor, memory: Memory, source_B: Rows) -> tuple[Tensor, Tensor]:
     """Return the context c_t [B, d] and the weights a_t [B, L], which are zero on padding.
 
-    Args:
-        attention: the form of the score.
-        query_Bn: the state that looks.
-        memory: what it looks at.
-        source_B: the phrase that each row looks at.
+    `source_B` gives the source phrase of each row.
     """
     if isinstance(source_B, slice):
         return _attend(attention, query_Bn, memory.take(source_B))
@@ -85,7 +81,7 @@ def attend(attention: Attention, query_Bn: Tensor, memory: Memory, source_B: Row
 
 def _attend(attention: Attention, query_Bn: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
     scores_BL = attention.scores(query_Bn, memory.keys_SLk)
-    # States, and what is summed, are as precise as the weights, also where products are 16-bit.
+    # Under autocast the softmax and the sum keep the precision of the states.
     weights_BL = torch.softmax(scores_BL.to(query_Bn.dtype).masked_fill(~memory.real_SL, -torch.inf), dim=1)
     context_Bd = torch.bmm(weights_BL[:, None].to(memory.annotations_SLd.dtype), memory.annotations_SLd)[:, 0]
     return context_Bd.to(query_Bn.dtype), weights_BL
@@ -136,11 +132,10 @@ class GeneralAttention(nn.Module):
 
 @register_attention("scaled")
 class ScaledAttention(GeneralAttention):
-    """score(q, h) = q . W h / sqrt(n): the general one for large states.
+    """score(q, h) = q . W h / sqrt(n): `general` for large states.
 
-    The score sums over all numbers of W, and a step of Adam moves each by about the learning rate: so the larger n is,
-    the more a step moves the score. Without the root, what was measured with n = 1,000 learns badly
-    (docs/results.md).
+    A step of Adam changes each element of W by about the learning rate, so its effect on the score grows with n.
+    Without the root, training with n = 1,000 converges badly (docs/results.md).
     """
 
     def keys(self, annotations_SLd: Tensor) -> Tensor:
@@ -150,7 +145,7 @@ class ScaledAttention(GeneralAttention):
 
 @register_attention("concat")
 class ConcatAttention(nn.Module):
-    """score(q, h) = v . tanh(W q + U h), which is v . tanh(W' [q; h]); the inner layer is as large as the state."""
+    """score(q, h) = v . tanh(W q + U h) = v . tanh(W' [q; h]); the inner layer has size n."""
 
     def __init__(self, query: int, annotation: int) -> None:
         super().__init__()

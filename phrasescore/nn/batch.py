@@ -1,7 +1,7 @@
-"""A batch of phrase pairs as the encoder-decoder wants it.
+"""A batch of phrase pairs for the encoder-decoder.
 
-Legend: P pairs, S source phrases, R start nodes of the decoder, A all its nodes, N those below its start nodes, I
-predicted symbols (words and end symbols).
+Legend: P pairs, S source phrases, R start nodes of the decoder, N nodes below them, A = R + N, I predicted symbols
+(words and end symbols).
 """
 
 from __future__ import annotations
@@ -22,46 +22,45 @@ from phrasescore.vocabulary import END
 
 @dataclass(frozen=True)
 class PairBatch:
-    """What to encode, what to decode from it, and which symbols are predicted where."""
+    """Source phrases, the prefix tree of the targets, and the node that predicts each symbol."""
 
     sources: SourceBatch
     """The source phrases with their end symbols."""
     target: PrefixTree
     """The target phrases, without end symbols."""
     source_of_node_A: Tensor
-    """The source phrase that each decoder node translates, start nodes first."""
+    """The source phrase of each decoder node, start nodes first."""
     node_I: Tensor
-    """The decoder node, start node or other, that predicts each symbol."""
+    """The decoder node that predicts each symbol."""
     symbol_I: Tensor
-    """The predicted symbols, pair after pair, each pair's words and then the end symbol."""
+    """The predicted symbols, pair by pair: the words of the target and then the end symbol."""
     pair_I: Tensor
-    """The pair that each symbol belongs to."""
     pairs: int
 
     @property
     def target_starts(self) -> int:
-        """R = S: target phrases start at the node that has the number of their source."""
+        """R = S: the start node of a target has the index of its source."""
         return len(self.sources)
 
     @classmethod
     def sharing(
         cls, sources: Phrases | PhrasesInSentences, source_of_pair: NDArray[np.int64], targets: Phrases
     ) -> PairBatch:
-        """Build for scoring: each distinct source and each of its distinct target prefixes once.
+        """Build for scoring: compute each distinct source, and each distinct target prefix of it, once.
 
         Args:
-            sources: the distinct source phrases, or places of phrases, without end symbols.
-            source_of_pair: for each pair the index of its source.
+            sources: the distinct source phrases, without end symbols.
+            source_of_pair: the index of the source of each pair.
             targets: the target phrase of each pair, without end symbols.
         """
-        # Filled up with copies of the last source, for the same reason as the levels of a prefix tree.
+        # Padded with copies of the last source; see `rounded_up`.
         filled = np.pad(np.arange(len(sources)), (0, rounded_up(len(sources)) - len(sources)), "edge")
         target = merge_prefixes(targets, source_of_pair, starts=len(filled))
         return cls._assemble(SourceBatch.of(sources.take(filled)), target, source_of_pair, targets)
 
     @classmethod
     def apart(cls, sources: Phrases | PhrasesInSentences, targets: Phrases) -> PairBatch:
-        """Build for training: every pair on its own, but for the sentences that several stand in.
+        """Build for training: pairs share nothing except the source sentences of phrases in context.
 
         Args:
             sources: the source phrase of each pair, without end symbols.
@@ -77,7 +76,7 @@ class PairBatch:
     ) -> PairBatch:
         closed = targets.with_end(END)
         pair_I = np.repeat(np.arange(len(targets)), closed.lengths)
-        # y_1 is predicted in the start node, y_t in the node that y_{t-1} led into.
+        # The start node predicts y_1, the node reached by y_{t-1} predicts y_t.
         first = np.zeros(len(closed.ids), np.bool_)
         first[closed.offsets[:-1]] = True
         node_I = np.empty(len(closed.ids), np.int64)
@@ -96,5 +95,5 @@ class PairBatch:
         )
 
     def to(self, device: torch.device) -> PairBatch:
-        """Return the batch on a device, with the orders of its sources that `EncoderDecoder.prepare` has made."""
+        """Return the batch on a device, with everything that `EncoderDecoder.prepare` has computed."""
         return on_device(self, device)

@@ -1,4 +1,4 @@
-"""From what the encoder has read to the decoder's first states, one for each of its layers.
+"""The bridge: initial states of the decoder's layers from the last states of the encoder.
 
 Legend: S source phrases, X any rows, n hidden size of the decoder, m of one direction of the encoder, s state size,
 d context size, g = s times the layers.
@@ -17,9 +17,9 @@ from phrasescore.nn.units import RecurrentUnit
 
 
 class ContextBridge(nn.Linear):
-    """h'_0 = tanh(V' v), where v is the context c (Cho et al. 2014) or the last state of the backward direction.
+    """h'_0 = tanh(V' v), where v is the context c (Cho et al. 2014) or the last backward state (Bahdanau et al. 2015).
 
-    Bahdanau et al. (2015) take that state, which belongs to the first word. All layers, and cells, have rows of V'.
+    V' has rows for all layers and their cells.
     """
 
     def __init__(self, inputs: int, state: int, layers: int, *, from_backward: bool, bias: bool) -> None:
@@ -32,13 +32,13 @@ class ContextBridge(nn.Linear):
         v_Sd = encoded.summary_Sk
         if self.from_backward:
             v_Sd = encoded.last_states[-1][1][:, : self.in_features]
-        # States are as precise as the weights, also where products are 16-bit.
+        # Under autocast states keep the precision of the weights.
         h_Sg: Tensor = torch.tanh(self(v_Sd)).to(self.weight.dtype)
         return tuple(h_Sg.split(self.state, dim=1))
 
 
 class LastStateBridge(nn.Module):
-    """h'_0 = h_N, layer by layer, with its cell: of the forward direction, or halves of both side by side."""
+    """h'_0 = h_N with its cell, layer by layer: of the forward direction, or the `halves` of both, concatenated."""
 
     def __init__(self, layers: int, parts: int, *, halves: bool) -> None:
         super().__init__()
@@ -57,9 +57,9 @@ class LastStateBridge(nn.Module):
 
 
 class BothDirectionsBridge(nn.ModuleList):
-    """h'_0 = W [h_N; h_1], with a tanh or not, from the last states of the forward and the backward direction.
+    """h'_0 = W [h_N; h_1], optionally with a tanh, from the last forward and backward states.
 
-    Each layer has its own W, and so has its cell.
+    Each layer and each cell has its own W.
     """
 
     def __init__(self, direction: int, hidden: int, layers: int, parts: int, *, tanh: bool, bias: bool) -> None:
@@ -77,12 +77,12 @@ class BothDirectionsBridge(nn.ModuleList):
         return tuple(states)
 
     def merge(self, h_X2m: Tensor) -> Tensor:
-        """Return states of both directions of the top layer through the layer that makes its first state, [X, n]."""
+        """Return W [h; h] of the top layer for other states, [X, n]."""
         return self._through((self.layers - 1) * self.parts, h_X2m)
 
     def _through(self, index: int, h_X2m: Tensor) -> Tensor:
         h_Xn: Tensor = self[index](h_X2m)
-        # As precise as the states that went in, also where products are 16-bit.
+        # Under autocast states keep their precision.
         return (torch.tanh(h_Xn) if self.tanh else h_Xn).to(h_X2m.dtype)
 
 
@@ -90,10 +90,10 @@ Bridge = ContextBridge | LastStateBridge | BothDirectionsBridge
 
 
 def make_bridge(form: BridgeForm, encoder: Encoder, unit: RecurrentUnit, layers: int, biases: Biases) -> Bridge:
-    """Return the bridge of a name, to so many layers of a unit.
+    """Return the bridge to a decoder with this number of layers.
 
     Raises:
-        UserError: the encoder has not what it needs.
+        UserError: the encoder lacks a direction, a layer or a cell that the bridge needs.
     """
     bias = biases != "none"
     if form == "context":
@@ -105,8 +105,8 @@ def make_bridge(form: BridgeForm, encoder: Encoder, unit: RecurrentUnit, layers:
         return ContextBridge(direction, unit.state, layers, from_backward=True, bias=bias)
     if layers > encoder.layers or encoder.unit.state != direction * parts:
         raise UserError(
-            f"bridge `{form}` takes the state of each layer from the encoder; give it at least as many layers as the "
-            "decoder, and units with as many parts, or give --bridge context"
+            f"bridge `{form}` takes the state of each decoder layer from the encoder; give the encoder at least as "
+            "many layers as the decoder, and units with as many states, or give --bridge context"
         )
     if form == "last":
         return LastStateBridge(layers, parts, halves=direction < hidden)

@@ -1,6 +1,6 @@
-"""The decoder: from what is known of the source to a state before each target symbol.
+"""The decoder: a state and a readout vector before each target symbol.
 
-One step serves the levels of a tree of prefixes, when the targets are known, and the rows of a search.
+One step serves both the levels of a prefix tree, for known targets, and the rows of a search.
 
 Legend: S source phrases, R start nodes, N nodes below them, A = R + N, B rows of one step, T steps but the first,
 L symbols of the longest source phrase, m embedding size, n hidden size, s state size, d context size, g rows of the
@@ -21,39 +21,37 @@ from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.attention import ATTENTIONS, Memory, attend
 from phrasescore.nn.batch import PairBatch
 from phrasescore.nn.bridge import BothDirectionsBridge, make_bridge
-from phrasescore.nn.embedding import WordEmbedding
-from phrasescore.nn.encoder import EncodedSource, Encoder
+from phrasescore.nn.encoder import EncodedSource, Encoder, WordEmbedding
 from phrasescore.nn.prefix_tree import Rows, take_rows
 from phrasescore.nn.readout import make_readout
 from phrasescore.nn.units import UNITS, RecurrentUnit, output
 
 
 @dataclass(frozen=True)
-class Given:
-    """What depends on the source alone, computed once a source phrase, not once a word."""
+class SourceTerms:
+    """Terms that depend on the source alone, computed once per source phrase."""
 
     context_Sg: Tensor | None
-    """c as the unit takes it; None if it takes none, or another one at each step."""
+    """c as projected by the unit; None without a fixed context."""
     readout_Sq: Tensor | None
-    """c as the readout takes it; None if it takes none, or another one at each step."""
+    """c as projected by the readout; None without a fixed context."""
     memory: Memory | None
-    """What attention looks at."""
 
 
 @dataclass(frozen=True)
 class DecoderState:
-    """Where the decoder stands in each of some rows."""
+    """The state of the decoder in each row."""
 
     layers: tuple[Tensor, ...]
     """The state of each layer, [B, s]."""
     fed_Bn: Tensor | None
-    """h~ of the step before, for input feeding."""
+    """h~ of the previous step, for input feeding."""
     source_B: Rows
-    """The source phrase of each row; row i of a slice has phrase i."""
-    given: Given
+    """The source phrase of each row; a slice if row i has phrase i."""
+    given: SourceTerms
 
     def take(self, rows: Rows) -> DecoderState:
-        """Return the state of some rows, given by their indices, in any order and any number of times."""
+        """Select, repeat or reorder rows."""
         return DecoderState(
             tuple(take_rows(h_Bs, rows) for h_Bs in self.layers),
             None if self.fed_Bn is None else take_rows(self.fed_Bn, rows),
@@ -63,47 +61,46 @@ class DecoderState:
 
 
 @dataclass(frozen=True)
-class Advance:
-    """What one step of the recurrent layers gives."""
+class RecurrentStep:
+    """The result of one step of the recurrent layers."""
 
     state: DecoderState
     output_Bn: Tensor
     """The output of the top layer."""
     context_Bd: Tensor | None
-    """What attention found, None without it."""
+    """The attention context."""
     attention_BL: Tensor | None
-    """Where it looked."""
+    """The attention weights."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is known before the next symbol."""
+    """Everything that the next symbol depends on."""
 
     readout_Bk: Tensor
-    """What the softmax reads."""
+    """The input of the softmax."""
     state: DecoderState
-    """What the next step goes on from."""
     attention_BL: Tensor | None
-    """Where attention looked, None without it."""
+    """The attention weights."""
 
 
 class Decoder(nn.Module):
-    """The recurrent decoder of appendix A.1.2 and its relatives.
+    """The recurrent decoder of appendix A.1.2 and its variants.
 
     h'_0 comes from the bridge, h'_t from e(y_{t-1}), h'_{t-1} and the context, with e(y_0) = 0. The context is c, or
-    what attention finds, or nothing.
+    that of attention, or absent.
     """
 
     def __init__(self, words: int, config: ModelConfig, encoder: Encoder) -> None:
         """Build with weights yet to be initialised.
 
         Args:
-            words: ids of the target vocabulary.
-            config: sizes and forms.
-            encoder: what the decoder goes on from, and may share weights with.
+            words: size of the target vocabulary.
+            config: the architecture.
+            encoder: may share weights with the decoder.
 
         Raises:
-            UserError: the forms do not go together.
+            UserError: options of the architecture are incompatible.
         """
         super().__init__()
         self.looks_before, self.feeds_summary = config.looks_before, config.feeds_summary
@@ -119,14 +116,14 @@ class Decoder(nn.Module):
         unit, upper = _make_units(config, encoder, word, annotation if self.looks_before else fixed)
         self.initial = make_bridge(config.bridge, encoder, unit, config.decoder_layers, config.biases)
         if self.is_bridged and not isinstance(self.initial, BothDirectionsBridge):
-            raise UserError("annotations `bridged` go through the layer of a bridge; give --bridge both or both-tanh")
+            raise UserError("annotations `bridged` need the layer of a bridge; give --bridge both or both-tanh")
         if config.share_units:
             _borrow(self, "unit", unit)
             _borrow(self, "upper", upper)
         else:
             self.unit, self.upper = unit, upper
         self.inputs = config.embedding if config.share_units else word
-        """Size of what the lowest unit reads: m, or 0 where there are no words."""
+        """Input size of the lowest unit: m, or 0 if no words are fed."""
         self.readout = make_readout(
             config.readout,
             word,
@@ -142,15 +139,15 @@ class Decoder(nn.Module):
         if config.input_feeding:
             if config.readout != "attentional":
                 raise UserError(
-                    "input feeding gives h~ to the next step, which readout `attentional` makes; give --readout "
-                    "attentional, or leave --input-feeding out"
+                    "input feeding needs the vector h~ of readout `attentional`; give --readout attentional, or leave "
+                    "--input-feeding out"
                 )
             self.feed = nn.Linear(config.hidden, unit.rows, bias=False)
         self.dropout = nn.Dropout(config.dropout)
 
     @property
     def units(self) -> list[RecurrentUnit]:
-        """The units, from the lowest layer to the highest."""
+        """The units, lowest layer first."""
         return [self.unit, *self.upper]
 
     def forward(
@@ -161,18 +158,18 @@ class Decoder(nn.Module):
         best_word: Callable[[Tensor], Tensor] | None,
         draws_T: Tensor | None,
     ) -> Tensor:
-        """Return what the softmax reads at each node [A, k].
+        """Return the input of the softmax at each node [A, k].
 
         Args:
-            batch: the pairs; kept apart if there is less than full teacher forcing.
+            batch: the pairs; built by `PairBatch.apart` for less than full teacher forcing.
             encoded: their sources.
-            teacher_forcing: the share of steps that go on from the words of the targets; the others go on from the
-                words that are most probable to the network itself.
-            best_word: returns those words from what the softmax reads; None for full teacher forcing.
+            teacher_forcing: the share of steps that read the target words; the others read the network's most
+                probable words.
+            best_word: returns these words from the readout; None for full teacher forcing.
             draws_T: see `EncoderDecoder.forward`.
         """
         if self.feed is not None or best_word is not None:
-            steps = self.follow(batch, encoded, teacher_forcing, best_word, draws_T)
+            steps = self.predictions(batch, encoded, teacher_forcing, best_word, draws_T)
             return torch.cat([prediction.readout_Bk for prediction in steps])
         tree = batch.target
         state = self.start(encoded)
@@ -187,7 +184,7 @@ class Decoder(nn.Module):
         context_Aq = self._context_of_readout(state.given, context_Ad, batch.source_of_node_A)
         return self.readout.shrink(self.readout(h_An, e_Nm, context_Aq))
 
-    def follow(
+    def predictions(
         self,
         batch: PairBatch,
         encoded: EncodedSource,
@@ -195,13 +192,12 @@ class Decoder(nn.Module):
         best_word: Callable[[Tensor], Tensor] | None = None,
         draws_T: Tensor | None = None,
     ) -> Iterator[Prediction]:
-        """Yield what is known before each level of symbols, step by step; the arguments are those of `forward`.
+        """Yield the prediction before each level of symbols; the arguments are those of `forward`.
 
-        The steps that go on from the network's own words are the same for all that is computed together, as in the
-        notes that use this.
+        The steps without teacher forcing are the same for the whole batch, as in the PyTorch tutorials.
         """
         if best_word is not None and batch.sources.shared:
-            raise ValueError("pairs that share prefixes of their targets cannot go on from other words")
+            raise ValueError("pairs with shared target prefixes need full teacher forcing")
         prediction = self.step(self.start(encoded), None)
         yield prediction
         tree = batch.target
@@ -215,13 +211,13 @@ class Decoder(nn.Module):
             yield prediction
 
     def start(self, encoded: EncodedSource) -> DecoderState:
-        """Return the state before the first step, a row for each source phrase."""
+        """Return the initial state, a row for each source phrase."""
         layers = self.initial.first_states(encoded)
         fed_Sn = None if self.feed is None else layers[0].new_zeros(len(layers[0]), self.feed.in_features)
         return DecoderState(layers, fed_Sn, slice(0, len(layers[0])), self._given(encoded))
 
     def step(self, state: DecoderState, words_B: Tensor | None) -> Prediction:
-        """Read the word before and return what is known of the next; `words_B` is None for the first."""
+        """Read the previous words, None in the first step, and return the prediction of the next."""
         e_Bm, x_Bg = self._read(words_B, len(state.layers[0]), state)
         step = self._advance(state, x_Bg)
         context_Bq = self._context_of_readout(state.given, step.context_Bd, state.source_B)
@@ -229,7 +225,7 @@ class Decoder(nn.Module):
         after = step.state if self.feed is None else replace(step.state, fed_Bn=s_B)
         return Prediction(self.readout.shrink(s_B), after, step.attention_BL)
 
-    def _given(self, encoded: EncodedSource) -> Given:
+    def _given(self, encoded: EncodedSource) -> SourceTerms:
         c_Sd, memory = encoded.summary_Sk, None
         if self.attention is not None:
             annotations_SLd, real_SL = encoded.annotations_SLd, encoded.real_SL
@@ -239,22 +235,21 @@ class Decoder(nn.Module):
                 annotations_SLd = self.initial.merge(annotations_SLd)
             memory = Memory(annotations_SLd, self.attention.keys(annotations_SLd), real_SL)
         is_fixed = self.attention is None and self.readout.uses_context
-        return Given(
+        return SourceTerms(
             self.unit.project_context(c_Sd) if self.feeds_summary else None,
             self.readout.project_context(c_Sd) if is_fixed else None,
             memory,
         )
 
     def _read(self, words_B: Tensor | None, rows: int, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """Return e(y_{t-1}) of so many rows [B, m] and its projection [B, g]; e(y_0) = 0 has no rows."""
+        """Return e(y_{t-1}) [B, m] and its projection [B, g]; e(y_0) = 0 has no rows."""
         if words_B is None or self.embedding is None:
             x_1g = self.unit.project(state.layers[0].new_zeros(1, self.inputs))
             return state.layers[0].new_zeros(0, self.inputs), x_1g.expand(rows, -1)
         e_Bm: Tensor = self.dropout(self.embedding(words_B))
         return e_Bm, self.unit.project(e_Bm)
 
-    def _advance(self, state: DecoderState, x_Bg: Tensor) -> Advance:
-        """Take one step from the projected words before."""
+    def _advance(self, state: DecoderState, x_Bg: Tensor) -> RecurrentStep:
         given, source_B = state.given, state.source_B
         context_Bg = None if given.context_Sg is None else take_rows(given.context_Sg, source_B)
         c_Bd: Tensor | None = None
@@ -272,34 +267,34 @@ class Decoder(nn.Module):
             out_Bn = output(unit, h_Bs)
         if self.attention is not None and not self.looks_before:
             c_Bd, weights_BL = self._attend(out_Bn, state)
-        return Advance(replace(state, layers=tuple(layers)), out_Bn, c_Bd, weights_BL)
+        return RecurrentStep(replace(state, layers=tuple(layers)), out_Bn, c_Bd, weights_BL)
 
     def _attend(self, query_Bn: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         assert self.attention is not None
         assert state.given.memory is not None
         return attend(self.attention, query_Bn, state.given.memory, state.source_B)
 
-    def _context_of_readout(self, given: Given, found_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
-        """Return the context as the readout takes it, [B, q]: what attention found, or c."""
+    def _context_of_readout(self, given: SourceTerms, attended_Bd: Tensor | None, source_B: Rows) -> Tensor | None:
+        """Return the context as projected by the readout, [B, q]: that of attention, or c."""
         if not self.readout.uses_context:
             return None
-        if found_Bd is not None:
-            return self.readout.project_context(found_Bd)
+        if attended_Bd is not None:
+            return self.readout.project_context(attended_Bd)
         return None if given.readout_Sq is None else take_rows(given.readout_Sq, source_B)
 
 
 def _make_units(config: ModelConfig, encoder: Encoder, word: int, context: int) -> tuple[RecurrentUnit, nn.ModuleList]:
-    """Return the lowest unit, which reads words and the context, and those above it."""
+    """Return the lowest unit, which reads words and the context, and the units above it."""
     if not config.share_units:
         build = UNITS[config.decoder_unit]
         above = (build(config.hidden, config.hidden, 0, config.biases) for _ in range(config.decoder_layers - 1))
         with warnings.catch_warnings():
-            # Without words a unit may well have a layer without inputs, of which PyTorch warns.
+            # A unit that reads no words has a layer without inputs, and PyTorch warns of it.
             warnings.filterwarnings("ignore", "Initializing zero-element tensors")
             unit = build(word, config.hidden, context, config.biases)
         return unit, nn.ModuleList(above)  # type: ignore[arg-type]
-    alike = (config.encoder_unit, config.encoder_layers) == (config.decoder_unit, config.decoder_layers)
-    if not alike or config.directions != "forward" or context:
+    identical = (config.encoder_unit, config.encoder_layers) == (config.decoder_unit, config.decoder_layers)
+    if not identical or config.directions != "forward" or context:
         raise UserError(
             "shared units must be the same on both sides, in as many layers, forward and without a context; give both "
             "sides the same unit and layers, --directions forward and --no-feed-context"
@@ -308,5 +303,5 @@ def _make_units(config: ModelConfig, encoder: Encoder, word: int, context: int) 
 
 
 def _borrow(module: nn.Module, name: str, layer: object) -> None:
-    """Let a module use another's layer without owning it, so that its weights are saved and learnt once."""
+    """Let a module use a layer of another without registering it, so that its weights are saved and trained once."""
     module.__dict__[name] = layer

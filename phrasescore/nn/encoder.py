@@ -1,8 +1,8 @@
-"""The encoder: a source phrase becomes one vector, and for attention one vector a word.
+"""The encoder: a source phrase becomes one vector, and for attention one vector per word.
 
 Legend: S source phrases, I symbols of all of them, N nodes of a prefix tree below its R start nodes, A = R + N, L
-symbols of the longest phrase, n hidden size of one direction, s state size, d annotation size, k size of the summary, e
-size of what a layer reads: a word vector, or d.
+symbols of the longest phrase, m embedding size, n hidden size of one direction, s state size, g rows of the unit's
+projections, d annotation size, k size of the summary, e input size of a layer: m or d.
 """
 
 from __future__ import annotations
@@ -15,46 +15,59 @@ from torch import Tensor, nn
 from phrasescore.errors import UserError
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.batch import PairBatch
-from phrasescore.nn.embedding import WordEmbedding
-from phrasescore.nn.recurrence import unroll
+from phrasescore.nn.prefix_tree import PrefixTree, take_rows
 from phrasescore.nn.sources import Reading, SourceBatch
 from phrasescore.nn.span_marks import SpanMarks
 from phrasescore.nn.units import UNITS, RecurrentUnit, output
 from phrasescore.transfer import on_device
 
 
+class WordEmbedding(nn.Module):
+    """e(x) = E x (+ b), the low-rank input factor of the paper (section 4.1.1), one per language."""
+
+    def __init__(self, words: int, size: int, *, bias: bool) -> None:
+        super().__init__()
+        self.words = nn.Embedding(words, size)
+        self.bias = nn.Parameter(torch.zeros(size)) if bias else None
+
+    def forward(self, words_N: Tensor) -> Tensor:
+        """Return e(x) [N, m] of word ids."""
+        e_Nm: Tensor = self.words(words_N)
+        return e_Nm if self.bias is None else e_Nm + self.bias
+
+
 @dataclass(frozen=True)
 class EncodedSource:
-    """What the decoder may look at."""
+    """The output of the encoder."""
 
     summary_Sk: Tensor
     """c, the summary of each source phrase."""
     last_states: tuple[tuple[Tensor, ...], ...]
-    """The state behind the symbol read last, [S, s], of each layer and in it of each direction."""
+    """For each layer and direction the state after the last symbol read, [S, s]."""
     annotations_SLd: Tensor | None = None
-    """For attention: the output of the top layer at each symbol, both directions side by side."""
+    """For attention: the output of the top layer at each symbol, both directions concatenated."""
     real_SL: Tensor | None = None
-    """False where a phrase has ended."""
+    """False on padding."""
 
 
 class Encoder(nn.Module):
-    """Reads x_1 .. x_N, `<eos>` with recurrent units from h_0 = 0; c = tanh(V h_N) (appendix A.1.1).
+    """Recurrent layers over x_1 .. x_N, `<eos>` from h_0 = 0, with c = tanh(V h_N) (appendix A.1.1).
 
-    In two directions c comes from the last states of both. What depends on a prefix alone is computed once for all
-    phrases with that prefix; layers above a pair of directions see whole phrases, and share nothing.
+    With two directions c depends on the last states of both. Phrases share the states of common prefixes in the lowest
+    layer; layers above two directions depend on whole phrases, and share nothing.
 
-    In context it reads the sentence that a phrase stands in. Its last states are then those at the ends of the phrase,
-    its annotations those of the phrase's words and of what follows, and `SpanMarks` say where they are.
+    In context the encoder reads the whole sentence. The last states are then those at the ends of the phrase, the
+    annotations those of the phrase and of the symbol after it, with `SpanMarks` that mark their positions.
     """
 
     def __init__(self, words: int, config: ModelConfig, *, summary: bool, annotate: bool) -> None:
         """Build with weights yet to be initialised.
 
         Args:
-            words: ids of the source vocabulary.
-            config: sizes and forms.
+            words: size of the source vocabulary.
+            config: the architecture.
             summary: whether c has the layer V.
-            annotate: whether attention needs an output at each symbol.
+            annotate: whether to return annotations.
         """
         super().__init__()
         ways = 1 if config.directions == "forward" else 2
@@ -83,7 +96,7 @@ class Encoder(nn.Module):
 
     @property
     def directions(self) -> list[list[RecurrentUnit]]:
-        """The units of each direction, from the lowest layer to the highest."""
+        """The units of each direction, lowest layer first."""
         forward, backward = [self.unit, *self.upper], list(self.backward_units)
         return [forward, backward] if backward else [forward]  # type: ignore[list-item]
 
@@ -122,7 +135,7 @@ class Encoder(nn.Module):
         return EncodedSource(c_Sk, tuple(last_states), annotations_SLd, real_SL)
 
     def prepare(self, sources: SourceBatch) -> None:
-        """Bring source phrases into the orders in which they will be read, so that all go to a device together."""
+        """Compute the reading orders, so that they are copied to a device together."""
         for layer in range(self.layers):
             self._readings(sources, layer)
         if self.annotate:
@@ -131,18 +144,25 @@ class Encoder(nn.Module):
             sources.distances()
 
     def _readings(self, sources: SourceBatch, layer: int) -> list[Reading]:
-        """Return how a layer reads, in each direction; what stands above two directions has seen whole phrases."""
         ways = (False, True)[: len(self.directions)]
         shared = layer == 0 or len(ways) == 1
         return [sources.reading(reverse=self.reverse, backward=way, shared=shared) for way in ways]
 
     def _read(self, unit: RecurrentUnit, reading: Reading, below_Id: Tensor | None) -> Tensor:
-        """Return the states of all nodes of a reading, [A, s]; the lowest layer reads words."""
+        """Return the states of all nodes, [A, s]; the lowest layer reads words, and has no `below_Id`."""
         x_Ne = self.embedding(reading.tree.words_N) if below_Id is None else below_Id.index_select(0, reading.symbol_N)
         h_Rs = self.embedding.words.weight.new_zeros(reading.starts, unit.state)
-        return unroll(unit, reading.tree, unit.project(self.dropout(x_Ne)), h_Rs)
+        return _unroll(unit, reading.tree, unit.project(self.dropout(x_Ne)), h_Rs)
 
 
-def _join(parts: list[Tensor]) -> Tensor:
-    """Return the outputs of both directions side by side."""
-    return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
+def _unroll(unit: RecurrentUnit, tree: PrefixTree, x_Ng: Tensor, h_Rs: Tensor) -> Tensor:
+    """Return the states of all nodes of a tree, start nodes first, [A, s]."""
+    states, h_Bs = [h_Rs], h_Rs
+    for parents, x_Bg in zip(tree.parents, x_Ng.split(tree.sizes), strict=True):
+        h_Bs = unit.step(x_Bg, take_rows(h_Bs, parents))
+        states.append(h_Bs)
+    return torch.cat(states)
+
+
+def _join(directions: list[Tensor]) -> Tensor:
+    return torch.cat(directions, dim=1) if len(directions) > 1 else directions[0]

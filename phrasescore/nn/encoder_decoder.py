@@ -1,7 +1,7 @@
 """The RNN encoder-decoder: ln p of target phrases given their source phrases.
 
 Legend: S source phrases, P pairs, I predicted symbols, A decoder nodes, B rows of one step, L symbols of the longest
-source phrase, r size of what the softmax reads, V words.
+source phrase, r input size of the softmax, V words.
 """
 
 from __future__ import annotations
@@ -23,21 +23,16 @@ class EncoderDecoder(nn.Module):
     """Encoder, decoder and softmax over the target words (Cho et al. 2014, section 2.2)."""
 
     def __init__(self, config: ModelConfig, source_words: int, target_words: int) -> None:
-        """Build with random weights, drawn from torch's global generator.
-
-        Args:
-            config: sizes and forms.
-            source_words: ids of the source vocabulary, symbols included.
-            target_words: ids of the target vocabulary, symbols included.
+        """Build with random weights from torch's global generator; the vocabulary sizes include the symbols.
 
         Raises:
-            UserError: the forms do not go together.
+            UserError: options of the architecture are incompatible.
         """
         super().__init__()
         if config.share_embeddings and source_words != target_words:
             raise UserError(
-                f"shared word vectors need one vocabulary for both sides, these have {source_words} and {target_words} "
-                "words; give the same one, or leave --share-embeddings out"
+                f"shared word vectors need one vocabulary for both sides, but these have {source_words} and "
+                f"{target_words} words; give the same vocabulary, or leave --share-embeddings out"
             )
         self.config = config
         self.encoder = Encoder(
@@ -51,11 +46,11 @@ class EncoderDecoder(nn.Module):
         initialise(self, config.initialisation)
 
     def multiply_in(self, dtype: torch.dtype | None) -> None:
-        """Set the type in which the softmax multiplies, None for that of the weights."""
+        """Set the type of the matrix products of the softmax, None for that of the weights."""
         self.softmax.product_dtype = dtype
 
     def prepare(self, batch: PairBatch) -> None:
-        """Make all that does not need the device of what the network wants of a batch, before it goes there."""
+        """Do the preparation of a batch that runs on the CPU, before the batch is copied to a device."""
         self.encoder.prepare(batch.sources)
 
     def forward(self, batch: PairBatch, teacher_forcing: float = 1.0, draws_T: Tensor | None = None) -> Tensor:
@@ -63,18 +58,18 @@ class EncoderDecoder(nn.Module):
 
         Args:
             batch: the pairs.
-            teacher_forcing: the share of steps that go on from the words of the targets. The others go on from the
-                network's own, so that what is returned is ln p(y_t | other words, x): with a share of 0 the
-                free-running loss of the tutorials. Less than 1 wants pairs kept apart.
-            draws_T: a number from 0 to 1 for each step, which goes on from the words of the targets if it is below that
-                share; None to draw them here.
+            teacher_forcing: the share of steps that read the target words. The others read the network's own most
+                probable words; 0 gives the free-running loss of the PyTorch tutorials. Less than 1 requires
+                `PairBatch.apart`.
+            draws_T: a number from 0 to 1 for each step, which reads the target words if the number is below that
+                share; None draws the numbers.
         """
         best_word = self._best_word if teacher_forcing < 1 else None
         s_Ar = self.decoder(batch, self.encoder(batch), teacher_forcing, best_word, draws_T)
         return self.softmax.log_prob(s_Ar, batch.node_I, batch.symbol_I)
 
     def pair_scores(self, batch: PairBatch) -> Tensor:
-        """Return ln p(target | source) of every pair, its end symbol included, summed in 64 bits, [P]."""
+        """Return ln p(target | source) of every pair, end symbol included, summed in 64 bits, [P]."""
         log_prob_I: Tensor = self(batch).double()
         return log_prob_I.new_zeros(batch.pairs).index_add_(0, batch.pair_I, log_prob_I)
 
@@ -83,29 +78,28 @@ class EncoderDecoder(nn.Module):
         return self.encoder.encode(sources)
 
     def start(self, encoded: EncodedSource) -> DecoderState:
-        """Return the state of a search before its first step, a row for each source phrase."""
+        """Return the initial state of a search, a row for each source phrase."""
         return self.decoder.start(encoded)
 
     def step(self, state: DecoderState, words_B: Tensor | None) -> tuple[Tensor, DecoderState, Tensor | None]:
-        """Read a word in each row and say what comes next.
+        """Read a word in each row and predict the next.
 
         Args:
-            state: from `start`, or the step before; `state.take` chooses, copies and orders its rows.
-            words_B: the word before, None in the first step.
+            state: from `start` or the previous step; `state.take` selects, repeats and reorders its rows.
+            words_B: the previous words, None in the first step.
 
         Returns:
-            ln p of every word [B, V] in 32 bits or more, the next state, and where attention looked [B, L].
+            ln p of every word [B, V] in 32 bits or more, the next state, and the attention weights [B, L].
         """
         found = self.decoder.step(state, words_B)
         return torch.log_softmax(self._logits(found.readout_Bk), dim=1), found.state, found.attention_BL
 
     @torch.no_grad()
     def _best_word(self, s_Br: Tensor) -> Tensor:
-        """Return the most probable word of each row."""
         return torch.argmax(self._logits(s_Br), dim=1)
 
     def _logits(self, s_Br: Tensor) -> Tensor:
-        """Return the logits [B, V] in 32 bits or more: of 16 they are too coarse for the competition of words."""
+        """Return the logits [B, V] in 32 bits or more; 16-bit logits are too coarse to rank words."""
         with torch.autocast(s_Br.device.type, enabled=False):
             logits_BV: Tensor = self.softmax.words(s_Br.to(self.softmax.words.weight.dtype))
             return logits_BV

@@ -1,4 +1,4 @@
-"""Where the weights start.
+"""Initialisation of the weights.
 
 Legend: V words of the target vocabulary, symbols included.
 """
@@ -12,18 +12,17 @@ from phrasescore.nn.architecture import Initialisation
 from phrasescore.nn.softmax import WordSoftmax
 
 _GAUSSIAN = 0.01
-"""Standard deviation of all weights but the recurrent ones (paper, section 4.1.1)."""
+"""Standard deviation of all but the recurrent weights (paper, section 4.1.1)."""
 _EMBEDDING_SCALE = 0.1
 
 
 @torch.no_grad()
 def initialise(network: nn.Module, form: Initialisation) -> None:
-    """Draw all weights from torch's random numbers; biases start at zero.
+    """Draw all weights from torch's global generator, and set biases to zero.
 
-    Both forms start the recurrent matrices, linear layers called `recurrent...`, orthogonal (Saxe et al. 2014), each
-    n x n block on its own.
-    `cho2014` draws the others from a Gaussian of 0.01; `scaled` keeps the variance of each layer's outputs
-    (Glorot and Bengio 2010), which saves the first thousands of updates.
+    Each n x n block of the recurrent matrices, which are linear layers named `recurrent...`, is orthogonal (Saxe et al.
+    2014). `cho2014` draws the other weights from a Gaussian of 0.01; `scaled` keeps the variance of each layer's
+    outputs (Glorot and Bengio 2010), which saves the first thousands of updates.
     """
     for module in network.modules():
         if isinstance(module, nn.Linear):
@@ -43,11 +42,11 @@ def initialise(network: nn.Module, form: Initialisation) -> None:
 
 @torch.no_grad()
 def start_at_frequencies(softmax: WordSoftmax, count_V: Tensor) -> None:
-    """Let the biases b of a softmax start at ln p(word), with one added to each count.
+    """Set the biases of a softmax to ln p(word), with add-one smoothing.
 
-    From zero, the first hundreds of updates learn little else, and learn it in the wrong place: the biases move too
-    slowly, so the readout becomes large and the same everywhere. Its tanh, and the gates whose states it reads, may be
-    saturated then, and a network of whole sentences with a large vocabulary learns no more than frequencies.
+    From zero, the first hundreds of updates learn the word frequencies in the wrong layer: the biases change too
+    slowly, so the readout becomes large and constant. This can saturate its tanh and the gates below it, and a network
+    of whole sentences with a large vocabulary then never learns more than frequencies.
     """
     if softmax.words.bias is not None:
         smoothed_V = count_V.double() + 1

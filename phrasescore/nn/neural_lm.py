@@ -3,13 +3,12 @@
     x = [e(w_{t-n+1}); ...; e(w_{t-1})];   h = max(0, W_1 x + b_1);   s = max(0, W_2 h + b_2);
     p(w_t = v) = softmax_v(g_v . s + b_v)
 
-with one matrix of word vectors for all positions (Cho et al. 2014, section 4.1.2, has the sizes).
+with one matrix of word vectors for all positions (sizes: Cho et al. 2014, section 4.1.2).
 
-Id 1 bounds a sentence: among the words of a context it is `<s>`, as predicted word `</s>`. The first is never
-predicted and the second never seen, so they need no ids of their own.
+Id 1 is the sentence boundary: `<s>` in a context, `</s>` as a predicted word.
 
-Legend: A contexts, c = n - 1 words of a context, U distinct ones of all contexts, I predicted words, m size of a word
-vector, k of the first hidden layer, r of the last one.
+Legend: A contexts, c = n - 1 words of a context, U distinct words of all contexts, I predicted words, m size of a word
+vector, k of the first hidden layer, r of the last hidden layer.
 """
 
 from __future__ import annotations
@@ -25,23 +24,18 @@ from phrasescore.nn.initialisation import initialise
 from phrasescore.nn.softmax import WordSoftmax
 
 _UNIFORM = 0.01
-"""Bound of the weights at the start (paper, section 4.1.2)."""
+"""Bound of the initial weights (paper, section 4.1.2)."""
 
 
 class NeuralLanguageModel(nn.Module):
     """Word vectors, two rectified layers and the softmax over the shortlist."""
 
     mean_log_norm: Tensor
-    """Mean ln Z on held-out text, stored with the weights; what an unnormalised score takes for ln Z. Training for
-    ln Z = 0 alone leaves it elsewhere, because no units are dropped in scoring."""
+    """Mean ln Z on held-out text, stored with the weights and used as ln Z by unnormalised scores. Training for
+    ln Z = 0 does not make it 0, because scoring has no dropout."""
 
     def __init__(self, config: NeuralLmConfig, words: int) -> None:
-        """Build with random weights, drawn from torch's global generator.
-
-        Args:
-            config: sizes and forms.
-            words: ids of the vocabulary, symbols included.
-        """
+        """Build with random weights from torch's global generator; `words` includes the symbols."""
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(words, config.embedding)
@@ -60,18 +54,18 @@ class NeuralLanguageModel(nn.Module):
             nn.init.constant_(self.softmax.words.bias, -math.log(words))
 
     def multiply_in(self, dtype: torch.dtype | None) -> None:
-        """Set the type in which the softmax multiplies, None for that of the weights."""
+        """Set the type of the matrix products of the softmax, None for that of the weights."""
         self.softmax.product_dtype = dtype
 
     def hidden(self, contexts_Ac: Tensor) -> Tensor:
-        """Return the last hidden layer [A, r] of contexts, the nearest word last."""
+        """Return the last hidden layer [A, r] for contexts in text order."""
         h_Ak = self.dropout(torch.relu(self._first_layer(contexts_Ac)))
         s_Ar: Tensor = self.dropout(torch.relu(self.second(h_Ak)))
         return s_Ar
 
     def _first_layer(self, contexts_Ac: Tensor) -> Tensor:
         """Return W_1 x + b_1 of contexts, [A, k]."""
-        # In training dropout makes a word's vector another one in each context.
+        # In training, dropout makes the vector of a word differ between contexts.
         if not self.training:
             words_U, number_Ac = contexts_Ac.unique(return_inverse=True)
             if len(words_U) < len(contexts_Ac):
@@ -81,28 +75,27 @@ class NeuralLanguageModel(nn.Module):
         return h_Ak
 
     def _first_layer_by_words(self, words_U: Tensor, number_Ac: Tensor) -> Tensor:
-        """Return the same of contexts in which few words stand often, as in a search.
+        """Return W_1 x + b_1 as a sum over positions, with one product for each distinct word and position.
 
-        W_1 x is a sum over places of what the word there adds: each word is multiplied once for every place (after
-        Devlin et al. 2014, section 2.4).
+        This is faster where contexts repeat few words, as in a search (after Devlin et al. 2014, section 2.4).
         """
-        places = number_Ac.shape[1]
-        W_cmk = self.first.weight.unflatten(1, (places, -1)).permute(1, 2, 0)
+        positions = number_Ac.shape[1]
+        W_cmk = self.first.weight.unflatten(1, (positions, -1)).permute(1, 2, 0)
         added_cUk = (self.embedding(words_U) @ W_cmk).to(W_cmk.dtype)
-        row_Ac = number_Ac + len(words_U) * torch.arange(places, device=number_Ac.device)
+        row_Ac = number_Ac + len(words_U) * torch.arange(positions, device=number_Ac.device)
         return functional.embedding_bag(row_Ac, added_cUk.flatten(0, 1), mode="sum") + self.first.bias
 
     def forward(self, contexts_Ac: Tensor, words_A: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ln p of a word behind each context, and ln Z of its softmax, [A] each."""
+        """Return ln p of a word after each context, and ln Z, [A] each."""
         node_A = torch.arange(len(words_A), device=words_A.device)
         return self.softmax.log_prob_and_norm(self.hidden(contexts_Ac), node_A, words_A)
 
     def log_probs(
         self, contexts_Ac: Tensor, node_I: Tensor, words_I: Tensor, log_norm_A: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return ln p of words [I], each behind the context that `node_I` points to, and ln Z of the contexts [A].
+        """Return ln p of words [I], each after the context with index `node_I`, and ln Z of the contexts [A].
 
-        Where `log_norm_A` is given it is taken for ln Z: a word costs one row of the softmax then, and not all of them.
+        With `log_norm_A` given as ln Z, a word needs one row of the softmax matrix instead of all.
         """
         s_Ar = self.hidden(contexts_Ac)
         if log_norm_A is None:

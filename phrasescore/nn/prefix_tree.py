@@ -1,8 +1,8 @@
-"""Sequences merged into the tree of their prefixes: what a recurrent network really has to compute.
+"""Prefix trees of batches of sequences.
 
-The state after x_1..x_t depends on that prefix alone. Sequences that share a prefix share its node, and a
-sequence that has ended has no more nodes; so there is no padding to speak of and nothing is computed twice. In a phrase
-table most phrases are the prefix of another.
+The state of a recurrent network after x_1..x_t depends on that prefix alone, so sequences share the nodes of common
+prefixes. Nothing is computed twice, and there is almost no padding. In a phrase table most phrases are a prefix of
+another.
 
 Legend: S sequences, R start nodes, N nodes below them, I symbols of all sequences.
 """
@@ -19,18 +19,17 @@ from torch import Tensor
 from phrasescore.phrases import Phrases
 
 Rows = slice | Tensor
-"""Some rows of a matrix: the first few, or any by their indices."""
+"""Rows of a matrix: a leading slice, or indices."""
 
 _WORD_BITS = 32
 _MOST_DOUBLED = 32
 
 
 def rounded_up(rows: int) -> int:
-    """Return the number of rows that so many are filled up to: a power of two up to 32, then at most a sixteenth more.
+    """Round a number of rows up: to a power of two up to 32, above by at most a sixteenth.
 
-    Matrix libraries prepare a program for each new number of rows, which takes longer than the product itself;
-    so there must not be many different numbers. Nor may a single long phrase, one row on each of its levels, take the
-    memory of 32.
+    Matrix libraries compile a kernel for each new number of rows, which takes longer than the product itself, so there
+    must be few different numbers. The padding of small levels stays small, because a long phrase has many of them.
     """
     if rows <= _MOST_DOUBLED:
         return 1 << max(0, rows - 1).bit_length()
@@ -39,32 +38,26 @@ def rounded_up(rows: int) -> int:
 
 
 def take_rows(matrix: Tensor, rows: Rows) -> Tensor:
-    """Return some rows of a matrix."""
+    """Select rows of a matrix."""
     return matrix[rows] if isinstance(rows, slice) else matrix.index_select(0, rows)
 
 
 @dataclass(frozen=True)
 class PrefixTree:
-    """Nodes by depth. Nodes are numbered from the R start nodes on, level after level."""
+    """Nodes by depth, numbered level by level; the start nodes are 0 to R - 1."""
 
     parents: list[Rows]
-    """For each level: which nodes of the level above its nodes hang from, [nodes of the level]."""
+    """For each level the parents of its nodes, as rows of the level above."""
     words_N: Tensor
-    """The word that leads into each node."""
+    """The word on the edge into each node."""
     sizes: list[int]
-    """Nodes of each level."""
+    """Number of nodes of each level."""
     path_I: Tensor
-    """The node reached after each symbol of each sequence, sequence after sequence."""
+    """The node reached after each symbol, sequence by sequence."""
 
 
 def merge_prefixes(sequences: Phrases, start_S: NDArray[np.int64], starts: int) -> PrefixTree:
-    """Build the tree in which sequences that start at the same node share their common prefixes.
-
-    Args:
-        sequences: the S sequences.
-        start_S: the start node of each, below `starts`.
-        starts: R, the number of start nodes.
-    """
+    """Build the tree in which sequences with the same start node share their common prefixes; `starts` is R."""
     lengths, begins = sequences.lengths, sequences.offsets[:-1]
     path = np.empty(len(sequences.ids), np.int64)
     parents: list[Rows] = []
@@ -85,13 +78,10 @@ def merge_prefixes(sequences: Phrases, start_S: NDArray[np.int64], starts: int) 
 
 
 def keep_apart(sequences: Phrases) -> PrefixTree:
-    """Build the tree in which every sequence has its own start node and its own nodes.
+    """Build the tree in which the sequences, sorted longest first, share no nodes.
 
-    Random phrases share little, and a level is then a slice of the one above, which is cheaper to
-    differentiate than a gather.
-
-    Args:
-        sequences: the S sequences, longest first.
+    Random phrases share little, and here each level is a slice of the level above, which is cheaper to differentiate
+    than a gather.
     """
     lengths, begins = sequences.lengths, sequences.offsets[:-1]
     if np.any(lengths[1:] > lengths[:-1]):

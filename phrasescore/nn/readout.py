@@ -1,10 +1,9 @@
-"""From decoder states to the vector that the output words are compared with.
+"""The readout: from decoder states to the input of the softmax.
 
-Each form is a module for some of e(y_{t-1}), the state h_t and the context c; a size of 0 says that the decoder has
-none, and its term is left out. All may end with a factor: the softmax matrix is G = G_l G_r of some rank, or whole for
-rank 0. G_r stands here, G_l and the softmax in `softmax.py`.
+A readout depends on some of e(y_{t-1}), the state h_t and the context c; terms of size 0 are left out. The softmax
+matrix can be factored, G = G_l G_r of a given rank. G_r is defined here, G_l in `softmax.py`.
 
-Legend: B rows, N the last of them that have a word before them, m embedding size, n hidden size, d context size,
+Legend: B rows, N the last of them that have a previous word, m embedding size, n hidden size, d context size,
 q size of the context's term, s outputs, r output rank.
 """
 
@@ -19,7 +18,7 @@ from phrasescore.nn.architecture import Readout as ReadoutForm
 
 
 class Readout(nn.Module):
-    """What the decoder asks of a readout."""
+    """The interface of a readout."""
 
     def __init__(self, outputs: int, *, uses_context: bool, dropout: float) -> None:
         super().__init__()
@@ -31,21 +30,15 @@ class Readout(nn.Module):
 
     @property
     def size(self) -> int:
-        """Size of what the softmax reads: the rank, or s."""
+        """Input size of the softmax: the rank, or s."""
         return self.outputs if self.factor is None else self.factor.out_features
 
     def project_context(self, c_Bd: Tensor) -> Tensor:
-        """Return what depends on the context alone [B, q]; one row a source phrase if it never changes."""
+        """Return the term that depends on the context alone, [B, q]."""
         return c_Bd
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bq: Tensor | None) -> Tensor:
-        """Return s [B, s].
-
-        Args:
-            h_Bn: the states.
-            e_Nm: e(y_{t-1}) of the last N rows; it is zero for the others.
-            context_Bq: the projected context, None if there is none.
-        """
+        """Return s [B, s]; e(y_{t-1}) of all but the last N rows is zero."""
         raise NotImplementedError
 
     def shrink(self, s_Bs: Tensor) -> Tensor:
@@ -83,10 +76,9 @@ class MaxoutReadout(Readout):
 
 
 class PlainReadout(Readout):
-    """The state, [state; context] or [word; state; context] as they are; the softmax is a linear layer over them.
+    """The state, [state; context] or [word; state; context] without a layer.
 
-    Dropout takes elements of the state, never of the context, and none beside a word, as in the tutorial: words have
-    lost theirs already.
+    Dropout applies to the state only, and not next to a word, whose vector has had dropout already.
     """
 
     def __init__(self, embedding: int, hidden: int, context: int, *, dropout: float) -> None:
@@ -94,7 +86,7 @@ class PlainReadout(Readout):
         self.uses_word = embedding > 0
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bd: Tensor | None) -> Tensor:
-        """Return the parts side by side."""
+        """Return the concatenation [B, s]."""
         parts = [_below_zeros(e_Nm, len(h_Bn)), h_Bn] if self.uses_word else [self.dropout(h_Bn)]
         if context_Bd is not None:
             parts.append(context_Bd)
@@ -110,7 +102,7 @@ class AttentionalReadout(Readout):
         self.context = nn.Linear(context, hidden, bias=False)
 
     def project_context(self, c_Bd: Tensor) -> Tensor:
-        """Return the context's part of the product, [B, n]."""
+        """Return the term of the context, [B, n]."""
         context_Bn: Tensor = self.context(c_Bd)
         return context_Bn
 
@@ -121,7 +113,7 @@ class AttentionalReadout(Readout):
 
 
 def _below_zeros(word_Nx: Tensor, rows: int) -> Tensor:
-    """Return the rows with zeros above them, where there is no word before."""
+    """Return `rows` rows, with zeros above those given."""
     return nn.functional.pad(word_Nx, (0, 0, rows - len(word_Nx), 0))
 
 
@@ -136,10 +128,10 @@ def make_readout(
     biases: Biases,
     dropout: float,
 ) -> Readout:
-    """Return the readout of a name.
+    """Build a readout.
 
     Raises:
-        UserError: it needs a context and there is none.
+        UserError: the readout needs a context and the decoder has none.
     """
     if not context and form not in ("maxout", "state"):
         raise UserError(f"readout `{form}` needs a context; give --attention or --feed-context, or --readout state")

@@ -1,4 +1,4 @@
-"""How large a network is, known before it takes any memory."""
+"""The size of a network, computed before its memory is allocated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from phrasescore.errors import UserError
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 MOST_PARAMETERS = 1 << 31
-"""The most parameters of a network: 8 GiB in 32 bits."""
+"""Maximum parameters of a network: 8 GiB in 32 bits."""
 
 
 class _NothingDrawn(TorchFunctionMode):
-    """Draws no weights, which tensors without numbers do not hold: PyTorch would import its compiler for that."""
+    """Skips `normal_`: on the meta device PyTorch would import its compiler for it."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -29,24 +29,21 @@ class _NothingDrawn(TorchFunctionMode):
 
 
 def without_numbers(build: Callable[[], NetworkT]) -> NetworkT:
-    """Return a network that has shapes only and takes no memory for numbers."""
+    """Return a network of meta tensors, which have shapes but no data."""
     with torch.device("meta"), _NothingDrawn():
         return build()
 
 
 def check_size(build: Callable[[], nn.Module]) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each tensor of a network by its name, checked to be of a size that can be meant.
-
-    Args:
-        build: makes the network.
+    """Return the shape of each tensor of a network by name.
 
     Raises:
-        UserError: the network is too large, or see `build`.
+        UserError: the network has more than `MOST_PARAMETERS`, or `build` fails.
     """
     try:
         network = without_numbers(build)
     except RuntimeError:
-        # What a plugin does may need numbers: only the real network tells then.
+        # A unit of a plugin may need data; then only the real network gives the shapes.
         network = build()
     shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     parameters = sum(math.prod(shape) for shape in shapes.values())

@@ -1,16 +1,14 @@
-"""Exact log-softmax over the output words, without ever normalising them one by one.
+"""Exact log-softmax over the output words in one pass over the logits.
 
     log p(y | s) = l_y - log sum_v exp(l_v),   l_v = g_v . s + b_v
 
 Let t be the largest logit of the words that are predicted from s. Then log p(t) = -log Z with Z = sum_v exp(l_v
-- t), and Z >= 1, for the term of t itself is 1. The shift -t and the bias ride along in the matrix product as
-extra columns, so all that is left to do for each of the V words is one exponential and one addition, in a tile
-that stays in the cache. Shifting by t also keeps 16-bit logits exact where it matters: the largest terms of a
-confident prediction are near zero. The logits of the predicted words are of the same rounded factors as the
-product's; otherwise the term of t would not be 1, and p not a distribution. Z overflows when log p < -88, and
-before that the products of the gradient, which are divided by Z only in the end; rows with log Z > 40 are done
-again in the textbook way. So are all rows where nothing is rounded and no gradient is wanted: the trick would gain
-nothing, and setting up its columns takes a fifth of the time of a hundred rows.
+- t) >= 1. The matrix product adds the shift -t and the bias by extra columns, which leaves one exponential and one
+addition per word, in a tile that stays in the cache. The shift also keeps 16-bit logits accurate where it matters: the
+largest terms of a confident prediction are near zero. The logits of the predicted words use the same rounded factors;
+otherwise the term of t would not be 1, and p not a distribution. Z overflows when log p < -88, and the products of the
+gradient earlier, so rows with log Z > 40 are recomputed by logsumexp. Without rounding and gradients all rows use
+logsumexp, because the extra columns would cost more than they save.
 
 Legend: A readout vectors, I predicted symbols, V words, r size of a readout vector, p = r + 4 columns of the product,
 O vectors whose Z is too large.
@@ -25,14 +23,14 @@ import torch
 from torch import Tensor, nn
 
 _LARGEST_LOG_Z = 40.0
-"""Far from the 88 where 32 bits overflow: e_AV @ G sums up to exp(log Z) times weights, over many words."""
+"""Far below the 88 where 32 bits overflow: e_AV @ G sums up to exp(log Z) times weights, over many words."""
 _CPU_TILES = (512, 32)
 _GPU_TILES = (16384, 16384)
-"""Rows of logits a matrix product makes, and rows that are exponentiated while they are in the cache."""
-_GPU_DONE_AGAIN = 64
-"""Rows that are done again on a GPU, and of how many it is one if there are more."""
-_TEXTBOOK_ROWS = 16
-"""Rows of logits that are summed at a time in the textbook way, on a CPU: fewer, for it takes two passes over them."""
+"""Rows of a matrix product, and rows that are exponentiated while they are in the cache."""
+_GPU_RECOMPUTED = 64
+"""Rows that a GPU recomputes: at least this number, and at least one in this number."""
+_LOGSUMEXP_ROWS = 16
+"""Rows per logsumexp on a CPU: fewer than in a tile, because it reads them twice."""
 
 
 class WordSoftmax(nn.Module):
@@ -42,7 +40,7 @@ class WordSoftmax(nn.Module):
         super().__init__()
         self.words = nn.Linear(size, words, bias=bias)
         self.product_dtype: torch.dtype | None = None
-        """The type in which logits are computed (None: that of the weights)."""
+        """The type of the matrix products; None for that of the weights."""
 
     def log_prob(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
         """Return ln p of each symbol at its node, [I]."""
@@ -51,8 +49,8 @@ class WordSoftmax(nn.Module):
 
     def log_prob_and_norm(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> tuple[Tensor, Tensor]:
         """Return ln p of each symbol at its node, [I], and ln sum_v exp(l_v) of each node, [A]."""
+        # `product_dtype` takes the place of autocast.
         dtype = self.product_dtype or self.words.weight.dtype
-        # Its products choose their own types.
         with torch.autocast(s_Ar.device.type, enabled=False):
             if dtype == self.words.weight.dtype and not torch.is_grad_enabled():
                 s_Ar = s_Ar.to(dtype)
@@ -64,7 +62,7 @@ class WordSoftmax(nn.Module):
         return found
 
     def logit(self, s_Ar: Tensor, node_I: Tensor, symbol_I: Tensor) -> Tensor:
-        """Return l_v of each symbol at its node, [I], in the type of the weights: ln p, if ln Z is zero."""
+        """Return l_v of each symbol at its node, [I], in the type of the weights."""
         with torch.autocast(s_Ar.device.type, enabled=False):
             G_Vr = self.words.weight
             return _logit(s_Ar.to(G_Vr.dtype), G_Vr, self._bias(), node_I, symbol_I, G_Vr.dtype)
@@ -75,7 +73,7 @@ class WordSoftmax(nn.Module):
 
 
 def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return l_v of each symbol at its node, [I], of factors rounded to a type; summed in the type of the weights."""
+    """Return l_v of each symbol at its node, [I], with factors rounded to `dtype`, summed in that of the weights."""
     s_Ir, g_Ir = (x.to(dtype).to(b_V.dtype) for x in (s_Ar.index_select(0, node_I), G_Vr.index_select(0, symbol_I)))
     l_I: Tensor = (s_Ir * g_Ir).sum(1) + b_V[symbol_I]
     return l_I
@@ -83,7 +81,7 @@ def _logit(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor, node_I: Tensor, symbol_I: Te
 
 def _log_norms(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor) -> Tensor:
     """Return ln sum_v exp(l_v) of each node, [A], in the type of the weights."""
-    product_rows, cached_rows = (_CPU_TILES[0], _TEXTBOOK_ROWS) if _is_on_cpu(s_Ar) else _GPU_TILES
+    product_rows, cached_rows = (_CPU_TILES[0], _LOGSUMEXP_ROWS) if _is_on_cpu(s_Ar) else _GPU_TILES
     log_norm_A = s_Ar.new_empty(len(s_Ar))
     l_AV = s_Ar.new_empty(min(len(s_Ar), product_rows), len(G_Vr))
     for s_rows, norms in zip(s_Ar.split(product_rows), log_norm_A.split(product_rows), strict=True):
@@ -94,7 +92,7 @@ def _log_norms(s_Ar: Tensor, G_Vr: Tensor, b_V: Tensor) -> Tensor:
 
 
 class _LogProb(torch.autograd.Function):
-    """log p of some symbols, log Z, and their gradients; the [A, V] matrix of exponentials is all that is kept."""
+    """log p of the predicted symbols and log Z; `keep` saves the [A, V] exponentials for the gradient."""
 
     @staticmethod
     def forward(
@@ -132,7 +130,7 @@ class _LogProb(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """With p = e / Z: d log p(y) / d l_v = [v = y] - p_v, d log Z / d l_v = p_v, and l_v is linear in s, G and b.
 
-        The rows are scaled by 1 / Z in the small factors of the products, never in the large one.
+        The factor 1 / Z is applied to the small factors of the products, not to the [A, V] matrix.
         """
         grad_I, norm_grad_A = gradients
         s_Ar, G_Vr, node_I, symbol_I, e_AV, Z_A = ctx.saved_tensors
@@ -151,12 +149,11 @@ class _LogProb(torch.autograd.Function):
 def _large(log_Z_A: Tensor) -> Tensor:
     """Return the vectors whose Z is too large, [O].
 
-    How many they are is not asked of a GPU, which would make it wait: there they are the largest, more than are likely
-    to be too large.
+    On a GPU counting them would force a synchronisation, so a fixed number of the largest is returned.
     """
     if _is_on_cpu(log_Z_A):
         return (log_Z_A > _LARGEST_LOG_Z).nonzero()[:, 0]
-    number = max(_GPU_DONE_AGAIN, len(log_Z_A) // _GPU_DONE_AGAIN)
+    number = max(_GPU_RECOMPUTED, len(log_Z_A) // _GPU_RECOMPUTED)
     return log_Z_A.topk(min(number, len(log_Z_A)), sorted=False).indices
 
 
@@ -165,15 +162,15 @@ def _is_on_cpu(tensor: Tensor) -> bool:
 
 
 def _split(column: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return a column as the sum of two columns of a narrower type, [rows, 2]: neither -t nor b may be rounded."""
+    """Return a column as the sum of two columns of a narrower type, [rows, 2], so that -t and b are not rounded."""
     high = column.to(dtype)
     return torch.stack((high, (column - high).to(dtype)), dim=1)
 
 
 def _exponentials(left_Ap: Tensor, right_pV: Tensor, keep: bool) -> tuple[Tensor, Tensor]:
-    """Return exp of the product, all of it [A, V] if it is to be kept, and its row sums [A].
+    """Return exp of the product, complete [A, V] if `keep`, and its row sums [A].
 
-    The product may be 16-bit, the exponentials and the sums never are.
+    Exponentials and sums have at least 32 bits, for 16-bit products too.
     """
     rows, words = len(left_Ap), right_pV.shape[1]
     product_rows, cached_rows = _CPU_TILES if _is_on_cpu(left_Ap) else _GPU_TILES
@@ -181,7 +178,7 @@ def _exponentials(left_Ap: Tensor, right_pV: Tensor, keep: bool) -> tuple[Tensor
     exponentials = left_Ap.new_empty(rows if keep else min(rows, product_rows), words)
     is_wide = left_Ap.dtype == sums.dtype
     wide = exponentials if is_wide else sums.new_empty(min(rows, cached_rows), words)
-    # 2^(l log2 e) is four times as fast as exp(l) where that is Intel's on an AMD. A row, not a number: it widens.
+    # With MKL on an AMD processor 2^(l log2 e) is four times as fast as exp(l). A tensor, so that the product is wide.
     log2_e = sums.new_full((1,), math.log2(math.e))
     for start in range(0, rows, product_rows):
         tile = left_Ap[start : start + product_rows]

@@ -1,11 +1,10 @@
-"""Source phrases in the orders in which an encoder reads them, alone or with the sentences that they stand in.
+"""Batches of source phrases, alone or in context, in the orders in which an encoder reads them.
 
-Of a phrase that stands in a sentence the encoder reads the whole sentence; what follows the phrase there, a word or the
-end symbol, takes the place of its own end symbol. So a sentence that is nothing but the phrase says the same as the
-phrase alone.
+In context the encoder reads the whole sentence. The symbol after the phrase, a word or the end symbol, takes the role
+of the phrase's own end symbol, so a sentence that consists of the phrase has the same encoding as the phrase alone.
 
-Legend: S source phrases, I symbols of all that is read, end symbols included, N nodes of a prefix tree below its start
-nodes, L symbols of the longest phrase.
+Legend: S source phrases, I symbols of everything that is read, end symbols included, N nodes of a prefix tree below its
+start nodes, L symbols of the longest phrase.
 """
 
 from __future__ import annotations
@@ -24,48 +23,48 @@ from phrasescore.phrases import Phrases, PhrasesInSentences, offsets_of
 from phrasescore.vocabulary import END
 
 FARTHEST = 7
-"""Words, beyond which one distance is like another: the longest phrases that training sees, as Moses' are."""
+"""Largest distance in words that is distinguished: the maximum phrase length of training and of Moses."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read the phrases: the tree of their prefixes in that order."""
+    """One reading order: the prefix tree of the phrases in that order."""
 
     tree: PrefixTree
     starts: int
-    """Start nodes of the tree; all hold the initial state."""
+    """Start nodes of the tree; all have the initial state."""
     node_I: Tensor
-    """The node behind each symbol, in the order in which the symbols are written."""
+    """The node after each symbol, in text order."""
     end_S: Tensor
-    """The node behind the symbol of each phrase that is read last, its end or what follows it being one of them."""
+    """The node after the symbol of each phrase that is read last."""
     symbol_N: Tensor
-    """A symbol that leads into each node; the only one, if the phrases are kept apart."""
+    """A symbol on the edge into each node; the only one, if phrases share no nodes."""
 
 
 @dataclass(frozen=True)
 class Distances:
-    """Where in its phrase each symbol is that attention may look at, in words, `FARTHEST` at most."""
+    """Distances in words, at most `FARTHEST`, of the symbols of `SourceBatch.grid`."""
 
     first_SL: Tensor
     """From the first word of the phrase."""
     following_SL: Tensor
-    """To what follows the phrase."""
+    """To the symbol after the phrase."""
     length_S: Tensor
     """Words of the phrase."""
 
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Source phrases, and what is read of them."""
+    """Source phrases, and the sequences that are read for them."""
 
     closed: Phrases
-    """What is read, with end symbols: the phrases themselves, or sentences."""
+    """The sequences, with end symbols: the phrases themselves, or sentences."""
     shared: bool
-    """Whether what has a common prefix shares its nodes (scoring) or not (training)."""
+    """Whether common prefixes share their nodes (scoring) or not (training)."""
     places: PhrasesInSentences | None = None
-    """Where the phrases stand in the sentences; None if they are read alone."""
+    """Positions of the phrases in the sentences; None if they are read alone."""
     made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
-    """What was made of them, so that it is made once; it goes with them to a device."""
+    """Cache of the results below, copied to a device with the batch."""
 
     @classmethod
     def of(cls, phrases: Phrases | PhrasesInSentences, *, shared: bool = True) -> SourceBatch:
@@ -79,12 +78,12 @@ class SourceBatch:
         return len(self.closed if self.places is None else self.places)
 
     def reading(self, *, reverse: bool = False, backward: bool = False, shared: bool = True) -> Reading:
-        """Return the tree of the phrases read in some order.
+        """Return a reading order.
 
         Args:
-            reverse: the words from last to first, then the end symbol (Sutskever et al. 2014).
+            reverse: the words last to first, then the end symbol (Sutskever et al. 2014).
             backward: that sequence from its end, the end symbol first.
-            shared: False keeps the phrases apart even where they share prefixes otherwise.
+            shared: False shares no nodes even if the batch does.
         """
         shared = shared and self.shared
         key = reverse, backward, shared
@@ -94,7 +93,7 @@ class SourceBatch:
         return reading
 
     def _read(self, *, reverse: bool, backward: bool, shared: bool) -> Reading:
-        # Trees of phrases kept apart want the longest first.
+        # `keep_apart` requires the longest first.
         read = len(self.closed)
         order = np.arange(read) if shared else np.argsort(-self.closed.lengths, kind="stable")
         read_I, offsets = _read_order(self.closed, order, reverse=reverse, backward=backward)
@@ -106,7 +105,7 @@ class SourceBatch:
         node_I[read_I] = path_I
         first_S, last_S = self._first_and_last()
         if backward:
-            # Of reversed words the one before the end symbol, if there is one.
+            # With reversed words the last one read precedes the end symbol.
             last_S = np.maximum(last_S - 1, first_S) if reverse else first_S
         end_S = node_I[last_S]
         symbol_N = np.zeros(len(tree.words_N), np.int64)
@@ -114,7 +113,7 @@ class SourceBatch:
         return Reading(tree, starts, *map(torch.from_numpy, (node_I, end_S, symbol_N)))
 
     def grid(self) -> tuple[Tensor, Tensor]:
-        """Return the symbols of each phrase side by side as indices [S, L], and which of them are real [S, L]."""
+        """Return the indices of the symbols of each phrase [S, L], and a mask that is False on padding [S, L]."""
         if "grid" not in self.made:
             first_S, last_S = self._first_and_last()
             symbol_SL = first_S[:, None] + np.arange((last_S - first_S).max() + 1)
@@ -124,7 +123,7 @@ class SourceBatch:
         return grid
 
     def distances(self) -> Distances:
-        """Return where in its phrase each symbol of `grid` is."""
+        """Return the distances of the symbols of `grid`."""
         if "distances" not in self.made:
             first_S, last_S = self._first_and_last()
             position_L = np.arange((last_S - first_S).max() + 1)
@@ -137,7 +136,7 @@ class SourceBatch:
         return distances
 
     def _first_and_last(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first symbol of each phrase, and its end symbol or what follows it in its sentence."""
+        """Return the first symbol of each phrase and the symbol after it."""
         if self.places is None:
             return self.closed.offsets[:-1], self.closed.offsets[1:] - 1
         begins_S = self.closed.offsets[self.places.sentence_S]
@@ -147,7 +146,7 @@ class SourceBatch:
 def _read_order(
     closed: Phrases, order_S: NDArray[np.int64], *, reverse: bool, backward: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the symbols in the order in which they are read, [I], phrases in a given order, and their offsets."""
+    """Return the indices of the symbols in reading order, [I], and the offsets of the phrases in the given order."""
     lengths_S = closed.lengths[order_S]
     offsets = offsets_of(lengths_S)
     length_I = np.repeat(lengths_S, lengths_S)

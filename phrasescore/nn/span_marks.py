@@ -1,10 +1,9 @@
-"""What tells a network that reads a sentence where in it the phrase begins and ends.
+"""Position embeddings that mark the phrase in a sentence.
 
-A state of a recurrent network does not know how many of the words behind it belong to the phrase. Each annotation gets
-two learnt vectors, for how far its symbol is from the phrase's first and from what follows the phrase, and each last
-state one for how many words the phrase has. Beyond `FARTHEST` all distances are one.
+Each annotation gets two learnt vectors, for the distances to the first word of the phrase and to the symbol after the
+phrase; each last state gets one for the length of the phrase. Distances are clipped to `FARTHEST`.
 
-Legend: S source phrases, L symbols of the longest one with what follows it, d annotation size, s state size.
+Legend: S source phrases, L symbols of the longest phrase and the symbol after it, d annotation size, s state size.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from phrasescore.nn.sources import FARTHEST, SourceBatch
 from phrasescore.transfer import on_device
 
 _ROWS = FARTHEST + 2
-"""Vectors of a kind. The last one was for longer phrases, from which it never learnt; nothing reads it, but folders
-have it."""
+"""Vectors per table. The last is unused, but stored in model folders."""
 
 
 class SpanMarks(nn.Module):
@@ -28,8 +26,8 @@ class SpanMarks(nn.Module):
         """Build with weights yet to be initialised.
 
         Args:
-            annotation: d, or 0 if there are no annotations.
-            states: s of each layer and in it of each direction.
+            annotation: d, or 0 without annotations.
+            states: s of each layer and direction.
         """
         super().__init__()
         self.first = nn.Embedding(_ROWS, annotation) if annotation else None
@@ -37,7 +35,7 @@ class SpanMarks(nn.Module):
         self.length = nn.ModuleList(nn.ModuleList(nn.Embedding(_ROWS, state) for state in layer) for layer in states)
 
     def mark_annotations(self, annotations_SLd: Tensor, sources: SourceBatch) -> Tensor:
-        """Return annotations that know where they are in their phrase."""
+        """Add the vectors of both distances to the annotations."""
         assert self.first is not None
         assert self.following is not None
         distances = on_device(sources.distances(), annotations_SLd.device)
@@ -45,7 +43,7 @@ class SpanMarks(nn.Module):
         return marked_SLd
 
     def mark_state(self, h_Ss: Tensor, layer: int, way: int, sources: SourceBatch) -> Tensor:
-        """Return the last states of a layer in a direction, which know how long their phrases are."""
+        """Add the vectors of the phrase lengths to the last states of a layer and direction (`way`)."""
         distances = on_device(sources.distances(), h_Ss.device)
         marked_Ss: Tensor = h_Ss + self.length[layer][way](distances.length_S)  # type: ignore[index]
         return marked_Ss

@@ -1,4 +1,4 @@
-"""Recurrent units: how one input changes the state.
+"""Recurrent units.
 
 Legend: N nodes, B rows of one step, m input size, n hidden size, s state size, d context size, g rows of the
 projections.
@@ -17,14 +17,14 @@ from phrasescore.registry import Registry
 
 
 class RecurrentUnit(Protocol):
-    """What the encoder and the decoder ask of a unit.
+    """The interface of a unit.
 
-    Everything that does not depend on the previous state is computed for all steps at once, by `project`
-    and `project_context`; `step` does the rest.
+    `project` and `project_context` compute everything that does not depend on the previous state for all steps at once;
+    `step` does the rest.
     """
 
     hidden: int
-    """n, the size of the output, which is the first n numbers of the state."""
+    """n, the size of the output, which is the first n elements of the state."""
     state: int
     """s, the size of the state, a multiple of n: n, or 2n for a unit with a cell."""
     rows: int
@@ -41,14 +41,13 @@ class RecurrentUnit(Protocol):
 
 
 class UnitBuilder(Protocol):
-    """What is registered: a class of units, or a function that makes one.
+    """A registered class or function that returns a `torch.nn.Module` with the interface of `RecurrentUnit`.
 
-    In the `torch.nn.Module` that it returns, linear layers called `recurrent...` start orthogonal, n x n block by
-    block; see `initialisation.py` for the others.
+    Linear layers named `recurrent...` are initialised as orthogonal n x n blocks; see `initialisation.py`.
     """
 
     def __call__(self, inputs: int, hidden: int, context: int, biases: Biases) -> RecurrentUnit:
-        """Make a unit; `inputs` and `context` are 0 where there are none."""
+        """Build a unit; `inputs` and `context` are sizes, and 0 if absent."""
 
 
 UNITS: Registry[UnitBuilder] = Registry("unit")
@@ -56,12 +55,12 @@ register_unit = UNITS.register
 
 
 def output(unit: RecurrentUnit, h_Bs: Tensor) -> Tensor:
-    """Return what a unit shows of its state, [B, n]."""
+    """Return the output part of a state, [B, n]."""
     return h_Bs if unit.state == unit.hidden else h_Bs[:, : unit.hidden]
 
 
 class _Unit(nn.Module):
-    """The parts of the pre-activations that all units compute alike: W x and C c, some blocks of n rows."""
+    """The terms W x and C c of the pre-activations, each of `blocks` blocks of n rows."""
 
     context: nn.Linear | None
 
@@ -84,7 +83,7 @@ class _Unit(nn.Module):
 
 
 def _input_layer(inputs: int, rows: int, bias: bool) -> nn.Linear:
-    """Return a linear layer that may have no inputs; then it gives its bias."""
+    """Return a linear layer; without inputs it returns its bias."""
     layer = nn.Linear(max(inputs, 1), rows, bias=bias)
     if not inputs:
         layer.in_features, layer.weight = 0, nn.Parameter(torch.empty(rows, 0))
@@ -95,16 +94,16 @@ GatedForm = Literal["gru-paper", "gru-appendix", "gru"]
 
 
 class GatedUnit(_Unit):
-    """The paper's gated hidden unit (section 2.3 and appendix), with its reset gate in one of three places.
+    """The paper's gated hidden unit (section 2.3 and appendix), with three positions of the reset gate.
 
     Eq. 5, 6       r = sigma(W_r x + U_r h + C_r c),   z = sigma(W_z x + U_z h + C_z c)
     Eq. 7          h' = z * h + (1 - z) * h~
     gru-paper      h~ = tanh(W x + C c + U (r * h))        Eq. 8: before the recurrent product
-    gru-appendix   h~ = tanh(W x + r * (U h + C c))        after it, over the context too: the paper's decoder
+    gru-appendix   h~ = tanh(W x + r * (U h + C c))        after it, on the context too: the paper's decoder
     gru            h~ = tanh(W x + C c + r * (U h))        after it: `torch.nn.GRU` with [x; c] as its input
 
-    Without a context the last two are one. `torch.nn.GRU` cannot stand in for the paper's encoder. With biases,
-    gru has those of `torch.nn.GRU`: one with W x and one with U h.
+    Without a context the last two are identical. With biases, gru has those of `torch.nn.GRU`, one with W x and one
+    with U h.
     """
 
     def __init__(
@@ -117,12 +116,12 @@ class GatedUnit(_Unit):
         self.recurrent_gates = nn.Linear(hidden, 2 * hidden, bias=is_torch)
         self.recurrent_candidate = nn.Linear(hidden, hidden, bias=is_torch)
         self.context = nn.Linear(context, self.rows, bias=False) if context else None
-        # The authors' code learns a bias for the candidate and none for the gates.
+        # The authors' code has a bias for the candidate and none for the gates.
         is_authors = biases == "authors" and not is_torch
         self.candidate_bias = nn.Parameter(torch.zeros(hidden)) if is_authors else None
 
     def project(self, x_Nm: Tensor) -> Tensor:
-        """Return W_r x, W_z x, W x side by side, [N, 3n]."""
+        """Return [W_r x; W_z x; W x], [N, 3n]."""
         if self.candidate_bias is None:
             return super().project(x_Nm)
         bias = nn.functional.pad(self.candidate_bias, (2 * self.hidden, 0))
@@ -161,7 +160,7 @@ for _form in get_args(GatedForm):
 
 
 class _PlainUnit(_Unit):
-    """A unit whose pre-activations are W x + b + U h + b' + C c and nothing else, as in torch's modules."""
+    """A unit with pre-activations W x + b + U h + b' + C c, as in torch's modules."""
 
     blocks = 1
     states = 1
@@ -173,7 +172,7 @@ class _PlainUnit(_Unit):
         self.context = nn.Linear(context, self.rows, bias=False) if context else None
 
     def activations(self, x_Bg: Tensor, h_Bn: Tensor, context_Bg: Tensor | None) -> Tensor:
-        """Return the pre-activations [B, g]."""
+        """Return the pre-activations, [B, g]."""
         a_Bg: Tensor = x_Bg + self.recurrent(h_Bn)
         return a_Bg if context_Bg is None else a_Bg + context_Bg
 
@@ -184,13 +183,13 @@ class TanhUnit(_PlainUnit):
 
     def step(self, x_Bn: Tensor, h_Bn: Tensor, context_Bn: Tensor | None = None) -> Tensor:
         """Return h' [B, n]."""
-        # States are as precise as the weights, also where products are 16-bit.
+        # Under autocast states keep their precision.
         return torch.tanh(self.activations(x_Bn, h_Bn, context_Bn)).to(h_Bn.dtype)
 
 
 @register_unit("lstm")
 class LstmUnit(_PlainUnit):
-    """Long short-term memory without peepholes; `torch.nn.LSTM`. The state is h and the cell k side by side.
+    """Long short-term memory without peepholes; `torch.nn.LSTM`. The state is [h; k] with the cell k.
 
     i, f, o = sigma(W x + U h + C c), each with its own matrices;   k~ = tanh(W x + U h + C c)
     k' = f * k + i * k~;   h' = o * tanh(k')

@@ -86,8 +86,8 @@ def test_the_picture_has_the_gates_of_each_word(
     draw(gates, tmp_path / "gates.svg")
     units, words = "units, sorted by their mean over the phrase", ["the", "black", "house", "<eos>"]
     assert labels(tmp_path / "gates.svg") == [
-        *(units, *words, "update gate z: near 1 the unit keeps what it has"),
-        *(units, *words, "reset gate r: near 0 the unit forgets what it had"),
+        *(units, *words, "update gate z: near 1 the unit keeps its state"),
+        *(units, *words, "reset gate r: near 0 the unit ignores its previous state"),
     ]
     [figure] = figures
     update, reset, _ = figure.axes

@@ -255,7 +255,7 @@ def test_errors_are_one_sentence(small_table: Path, tmp_path: Path, arguments: l
 
 
 def test_standard_input_has_a_name(tmp_path: Path) -> None:
-    message = "standard input: holds no phrase pairs; give a phrase table of at least one line"
+    message = "standard input: contains no phrase pairs; give a phrase table of at least one line"
     assert message in error_of(run("train", "-", "-o", tmp_path / "rnn", stdin=b""))
 
 

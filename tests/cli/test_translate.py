@@ -173,7 +173,10 @@ def test_the_picture_shows_where_attention_looked(translate: Run, copier: Path, 
 
 @pytest.mark.parametrize(
     ("picture", "message"),
-    [("alignment.x", "is no picture Matplotlib can write"), ("nowhere/a.png", "nowhere is no folder; check the path")],
+    [
+        ("alignment.x", "is not an image format of Matplotlib"),
+        ("nowhere/a.png", "nowhere is no folder; check the path"),
+    ],
 )
 def test_a_picture_that_cannot_be_is_refused_before_the_work(
     translate: Run, copier: Path, picture: str, message: str
@@ -282,7 +285,7 @@ VALIDATING = ["--source", "A", "--target", "A", "--validation-source", "A", "--v
             2,
         ),
         (["--source", "A", "--target", "A", "--held-out", "1"], "leave no sentences to train on", 1),
-        (["--source", "A", "--target", "A", "--max-words", "1"], "leave no pairs of sentences", 1),
+        (["--source", "A", "--target", "A", "--max-words", "1"], "contain no usable sentence pairs", 1),
         (["--source", "A", "--target", "A", "--decoder-unit", "gruu"], "there is no unit `gruu`; did you mean", 1),
         (["--source", "A", "--target", "A", "--optimiser", "adamm"], "there is no optimiser `adamm`; did you mean", 1),
         (["--source", "A", "--target", "A", "--teacher-forcing", "1.5"], "give at most 1", 2),

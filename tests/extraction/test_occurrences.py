@@ -93,8 +93,8 @@ def test_an_alignment_is_read_with_its_text(text: ParallelText, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ("0-0\n\n3-0\n\n", "line 3: the point `3-0` lies outside its sentences, of 3 and 1 words"),
-        ("0-2\n\n\n\n", "line 1: the point `0-2` lies outside"),
+        ("0-0\n\n3-0\n\n", "line 3: the point `3-0` is outside its sentences of 3 and 1 words"),
+        ("0-2\n\n\n\n", "line 1: the point `0-2` is outside"),
         ("0-0\n\n0:0\n\n", "line 3: `0:0` is not an alignment point"),
         ("0-0\n", r"source: has 4 lines but .*points has 1;"),
     ],

@@ -194,7 +194,7 @@ def test_the_share_of_teacher_forcing_is_drawn_step_by_step() -> None:
 
 
 def test_pairs_that_share_prefixes_cannot_run_free() -> None:
-    with pytest.raises(ValueError, match="share prefixes"):
+    with pytest.raises(ValueError, match="need full teacher forcing"):
         random_network(BASE)(shared(), teacher_forcing=0.5)
 
 
@@ -210,7 +210,7 @@ def test_pairs_that_share_prefixes_cannot_run_free() -> None:
         ({"bridge": "both"}, "bridge `both` needs an encoder in two directions"),
         ({"bridge": "first-backward"}, "bridge `first-backward` needs an encoder in two directions"),
         ({"bridge": "last", "decoder_layers": 2}, "at least as many layers"),
-        ({"bridge": "last", "decoder_unit": "lstm"}, "as many parts"),
+        ({"bridge": "last", "decoder_unit": "lstm"}, "units with as many states"),
         ({"readout": "attentional", "feed_context": False}, "readout `attentional` needs a context"),
         ({"input_feeding": True}, "give --readout attentional, or leave --input-feeding out"),
         ({"annotations": "bridged", "attention": "general"}, "give --bridge both or both-tanh"),
@@ -218,7 +218,7 @@ def test_pairs_that_share_prefixes_cannot_run_free() -> None:
         ({"directions": "halves", "hidden": 5}, "an even number"),
     ],
 )
-def test_what_does_not_go_together_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_incompatible_options_are_errors(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
         EncoderDecoder(replace(BASE, **changes), 9, 9)
     assert message in str(caught.value)

@@ -28,7 +28,7 @@ def test_log_prob_is_the_log_softmax(
 ) -> None:
     """Also where log p is below -88, so that the shifted sum overflows 32 bits."""
     monkeypatch.setattr(softmax, "_CPU_TILES", tiles)
-    monkeypatch.setattr(softmax, "_TEXTBOOK_ROWS", tiles[1])
+    monkeypatch.setattr(softmax, "_LOGSUMEXP_ROWS", tiles[1])
     found, states, node, symbol = layer(300, 20, scale)
     expected = log_probs(found.double(), states.double())[node, symbol]
     if scale > 1:

@@ -20,7 +20,7 @@ from tests.training.runs import CPU, metrics, run_until
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"input_feeding": True}, "input feeding gives h~"),
+        ({"input_feeding": True}, "input feeding needs the vector h~"),
         ({"attention": "dot", "directions": "both"}, "attention `dot` compares states"),
         ({"attention": "concat", "readout": "state"}, "give --readout attentional or state-context, or --attention"),
         ({"attention_order": "before"}, "there is none; give --attention, or leave --attention-order out"),
