@@ -103,6 +103,6 @@ def test_dollar_signs_in_a_picture_are_no_formula(scorer: EncoderDecoderScorer, 
 
 
 def test_an_unknown_kind_of_picture(scorer: EncoderDecoderScorer, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"end its name in \.png"):
+    with pytest.raises(UserError, match=r"ends in \.png"):
         draw(gates_of(scorer, b"the black house"), tmp_path / "gates.txt")
     assert not list(tmp_path.iterdir())

@@ -228,7 +228,7 @@ def test_a_closed_pipe_is_silent() -> None:
         (["-m", MODEL, "a", "--neighbours", "3"], "--neighbours: ", 2),
         (["-m", MODEL, "a", "--table", "nowhere.gz"], "nowhere.gz: cannot be read", 1),
         (["-m", MODEL, "a", "--phrases", "nowhere"], "nowhere: cannot be read", 1),
-        (["-m", MODEL, "a", "--gates", "FOLDER/gates.txt"], "end its name in .png", 1),
+        (["-m", MODEL, "a", "--gates", "FOLDER/gates.txt"], "ends in .png", 1),
         (["-m", MODEL, "a", "--gates", "/proc/nowhere/gates.png"], "cannot be written", 1),
     ],
 )
