@@ -143,16 +143,16 @@ def read_sentences(
         reader = partial(lines_of if vocabularies is None else utf8_lines_of, say=say)
         for chunk in _chunks(text, config, reader, say):
             lines += len(chunk.lines)
-            wanted = [line for line in chunk.lines if _is_wanted(line, longest)]
-            kept += len(wanted)
-            weight = np.ones(len(wanted), np.float32)
+            usable = [line for line in chunk.lines if _is_usable(line, longest)]
+            kept += len(usable)
+            weight = np.ones(len(usable), np.float32)
             hashes = (
-                source_side.add([line.source for line in wanted], weight),
-                target_side.add([line.target for line in wanted], weight),
+                source_side.add([line.source for line in usable], weight),
+                target_side.add([line.target for line in usable], weight),
             )
             digest.update(hash_pairs(*hashes).tobytes())
             if text.alignment is not None:
-                points = Phrases.from_lists(_points_of(line, text.alignment) for line in wanted)
+                points = Phrases.from_lists(_points_of(line, text.alignment) for line in usable)
                 digest.update(points.lengths.tobytes())
                 digest.update(points.ids.tobytes())
                 point_file.append(points)
@@ -172,11 +172,11 @@ def first_sentences(
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the first non-empty pairs of a validation text, as the network's input and output."""
     read = (line for chunk in _chunks(text, config, utf8_lines_of) for line in chunk.lines)
-    first = list(islice((line for line in read if _is_wanted(line, None)), number))
+    first = list(islice((line for line in read if _is_usable(line, None)), number))
     return orient(([line.source for line in first], [line.target for line in first]), data.direction)
 
 
-def _is_wanted(line: _Line, longest: int | None) -> bool:
+def _is_usable(line: _Line, longest: int | None) -> bool:
     lengths = _length(line.source), _length(line.target)
     return min(lengths) > 0 and (longest is None or max(lengths) <= longest)
 

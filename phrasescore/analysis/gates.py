@@ -1,6 +1,6 @@
 """Reset and update gates of the encoder while it reads a phrase.
 
-Legend: T symbols of the phrase, n hidden size, G groups of units.
+Legend: T symbols of the phrase, n hidden size.
 """
 
 from __future__ import annotations
@@ -57,14 +57,3 @@ def encoder_gates(scorer: EncoderDecoderScorer, phrase: bytes) -> Gates | None:
     for gate_Tn in (reset_Tn, update_Tn):
         require_finite(gate_Tn, scorer.model.folder)
     return Gates([*words, vocabulary.words[END]], reset_Tn, update_Tn)
-
-
-def sorted_units(gate_Tn: Activations) -> Activations:
-    """Sort the units by their mean; their own order has no meaning."""
-    return gate_Tn[:, np.argsort(gate_Tn.mean(axis=0), kind="stable")]
-
-
-def grouped(gate_Tn: Activations, groups: int) -> Activations:
-    """Return the means over at most `groups` groups of neighbouring units of nearly equal size, [T, G]."""
-    parts = np.array_split(gate_Tn, min(groups, gate_Tn.shape[1]), axis=1)
-    return np.stack([part.mean(axis=1) for part in parts], axis=1)

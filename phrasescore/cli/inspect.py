@@ -111,7 +111,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Inspect; return the exit code."""
     from phrasescore.analysis.gates import encoder_gates
-    from phrasescore.analysis.gates_picture import draw
+    from phrasescore.analysis.gates_plot import draw
 
     # Bytes again, whatever the locale made of the argument.
     phrase = b" ".join(split_words(os.fsencode(args.phrase)))
@@ -257,7 +257,7 @@ class _Page:
 
     def gates(self, gates: Gates) -> None:
         """Print both gates as pictures."""
-        from phrasescore.analysis.gates_picture import as_text
+        from phrasescore.analysis.gates_plot import as_text
 
         symbols = [_shown(symbol) for symbol in gates.symbols]
         units = gates.update_Tn.shape[1]

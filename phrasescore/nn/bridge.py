@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
-from phrasescore.nn.architecture import Biases
-from phrasescore.nn.architecture import Bridge as BridgeForm
+from phrasescore.nn.architecture import ModelConfig
 from phrasescore.nn.encoder import EncodedSource, Encoder
 from phrasescore.nn.units import RecurrentUnit
 
@@ -89,13 +88,13 @@ class BothDirectionsBridge(nn.ModuleList):
 Bridge = ContextBridge | LastStateBridge | BothDirectionsBridge
 
 
-def make_bridge(form: BridgeForm, encoder: Encoder, unit: RecurrentUnit, layers: int, biases: Biases) -> Bridge:
-    """Return the bridge to a decoder with this number of layers.
+def make_bridge(config: ModelConfig, encoder: Encoder, unit: RecurrentUnit) -> Bridge:
+    """Build the bridge to a decoder of this unit.
 
     Raises:
         UserError: the encoder lacks a direction, a layer or a cell that the bridge needs.
     """
-    bias = biases != "none"
+    form, layers, bias = config.bridge, config.decoder_layers, config.biases != "none"
     if form == "context":
         return ContextBridge(encoder.context, unit.state, layers, from_backward=False, bias=bias)
     if form != "last" and len(encoder.directions) == 1:

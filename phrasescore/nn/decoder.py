@@ -114,7 +114,7 @@ class Decoder(nn.Module):
         elif config.feed_word:
             self.embedding = WordEmbedding(words, word, bias=config.biases == "authors")
         unit, upper = _make_units(config, encoder, word, annotation if self.looks_before else fixed)
-        self.initial = make_bridge(config.bridge, encoder, unit, config.decoder_layers, config.biases)
+        self.initial = make_bridge(config, encoder, unit)
         if self.is_bridged and not isinstance(self.initial, BothDirectionsBridge):
             raise UserError("annotations `bridged` need the layer of a bridge; give --bridge both or both-tanh")
         if config.share_units:
@@ -124,16 +124,7 @@ class Decoder(nn.Module):
             self.unit, self.upper = unit, upper
         self.inputs = config.embedding if config.share_units else word
         """Input size of the lowest unit: m, or 0 if no words are fed."""
-        self.readout = make_readout(
-            config.readout,
-            word,
-            config.hidden,
-            annotation if config.has_attention else fixed,
-            maxout=config.maxout,
-            rank=config.output_rank,
-            biases=config.biases,
-            dropout=config.dropout,
-        )
+        self.readout = make_readout(config, word, annotation if config.has_attention else fixed)
         self.attention = ATTENTIONS[config.attention](config.hidden, annotation) if config.has_attention else None
         self.feed: nn.Linear | None = None
         if config.input_feeding:

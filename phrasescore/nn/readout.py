@@ -13,25 +13,21 @@ import torch
 from torch import Tensor, nn
 
 from phrasescore.errors import UserError
-from phrasescore.nn.architecture import Biases
-from phrasescore.nn.architecture import Readout as ReadoutForm
+from phrasescore.nn.architecture import ModelConfig
 
 
 class Readout(nn.Module):
     """The interface of a readout."""
 
-    def __init__(self, outputs: int, *, uses_context: bool, dropout: float) -> None:
+    def __init__(self, config: ModelConfig, outputs: int, *, uses_context: bool) -> None:
         super().__init__()
+        self.uses_context = uses_context
+        self.dropout = nn.Dropout(config.dropout)
         self.outputs = outputs
         """s."""
-        self.uses_context = uses_context
-        self.dropout = nn.Dropout(dropout)
-        self.factor: nn.Linear | None = None
-
-    @property
-    def size(self) -> int:
+        self.size = config.output_rank or outputs
         """Input size of the softmax: the rank, or s."""
-        return self.outputs if self.factor is None else self.factor.out_features
+        self.factor: nn.Linear | None = None
 
     def project_context(self, c_Bd: Tensor) -> Tensor:
         """Return the term that depends on the context alone, [B, q]."""
@@ -52,13 +48,12 @@ class MaxoutReadout(Readout):
     s'_t = O_h h'_t + O_y e(y_{t-1}) + O_c c;   s_{t,i} = max(s'_{t,2i-1}, s'_{t,2i})
     """
 
-    def __init__(
-        self, embedding: int, hidden: int, context: int, maxout: int, *, biases: Biases, dropout: float
-    ) -> None:
-        super().__init__(maxout, uses_context=context > 0, dropout=dropout)
-        self.state = nn.Linear(hidden, 2 * maxout, bias=biases != "none")
-        self.word = nn.Linear(embedding, 2 * maxout, bias=False) if embedding else None
-        self.context = nn.Linear(context, 2 * maxout, bias=False) if context else None
+    def __init__(self, config: ModelConfig, embedding: int, context: int) -> None:
+        super().__init__(config, config.maxout, uses_context=context > 0)
+        rows = 2 * config.maxout
+        self.state = nn.Linear(config.hidden, rows, bias=config.biases != "none")
+        self.word = nn.Linear(embedding, rows, bias=False) if embedding else None
+        self.context = nn.Linear(context, rows, bias=False) if context else None
 
     def project_context(self, c_Bd: Tensor) -> Tensor:
         """Return O_c c [B, 2s]."""
@@ -81,8 +76,8 @@ class PlainReadout(Readout):
     Dropout applies to the state only, and not next to a word, whose vector has had dropout already.
     """
 
-    def __init__(self, embedding: int, hidden: int, context: int, *, dropout: float) -> None:
-        super().__init__(embedding + hidden + context, uses_context=context > 0, dropout=dropout)
+    def __init__(self, config: ModelConfig, embedding: int, context: int) -> None:
+        super().__init__(config, embedding + config.hidden + context, uses_context=context > 0)
         self.uses_word = embedding > 0
 
     def forward(self, h_Bn: Tensor, e_Nm: Tensor, context_Bd: Tensor | None) -> Tensor:
@@ -96,10 +91,10 @@ class PlainReadout(Readout):
 class AttentionalReadout(Readout):
     """h~_t = tanh(W [h_t; c_t]) (Luong et al. 2015, Eq. 5), which input feeding gives to the next step."""
 
-    def __init__(self, hidden: int, context: int, *, biases: Biases, dropout: float) -> None:
-        super().__init__(hidden, uses_context=True, dropout=dropout)
-        self.state = nn.Linear(hidden, hidden, bias=biases == "all")
-        self.context = nn.Linear(context, hidden, bias=False)
+    def __init__(self, config: ModelConfig, context: int) -> None:
+        super().__init__(config, config.hidden, uses_context=True)
+        self.state = nn.Linear(config.hidden, config.hidden, bias=config.biases == "all")
+        self.context = nn.Linear(context, config.hidden, bias=False)
 
     def project_context(self, c_Bd: Tensor) -> Tensor:
         """Return the term of the context, [B, n]."""
@@ -117,36 +112,24 @@ def _below_zeros(word_Nx: Tensor, rows: int) -> Tensor:
     return nn.functional.pad(word_Nx, (0, 0, rows - len(word_Nx), 0))
 
 
-def make_readout(
-    form: ReadoutForm,
-    embedding: int,
-    hidden: int,
-    context: int,
-    *,
-    maxout: int,
-    rank: int,
-    biases: Biases,
-    dropout: float,
-) -> Readout:
-    """Build a readout.
+def make_readout(config: ModelConfig, embedding: int, context: int) -> Readout:
+    """Build the readout; `embedding` and `context` are sizes, and 0 if absent.
 
     Raises:
         UserError: the readout needs a context and the decoder has none.
     """
+    form = config.readout
     if not context and form not in ("maxout", "state"):
         raise UserError(f"readout `{form}` needs a context; give --attention or --feed-context, or --readout state")
     readout: Readout
     if form == "maxout":
-        readout = MaxoutReadout(embedding, hidden, context, maxout, biases=biases, dropout=dropout)
+        readout = MaxoutReadout(config, embedding, context)
     elif form == "attentional":
-        readout = AttentionalReadout(hidden, context, biases=biases, dropout=dropout)
+        readout = AttentionalReadout(config, context)
     else:
-        readout = PlainReadout(
-            embedding if form == "word-state-context" else 0,
-            hidden,
-            context if form != "state" else 0,
-            dropout=dropout,
-        )
-    if rank:
-        readout.factor = nn.Linear(readout.outputs, rank, bias=False)
+        word, context = embedding if form == "word-state-context" else 0, context if form != "state" else 0
+        readout = PlainReadout(config, word, context)
+    if config.output_rank:
+        # The last layer, because weights are drawn, and stored for the optimiser, in the order of the layers.
+        readout.factor = nn.Linear(readout.outputs, config.output_rank, bias=False)
     return readout

@@ -61,8 +61,8 @@ class SourceBatch:
     """The sequences, with end symbols: the phrases themselves, or sentences."""
     shared: bool
     """Whether common prefixes share their nodes (scoring) or not (training)."""
-    places: PhrasesInSentences | None = None
-    """Positions of the phrases in the sentences; None if they are read alone."""
+    spans: PhrasesInSentences | None = None
+    """The phrases in their sentences; None if they are read alone."""
     made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     """Cache of the results below, copied to a device with the batch."""
 
@@ -75,7 +75,7 @@ class SourceBatch:
 
     def __len__(self) -> int:
         """Return S."""
-        return len(self.closed if self.places is None else self.places)
+        return len(self.closed if self.spans is None else self.spans)
 
     def reading(self, *, reverse: bool = False, backward: bool = False, shared: bool = True) -> Reading:
         """Return a reading order.
@@ -137,10 +137,10 @@ class SourceBatch:
 
     def _first_and_last(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the first symbol of each phrase and the symbol after it."""
-        if self.places is None:
+        if self.spans is None:
             return self.closed.offsets[:-1], self.closed.offsets[1:] - 1
-        begins_S = self.closed.offsets[self.places.sentence_S]
-        return begins_S + self.places.first_S, begins_S + self.places.end_S
+        begins_S = self.closed.offsets[self.spans.sentence_S]
+        return begins_S + self.spans.first_S, begins_S + self.spans.end_S
 
 
 def _read_order(

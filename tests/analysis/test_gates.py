@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from phrasescore.analysis.gates import Gates, encoder_gates, grouped, sorted_units
-from phrasescore.analysis.gates_picture import as_text, draw
+from phrasescore.analysis.gates import Gates, encoder_gates
+from phrasescore.analysis.gates_plot import as_text, draw, grouped, sorted_units
 from phrasescore.errors import UserError
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.vocabulary import END

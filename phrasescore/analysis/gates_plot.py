@@ -1,16 +1,17 @@
 """Plots of the gates of a phrase, in a terminal or as a file.
 
-Legend: T symbols of the phrase, n hidden size.
+Legend: T symbols of the phrase, n hidden size, G groups of units.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from rich.cells import cell_len
 from rich.text import Text
 
-from phrasescore.analysis.gates import Activations, Gates, grouped, sorted_units
+from phrasescore.analysis.gates import Activations, Gates
 from phrasescore.pictures import as_label, load_pyplot, write_figure
 
 _BARS, _DIGITS = "▁▂▃▄▅▆▇█", "0123456789"
@@ -36,6 +37,17 @@ def as_text(gate_Tn: Activations, symbols: list[str], groups: int, *, colour: bo
         line.append(f"  {row.mean():.2f}")
         lines.append(line)
     return lines
+
+
+def sorted_units(gate_Tn: Activations) -> Activations:
+    """Sort the units by their mean; their own order has no meaning."""
+    return gate_Tn[:, np.argsort(gate_Tn.mean(axis=0), kind="stable")]
+
+
+def grouped(gate_Tn: Activations, groups: int) -> Activations:
+    """Return the means over at most `groups` groups of neighbouring units of nearly equal size, [T, G]."""
+    parts = np.array_split(gate_Tn, min(groups, gate_Tn.shape[1]), axis=1)
+    return np.stack([part.mean(axis=1) for part in parts], axis=1)
 
 
 def _blend(value: float) -> str:
