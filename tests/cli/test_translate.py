@@ -239,7 +239,7 @@ def test_attention_that_nothing_reads_is_none(translate: Run, option: str) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--n-best", "3"], "--n-best: gives several translations a sentence, which need --json"),
+        (["--n-best", "3"], "--n-best: needs --json; add it"),
         (["--n-best", "9", "--json"], "--n-best 9: is more than the beam holds; give --beam 9"),
         (["--beam", "0"], "--beam: is 0; give at least 1"),
         (["--max-extra", f"{2**31}"], "--max-extra: is 2147483648; give at most 2147483647"),
