@@ -25,7 +25,7 @@ from typing import (
 )
 
 from phrasescore import documents
-from phrasescore.errors import UsageError, UserError
+from phrasescore.errors import OptionError, UserError
 
 T = TypeVar("T")
 
@@ -42,9 +42,27 @@ class Section(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
-def option(default: T, text: str, *, minimum: float | None = None, maximum: float | None = None) -> T:
-    """Declare a dataclass field with the help text of its option and the least and the greatest value it may have."""
-    return field(default=default, metadata={"help": text, "minimum": minimum, "maximum": maximum})
+def option(
+    default: T,
+    text: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    metavar: str | None = None,
+    is_switch: bool = False,
+) -> T:
+    """Declare a dataclass field as an option.
+
+    Args:
+        default: its value if it is not given.
+        text: its help; it may end with `(default: ...)` if the default is not a value.
+        minimum: the least value.
+        maximum: the greatest value.
+        metavar: what help calls its value; None for a name that follows from the type.
+        is_switch: whether the command line has no `--no-` form; for booleans that no preset sets.
+    """
+    facts = {"help": text, "minimum": minimum, "maximum": maximum, "metavar": metavar, "is_switch": is_switch}
+    return field(default=default, metadata=facts)
 
 
 def option_types(section: type[Section]) -> dict[str, Any]:
@@ -59,10 +77,22 @@ def choices(kind: Any) -> tuple[str, ...]:
 
 
 def scalar_type(kind: Any) -> type:
-    """Return int, float, str, bool or Path for a field type, seen through `| None` and Literal."""
-    if get_origin(kind) in (Union, UnionType):
-        kind = next(part for part in get_args(kind) if part is not type(None))
+    """Return int, float, str, bool or Path for a field type, seen through `| None`, `tuple[..., ...]` and Literal."""
+    kind = _without_none(kind)
+    if is_list(kind):
+        kind = get_args(kind)[0]
     return str if get_origin(kind) is Literal else cast(type, kind)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether a field type is that of an option with several values, `tuple[..., ...]`."""
+    return get_origin(_without_none(kind)) is tuple
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) in (Union, UnionType):
+        return next(part for part in get_args(kind) if part is not type(None))
+    return kind
 
 
 def check_values(section: type[Section], values: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -101,6 +131,8 @@ def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
     if allowed and value not in allowed:
         raise UserError(f"{place}: {key} is {value!r}; choose one of {', '.join(allowed)}")
     wanted = scalar_type(kind)
+    if is_list(kind) and value is not None:
+        return _checked_list(key, value, wanted, place)
     if wanted is Path and isinstance(value, str):
         return Path(value)
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
@@ -111,15 +143,26 @@ def _check(key: str, value: Any, kinds: Mapping[str, Any], place: str) -> Any:
     return value
 
 
+def _checked_list(key: str, value: Any, wanted: type, place: str) -> tuple[Any, ...]:
+    """Return several values of a type as a tuple; a single text is no list of its characters."""
+    kinds = (str, Path) if wanted is Path else (wanted,)
+    if isinstance(value, str | bytes | Path) or not isinstance(value, Iterable):
+        raise UserError(f"{place}: {key} is {value!r}; give a list")
+    values = tuple(value)
+    if wrong := [one for one in values if not isinstance(one, kinds)]:
+        raise UserError(f"{place}: {key} has {wrong[0]!r}; give {_TYPE_NAMES[wanted]} for each")
+    return tuple(map(wanted, values))
+
+
 def refuse_given(given: Collection[str], names: Sequence[str], reason: str) -> None:
     """Refuse options that are given, by whatever layer, and would change nothing.
 
     Raises:
-        UsageError: one is given.
+        OptionError: one is given.
     """
     for name in names:
         if name in given:
-            raise UsageError(f"--{name.replace('_', '-')}: changes nothing {reason}; leave it out")
+            raise OptionError(f"{{}}: changes nothing {reason}; leave it out", name)
 
 
 def unknown_key(key: str, known: Iterable[str], place: str) -> str:

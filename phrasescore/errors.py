@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,33 @@ class UserError(Exception):
 
 class UsageError(UserError):
     """Options that do not go together, or a missing one that others call for; the exit code is 2."""
+
+
+class OptionError(UsageError):
+    """A value or a combination of options that is wrong.
+
+    It carries the names of the options, so that each front end can spell them: `--max-minutes` on the command line,
+    `max_minutes` in Python.
+    """
+
+    def __init__(self, text: str, *options: str) -> None:
+        """Make an error.
+
+        Args:
+            text: the message, with `{}` for each option.
+            options: names of fields.
+        """
+        self.text, self.options = text, options
+        super().__init__(self.message(flag))
+
+    def message(self, spell: Callable[[str], str]) -> str:
+        """Return the message with the options as a front end spells them."""
+        return self.text.format(*map(spell, self.options))
+
+
+def flag(name: str) -> str:
+    """Return the name of a field as the command line spells it."""
+    return f"--{name.replace('_', '-')}"
 
 
 class InputError(UserError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from phrasescore.configuration import Section, check_values, nearest, option
 from phrasescore.device import Precision, choose_device, settle_memory
 from phrasescore.documents import read_json, read_json_lines
-from phrasescore.errors import UserError
+from phrasescore.errors import OptionError, UserError
 from phrasescore.files import require_writable
 from phrasescore.model_files import CONFIG, METRICS, files_of_models
 from phrasescore.nn.architecture import ModelConfig
 from phrasescore.pairs import DataConfig
 from phrasescore.scoring.annotate import Counts
 from phrasescore.scoring.annotate import annotate as annotate_table
+from phrasescore.scoring.annotate_config import AnnotateConfig
 from phrasescore.scoring.columns import PER_WORD, Column
 from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 from phrasescore.scoring.given_pairs import GivenPairs, GivenPhrases, clean_pairs, clean_phrases, clean_text
@@ -32,9 +33,7 @@ from phrasescore.scoring.parts import join_parts, without_descriptions
 from phrasescore.scoring.scorer import PhraseScorer, Scores, WordCounts, load_scorer, require_in_context
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.search.translator import Translation, Translator
-from phrasescore.table.blocks import Shard, require_table_file
 from phrasescore.table.check import TableReport, check_table
-from phrasescore.table.sources import sources_in_texts
 from phrasescore.text import Say, chunks, silently
 from phrasescore.training.layers import left_to_size, merge_layers, names_given
 from phrasescore.training.loop import Evaluation, Watcher
@@ -74,7 +73,8 @@ def _naming_fields(*sections: type[Section]) -> Callable[[Callable[P, T]], Calla
             try:
                 return function(*args, **kwargs)
             except UserError as error:
-                error.args = (_OPTION.sub(name, str(error)),)
+                text = error.message(str) if isinstance(error, OptionError) else str(error)
+                error.args = (_OPTION.sub(name, text),)
                 raise
 
         return named
@@ -142,23 +142,15 @@ def train(
     return load_scorer(folder, device=device, precision=precision)
 
 
-@_naming_fields()
+@_naming_fields(AnnotateConfig)
 def annotate(
     table: str | Path,
     model: PhraseScorer | str | Path,
     output: str | Path | None,
     *,
-    columns: Sequence[str] | None = None,
-    replace_last: str | None = None,
-    only_sources_in: Sequence[str | Path] = (),
-    limit: int | None = None,
-    shard: str | None = None,
-    on_error: Literal["stop", "keep"] = "stop",
-    processes: int | None = None,
-    scheduler: str | None = None,
-    restart: bool = False,
     progress: Callable[[Counts, float | None], None] = lambda counts, share: None,
     say: Say = silently,
+    **options: Any,
 ) -> Counts:
     """Append columns to every line of a phrase table, as `phrasescore annotate` does.
 
@@ -171,77 +163,27 @@ def annotate(
         table: its file, `-` for standard input.
         model: what scores, or a model folder.
         output: where to write, compressed by its suffix, `-` for standard output; None scores without writing.
-        columns: names of the columns to append; None for the usual one of the model.
-        replace_last: the last score of every line, which makes room for the new ones.
-        only_sources_in: tokenised texts; keep only lines with sources that occur in them.
-        limit: stop after so many lines.
-        shard: take only a part of the table, `3/16` the third of sixteen.
-        on_error: stop at a faulty line, or keep it, with 1 in each new column.
-        processes: to share the work among; all cores of this machine if it is None, or one if that has a GPU.
-        scheduler: address of a Dask scheduler, whose workers share the work instead.
-        restart: discard the work of an interrupted run.
         progress: called after each block with the counts so far and the share of the table read.
         say: called with each warning about the model or the texts, and when an interrupted run is resumed.
+        options: the fields of `AnnotateConfig`, such as `columns=["score", "unknown-target"]`, `processes=4`.
 
     Raises:
-        TypeError: there is no such column, or what wants several is given one.
+        TypeError: there is no such option.
         UserError: a value is wrong, the table is empty, faulty or cannot be read, the model is damaged or does not give
             a column, or the output cannot be written or is the table; then there is no output, and an old one is as it
             was.
     """
-    values = {"limit": limit, "on_error": on_error, "processes": processes, "scheduler": scheduler, "restart": restart}
-    check_values(_Annotating, {**values, "replace_last": replace_last, "shard": shard}, "annotate()")
-    if processes is not None and scheduler is not None:
-        raise UserError("annotate(): processes and scheduler are both given; leave one out")
-    if replace_last is not None and on_error == "keep":
-        raise UserError(
-            "annotate(): replace_last does not go with on_error='keep': a faulty line may have no last score"
-        )
-    try:
-        part = None if shard is None else Shard.parse(shard)
-    except ValueError as error:
-        raise UserError(f"annotate(): shard: {error}") from None
-    if part is not None:
-        require_table_file(table, "--shard")
-    if isinstance(only_sources_in, str | Path):
-        raise TypeError(f"only_sources_in: is one file; give a list, as [{str(only_sources_in)!r}]")
+    _require_options("annotate()", options, (AnnotateConfig,))
+    config = AnnotateConfig(**check_values(AnnotateConfig, options, "annotate()"))
+    config.check(table)
     if output is not None:
         models = [model] if isinstance(model, str | Path) else []
-        require_writable(output, inputs=(table, *only_sources_in, *files_of_models(models)))
-    if isinstance(columns, str):
-        raise TypeError(f"columns: is one name; give a list, as [{columns!r}]")
+        require_writable(output, inputs=(table, *config.only_sources_in, *files_of_models(models)))
     scorer = _loaded(model)
     if scorer.note is not None:
         say(scorer.note)
-    return annotate_table(
-        table,
-        scorer,
-        output,
-        columns=None if columns is None else [scorer.column(name) for name in columns],
-        replace_last=replace_last,
-        only_sources=sources_in_texts(only_sources_in, say) if only_sources_in else None,
-        limit=limit,
-        shard=part,
-        on_error=on_error,
-        processes=processes,
-        scheduler=scheduler,
-        restart=restart,
-        progress=progress,
-        say=say,
-    )
-
-
-@dataclass(frozen=True)
-class _Annotating(Section):
-    """What `annotate` checks of its values."""
-
-    replace_last: str | None = option(None, "the score to replace")
-    limit: int | None = option(None, "lines after which to stop", minimum=1)
-    shard: str | None = option(None, "a part of the table")
-    on_error: Literal["stop", "keep"] = option("stop", "what to do with a faulty line")
-    processes: int | None = option(None, "to share the work among", minimum=1)
-    scheduler: str | None = option(None, "whose workers share the work")
-    restart: bool = option(False, "whether to start over")
+    arguments = config.arguments(scorer, say)
+    return annotate_table(table, scorer, output, restart=config.restart, progress=progress, say=say, **arguments)
 
 
 def score(

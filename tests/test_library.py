@@ -214,11 +214,17 @@ def test_annotating_without_a_folder_or_processes_is_refused(
         ({"on_error": "skip"}, "on_error is 'skip'; choose one of stop, keep"),
         ({"shard": (1, 2)}, "shard is (1, 2); give a text"),
         ({"shard": "3/2"}, "shard: 3/2 is not a part and a number of parts, as 3/16; parts count from 1"),
-        ({"processes": 2, "scheduler": "tcp://node1:8786"}, "processes and scheduler are both given; leave one out"),
+        ({"processes": 2, "scheduler": "tcp://node1:8786"}, "processes and scheduler: are both given; leave one out"),
         ({"replace_last": 1}, "replace_last is 1; give a text"),
-        ({"columns": []}, "columns: are none; give each that is wanted once"),
-        ({"columns": ["score", "score"]}, "columns: are named twice; give each that is wanted once"),
-        ({"replace_last": "1", "on_error": "keep"}, "replace_last does not go with on_error='keep': a faulty line may"),
+        ({"columns": "score"}, "columns is 'score'; give a list"),
+        ({"columns": ["score", 1]}, "columns has 1; give a text for each"),
+        ({"only_sources_in": "text.en"}, "only_sources_in is 'text.en'; give a list"),
+        ({"columns": []}, "columns: are none; give each column once"),
+        ({"columns": ["score", "score"]}, "columns: are named twice; give each column once"),
+        (
+            {"replace_last": "1", "on_error": "keep"},
+            "replace_last: does not go with on_error keep, because a faulty line may",
+        ),
     ],
 )
 def test_values_that_annotating_cannot_use_are_refused(
@@ -269,8 +275,7 @@ def test_what_there_is_not_is_a_wrong_type(scorer: phrasescore.PhraseScorer, tmp
         (lambda: phrasescore.translate([""], scorer, bean=3), "translate() has no option `bean`; did you mean `beam`?"),
         (lambda: phrasescore.translate("a b", scorer), "sentences: is one text; give a list of sentences"),
         (lambda: phrasescore.translate(unlike, scorer), "sentence 1: is of type int; give str or bytes"),
-        (lambda: phrasescore.annotate("t", scorer, None, columns="score"), "columns: is one name; give a list, as"),
-        (lambda: phrasescore.annotate("t", scorer, None, only_sources_in="a"), "only_sources_in: is one file; give a"),
+        (lambda: phrasescore.annotate("t", scorer, None, column="score"), "annotate() has no option `column`; did you"),
     ]  # fmt: skip
     for call, message in calls:
         with pytest.raises(TypeError) as error:

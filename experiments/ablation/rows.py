@@ -100,17 +100,16 @@ class Row:
         columns = []
         if "RNN" in self.parts:
             networks = ENSEMBLE if "ENSEMBLE" in self.parts else ENSEMBLE[:1]
-            name, options = "ensemble" if "ENSEMBLE" in self.parts else "rnn", []
+            name, appended = "ensemble" if "ENSEMBLE" in self.parts else "rnn", ["score"]
             if "PER-WORD" in self.parts:
-                name, options = f"{name}-per-word", ["--per-word"]
+                name, appended = f"{name}-per-word", ["per-word"]
             scores = ["network"]
             for part in _SIDES.keys() & self.parts:
-                name, options = f"{name}-{part.lower()}", [*options, "--unknown-words", _SIDES[part]]
+                name, appended = f"{name}-{part.lower()}", [*appended, f"unknown-{_SIDES[part]}"]
                 scores.append(_COUNTED[part])
-            columns.append(Column(name, networks, tuple(options), tuple(scores)))
+            columns.append(Column(name, networks, ("--columns", *appended), tuple(scores)))
         if "REVERSE" in self.parts:
-            direction = ("--direction", "source-given-target")
-            columns.append(Column(REVERSE, (REVERSE,), direction, ("network, source given target",)))
+            columns.append(Column(REVERSE, (REVERSE,), scores=("network, source given target",)))
         if "XBLEU" in self.parts:
             columns.append(Column(PAIR_FUNCTION, (PAIR_FUNCTION,), scores=("expected BLEU",)))
         return columns

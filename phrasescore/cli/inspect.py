@@ -16,7 +16,6 @@ from phrasescore.analysis.candidates import PROBABILITY, Candidate, look_up
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
-    add_direction_option,
     add_model_option,
     add_quiet_option,
     load_networks,
@@ -102,7 +101,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="draw the gates of the first forward layer into a .png, .svg or .pdf file",
     )
-    add_direction_option(parser)
     add_device_options(parser)
     add_quiet_option(parser)
     parser.set_defaults(run=run)
@@ -127,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         check_picture("--gates", args.gates)
     require_one_standard_input(args.table, args.phrases)
     reporter = Reporter(quiet=args.quiet)
-    scorer = load_networks(args, args.direction)
+    scorer = load_networks(args)
     if scorer.note is not None:
         reporter.say(scorer.note)
     gates = encoder_gates(scorer, phrase)

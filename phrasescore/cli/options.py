@@ -7,16 +7,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import shtab
 
 from phrasescore import __version__
 from phrasescore.cli.parser import CommandParser
-from phrasescore.configuration import LARGEST, Section, choices, option_types, range_fault, refuse_given, scalar_type
+from phrasescore.configuration import (
+    LARGEST,
+    Section,
+    choices,
+    is_list,
+    option_types,
+    range_fault,
+    refuse_given,
+    scalar_type,
+)
 from phrasescore.errors import UserError
 from phrasescore.files import STANDARD_STREAM
-from phrasescore.pairs import Direction
 from phrasescore.plugins import load_plugins, plugins_blamed
 
 if TYPE_CHECKING:
@@ -127,13 +135,21 @@ def add_section_options(
         flag = "--" + item.name.replace("_", "-")
         chosen = {name: preset.get(title, {}) for name, preset in (presets or {}).items()}
         by_preset = {name: values.get(item.name, item.default) for name, values in chosen.items()}
-        text = f"{item.metadata['help']} (default: {_default(item.default, by_preset)})"
+        text, default = item.metadata["help"], _default(item.default, by_preset)
+        text += f" (default: {default})" if default and "(default: " not in text else ""
         text = argparse.SUPPRESS if item.name in hidden else text
+        if item.metadata["is_switch"]:
+            group.add_argument(flag, action="store_const", const=True, help=item.metadata["help"])
+            continue
         if kind is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
             continue
         allowed = choices(kinds[item.name])
-        metavar = None if allowed else {int: "N", float: "X", str: "NAME", Path: "FILE"}[kind]
+        usual = None if allowed else {int: "N", float: "X", str: "NAME", Path: "FILE"}[kind]
+        metavar = item.metadata["metavar"] or usual
+        if is_list(kinds[item.name]):
+            group.add_argument(flag, type=kind, nargs="+", action="extend", metavar=metavar, help=text)
+            continue
         parse = _number(item, kind) if kind in (int, float) else kind
         group.add_argument(flag, type=parse, choices=allowed or None, metavar=metavar, default=None, help=text)
     return group
@@ -157,17 +173,22 @@ def _default(default: Any, by_preset: Mapping[str, Any]) -> str:
     for name, value in by_preset.items():
         names.setdefault(_shown(value), []).append(name)
     if len(names) < 2:
-        return next(iter(names), _shown(default))
+        only = next(iter(names), _shown(default))
+        return "" if only == _shown(None) else only
     return "; ".join(f"{value} with {', '.join(some)}" for value, some in names.items())
 
 
 def _shown(value: Any) -> str:
+    if value == ():
+        return ""
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def given_options(args: argparse.Namespace, section: type[Section]) -> dict[str, Any]:
     """Return the options of a section that stand on the command line."""
-    return {item.name: getattr(args, item.name) for item in fields(section) if getattr(args, item.name) is not None}
+    kinds = option_types(section)
+    given = {item.name: getattr(args, item.name) for item in fields(section)}
+    return {name: tuple(value) if is_list(kinds[name]) else value for name, value in given.items() if value is not None}
 
 
 def refuse_idle(args: argparse.Namespace, names: Sequence[str], reason: str) -> None:
@@ -226,17 +247,7 @@ def add_model_option(parser: argparse.ArgumentParser, *, several: bool = True) -
     )
 
 
-def add_direction_option(parser: argparse._ActionsContainer) -> None:
-    """Add --direction."""
-    parser.add_argument(
-        "--direction",
-        choices=get_args(Direction),
-        default=get_args(Direction)[0],
-        help="what the network must have been trained for (default: %(default)s)",
-    )
-
-
-def load_networks(args: argparse.Namespace, direction: Direction | None = None) -> EncoderDecoderScorer:
+def load_networks(args: argparse.Namespace) -> EncoderDecoderScorer:
     """Return the encoder-decoders on the command line, for commands that need a network and not just its scores.
 
     Raises:
@@ -247,7 +258,7 @@ def load_networks(args: argparse.Namespace, direction: Direction | None = None) 
     from phrasescore.scoring.scorer import load_scorer
 
     settle_memory()
-    scorer = load_scorer(*args.models, device=args.device, precision=args.precision, direction=direction)
+    scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
     if not isinstance(scorer, EncoderDecoderScorer):
         raise UserError(f"{scorer.name}: is not an encoder-decoder; give the folder of one")
     return scorer

@@ -10,7 +10,6 @@ from pathlib import Path
 from phrasescore.cli.console import Reporter
 from phrasescore.cli.options import (
     add_device_options,
-    add_direction_option,
     add_model_option,
     path_or_standard_stream,
 )
@@ -44,13 +43,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="file of phrase pairs (default: standard input)",
     )
     add_model_option(parser)
-    add_direction_option(parser)
-    parser.add_argument(
-        "--per-word",
-        action="store_true",
-        help="divide ln p by the number of predicted words plus one, the end symbol: those of the target, or with "
-        "source-given-target of the source",
-    )
     add_device_options(parser)
     parser.set_defaults(run=run)
 
@@ -62,14 +54,13 @@ def run(args: argparse.Namespace) -> int:
     from phrasescore.scoring.scorer import WordCounts, load_scorer
 
     settle_memory()
-    scorer = load_scorer(*args.models, device=args.device, precision=args.precision, direction=args.direction)
+    scorer = load_scorer(*args.models, device=args.device, precision=args.precision)
     reporter = Reporter(quiet=False)
     if scorer.note is not None:
         reporter.say(scorer.note)
-    columns = [scorer.column("per-word") if args.per_word else scorer.columns[0]]
     words = WordCounts()
     for pairs in _chunks(args.pairs, scorer.factors, reporter.say):
-        scores = scorer.score(Occurrences([source for source, _ in pairs], [target for _, target in pairs]), columns)
+        scores = scorer.score(Occurrences([source for source, _ in pairs], [target for _, target in pairs]))
         sys.stdout.writelines(f"{value:.9g}\n" for value in scores.first_N.tolist())
         sys.stdout.flush()
         words += scores.words

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import torch
 
-from phrasescore.errors import InputError, UserError
+from phrasescore.errors import InputError, OptionError, UserError
 from phrasescore.files import (
     STANDARD_STREAM,
     compress,
@@ -366,7 +366,7 @@ def _require_columns(scorer: PhraseScorer, columns: Sequence[Column]) -> None:
     """
     names = [column.name for column in columns]
     if not names or len({*names}) < len(names):
-        raise UserError(f"columns: {'are none' if not names else 'are named twice'}; give each that is wanted once")
+        raise OptionError(f"{{}}: {'are none' if not names else 'are named twice'}; give each column once", "columns")
     for name in names:
         scorer.column(name)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from phrasescore.configuration import LARGEST
-from phrasescore.errors import UsageError
+from phrasescore.errors import OptionError
 from phrasescore.files import LONGEST_LINE, can_be_read_only_once, open_input
 from phrasescore.table.entry import LineFault, cut_source, parse_line
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker, next_lines, rest_of_line, share_of
@@ -80,13 +80,13 @@ class Shard:
 
 
 def require_table_file(path: str | Path, option: str) -> None:
-    """Check that a table can be read twice, as an option does.
+    """Check that a table can be read twice, as an option requires.
 
     Raises:
-        UsageError: it cannot.
+        OptionError: it cannot.
     """
     if can_be_read_only_once(path):
-        raise UsageError(f"{option}: reads the table twice; give a file")
+        raise OptionError("{}: reads the table twice; give a file", option)
 
 
 def count_blocks(path: str | Path, limit: int | None = None, block_lines: int = CHUNK_LINES) -> int:

@@ -84,9 +84,6 @@ def test_scores_of_pairs() -> None:
     done = run("score", "-m", MODEL, "--precision", "fp32", stdin=pairs)
     expected = [float(line.split(b"\t")[2]) for line in lines]
     assert np.allclose([float(text) for text in done.stdout.split()], expected, atol=1e-4)
-    done = run("score", "-m", MODEL, "--precision", "fp32", "--per-word", stdin=pairs)
-    per_word = [score / (len(line.split(b"\t")[1].split()) + 1) for score, line in zip(expected, lines, strict=True)]
-    assert np.allclose([float(text) for text in done.stdout.split()], per_word, atol=1e-4)
     assert "line 2: is not a source phrase, one tab" in error_of(run("score", "-m", MODEL, stdin=b"a\tb\nc d\n"))
     refused = run("score", "-m", MODEL, stdin=b"a\tb\na\t%b\n" % (8000 * b"x "))
     assert "line 2, target: has more than 1,000 words or 10,000 bytes; so long" in error_of(refused)
@@ -239,7 +236,6 @@ def test_a_corpus_without_words_is_none_to_count_words_in(mini_table: Path, tmp_
         (["annotate", "nowhere.gz", "-m", MODEL], "nowhere.gz: cannot be read (No such file"),
         (["annotate", "TABLE", "-m", MODEL, "--device", "cuda:7"], "device `cuda:7`: is not here"),
         (["annotate", "TABLE", "-m", MODEL, "--device", "abacus"], "device `abacus`: there is none of this name"),
-        (["annotate", "TABLE", "-m", MODEL, "--direction", "source-given-target"], "was trained for target-given"),
         (["annotate", "TABLE", "-m", MODEL, "-o", "/proc/nowhere/x.gz"], "cannot be written"),
         (["train", "TABLE", "-o", "FOLDER/rnn", "--held-out", "1"], "leaves no pairs to train on"),
         (["train", "TABLE", "-o", "/proc/rnn"], "/proc/rnn"),
@@ -282,8 +278,7 @@ def test_wrong_usage_is_exit_code_2(small_table: Path) -> None:
         (["lm", "train", "TABLE", "--held-out", "inf"], "--held-out: is inf; give at most 1"),
         (["train", "TABLE", "--seed", "4294967296"], "--seed: is 4294967296; give at most 4294967295"),
         (["annotate", "TABLE", "-m", MODEL, "--replace-last", "1", "--on-error", "keep"], "does not go with --on-err"),
-        (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "--per-word"], "--columns: names all columns; leave"),
-        (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "score"], "--columns: names a column twice; leave"),
+        (["annotate", "TABLE", "-m", MODEL, "--columns", "score", "score"], "--columns: are named twice; give each"),
         (["annotate", "TABLE", "-m", MODEL, "--shard", "3/2"], "3/2 is not a part and a number of parts, as 3/16"),
         (
             ["annotate", "TABLE", "-m", MODEL, "--shard", "0/2"],

@@ -95,16 +95,8 @@ def test_the_command_takes_either_kind(table: Path, tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (
-            ["--per-word"],
-            "has no column `per-word`; choose among expected-bleu",
-        ),
-        (["--unknown-words"], "has no column `score`"),
+        (["--columns", "per-word"], "has no column `per-word`; choose among expected-bleu"),
         (["--columns", "expected-bleu", "unknown-both"], "has no column `unknown-both`"),
-        (
-            ["--direction", "source-given-target"],
-            "was trained for target-given-source; give that as the direction",
-        ),
         (["-m", str(NETWORK)], "of one kind"),
     ],
 )

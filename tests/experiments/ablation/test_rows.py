@@ -15,15 +15,15 @@ def test_a_row_is_its_parts() -> None:
     assert Row.parse("+CSLM+S2S").decoded.name == "+CSLM"
     sides = {name: Row.parse(f"+RNN+{name}").columns()[0] for name in ("WP", "WP-SOURCE", "WP-BOTH")}
     assert {name: column.options[-1] for name, column in sides.items()} == {
-        "WP": "target",
-        "WP-SOURCE": "source",
-        "WP-BOTH": "both",
+        "WP": "unknown-target",
+        "WP-SOURCE": "unknown-source",
+        "WP-BOTH": "unknown-both",
     }
     assert len({column.name for column in sides.values()}) == 3
     [per_word] = Row.parse("+RNN+PER-WORD").columns()
-    assert (per_word.name, per_word.networks, per_word.options) == ("rnn-per-word", ("rnn",), ("--per-word",))
+    assert (per_word.name, per_word.networks, per_word.options) == ("rnn-per-word", ("rnn",), ("--columns", "per-word"))
     [_, reverse] = Row.parse("+RNN+REVERSE").columns()
-    assert (reverse.networks, reverse.options) == (("reverse",), ("--direction", "source-given-target"))
+    assert (reverse.networks, reverse.options) == (("reverse",), ())
     many = Row.parse("+RNN+REVERSE+ENSEMBLE+PER-WORD").columns()
     assert [(column.name, len(column.networks)) for column in many] == [("ensemble-per-word", 3), ("reverse", 1)]
 

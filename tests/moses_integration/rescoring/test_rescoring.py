@@ -123,7 +123,7 @@ def test_phrases_are_what_the_decoder_gets_from_an_annotated_table(tmp_path: Pat
     texts = ["--only-sources-in", str(MINI / "dev.en")]
     command = ["annotate", str(MINI / "phrase-table.gz"), "-m", str(NETWORK), "-o", str(table), *texts, "-q"]
     for per_word in (False, True):
-        assert phrasescore([*command, "--precision", "fp32", *(["--per-word"] if per_word else [])]) == 0
+        assert phrasescore([*command, "--precision", "fp32", "--columns", "per-word" if per_word else "score"]) == 0
         ini = MosesIni.read(MINI / "moses.ini")
         add_columns(ini, "TranslationModel0", table, 1)
         source = list(read_lines(MINI / "dev.en"))[:8]

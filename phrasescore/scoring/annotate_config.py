@@ -1,0 +1,98 @@
+"""The options of annotating a phrase table: the command line and the Python function are made from these fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from phrasescore.configuration import Section, option
+from phrasescore.errors import OptionError
+from phrasescore.table.blocks import Shard, require_table_file
+from phrasescore.table.sources import sources_in_texts
+from phrasescore.text import Say
+
+if TYPE_CHECKING:
+    from phrasescore.scoring.scorer import PhraseScorer
+
+
+@dataclass(frozen=True)
+class AnnotateConfig(Section):
+    """What to append, to which lines, and who does the work."""
+
+    columns: tuple[str, ...] | None = option(
+        None,
+        "columns to append, in this order. An encoder-decoder has score (ln p), per-word (ln p divided by the number "
+        "of predicted words plus one, the end symbol), and unknown-target, unknown-source and unknown-both (numbers of "
+        "unknown words); a phrase-pair model has expected-bleu (default: the first)",
+        metavar="NAME",
+    )
+    replace_last: str | None = option(
+        None,
+        "replace the last score of each line, which must be this text, such as the 2.718 of Moses' --PhraseCount",
+        metavar="SCORE",
+    )
+    only_sources_in: tuple[Path, ...] = option(
+        (), "keep only lines whose source phrase occurs in these tokenised texts", metavar="FILE"
+    )
+    limit: int | None = option(None, "stop after the first N lines", minimum=1)
+    on_error: Literal["stop", "keep"] = option(
+        "stop",
+        "at a faulty line: stop, or keep the line with 1 in each new column (unchanged if it has no scores or is "
+        "longer than a megabyte)",
+    )
+    shard: str | None = option(
+        None,
+        "annotate only shard I of N of the table, as one job of an array, and describe it in FILE.part.json; "
+        "`phrasescore join` joins all shards",
+        metavar="I/N",
+    )
+    restart: bool = option(False, "discard the work of an interrupted run; do not resume it", is_switch=True)
+    processes: int | None = option(None, "number of processes (default: all cores; on GPUs, one per GPU)", minimum=1)
+    scheduler: str | None = option(
+        None,
+        "address of a Dask scheduler, such as tcp://node1:8786, whose workers do the work; they need the same files "
+        "(docs/cluster.md)",
+        metavar="ADDRESS",
+    )
+
+    def part(self) -> Shard | None:
+        """Return the shard, None for the whole table.
+
+        Raises:
+            OptionError: it is not a shard.
+        """
+        try:
+            return None if self.shard is None else Shard.parse(self.shard)
+        except ValueError as error:
+            raise OptionError(f"{{}}: {error}", "shard") from None
+
+    def check(self, table: str | Path) -> None:
+        """Check that the options go together, and with a table.
+
+        Raises:
+            OptionError: they do not.
+        """
+        if self.processes is not None and self.scheduler is not None:
+            raise OptionError("{} and {}: are both given; leave one out", "processes", "scheduler")
+        if self.replace_last is not None and self.on_error == "keep":
+            raise OptionError(
+                "{}: does not go with {} keep, because a faulty line may have no last score; leave one out",
+                "replace_last",
+                "on_error",
+            )
+        if self.part() is not None:
+            require_table_file(table, "shard")
+
+    def arguments(self, scorer: PhraseScorer, say: Say) -> dict[str, Any]:
+        """Return the arguments of `scoring.annotate.annotate`; texts are read, and `say` is called with warnings.
+
+        Raises:
+            UserError: a text cannot be read, or the scorer has no such column.
+        """
+        return {
+            "columns": None if self.columns is None else [scorer.column(name) for name in self.columns],
+            "only_sources": sources_in_texts(self.only_sources_in, say) if self.only_sources_in else None,
+            "shard": self.part(),
+            **{name: getattr(self, name) for name in ("replace_last", "limit", "on_error", "processes", "scheduler")},
+        }
