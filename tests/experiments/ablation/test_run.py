@@ -274,12 +274,11 @@ def test_networks_are_trained_for_the_rows(ran: Ran) -> None:
 def test_tables_and_functions_are_told_with_what_made_them(ran: Ran) -> None:
     tables = ran.report["tables"]
     assert tables["phrase-table.rnn-wp"]["counts"]["columns_after"] == 6
-    averaged = tables["phrase-table.ensemble"]["models"]
-    assert [Path(one["folder"]).name for one in averaged] == ["rnn", "rnn-2", "rnn-3"]
-    (function,) = tables["phrase-table.xbleu"]["models"]
+    averaged = tables["phrase-table.ensemble"]["scorer"]
+    assert [Path(folder).name for folder in averaged["folders"]] == ["rnn", "rnn-2", "rnn-3"]
     (of_function,) = summary(ran.report)["functions"].values()
     expected = digest(ran.folder / "xbleu/weights.safetensors")
-    assert function["weights_sha256"] == of_function["weights_sha256"] == expected
+    assert tables["phrase-table.xbleu"]["scorer"]["sha256"] == of_function["weights_sha256"] == expected
     assert of_function["nbest"] > 0
 
 
