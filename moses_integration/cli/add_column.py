@@ -8,13 +8,12 @@ from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
 from moses_integration.cli.texts import require_lasting
-from moses_integration.ini import NEW_WEIGHT, add_columns, files_at
+from moses_integration.ini import NEW_WEIGHT, add_columns, files_at, score_count
 from moses_integration.placed.in_context import networks_of
 from phrasescore.cli.console import Reporter
-from phrasescore.cli.options import positive
-from phrasescore.documents import read_json
 from phrasescore.errors import UserError
 from phrasescore.files import read_lines, require_writable
+from phrasescore.text import counted
 from phrasescore.words import join_words
 
 _COMPARED, _LINES_TO_READ = 100, 1_000_000
@@ -34,13 +33,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--table", type=Path, required=True, metavar="TABLE", help="phrase table that `phrasescore annotate` wrote"
     )
-    number = parser.add_mutually_exclusive_group()
-    number.add_argument(
-        "--columns", type=positive, default=1, metavar="N", help="how many scores it has more (default: %(default)s)"
-    )
-    number.add_argument(
-        "--report", type=Path, metavar="FILE", help="take that from the report of `phrasescore annotate`"
-    )
     parser.add_argument("--feature", metavar="LABEL", help="label of the phrase table in the ini, if there are several")
     parser.add_argument(
         "--weight",
@@ -55,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    require_writable(args.output, inputs=(args.ini, args.table, args.report))
+    require_writable(args.output, inputs=(args.ini, args.table))
     require_lasting(args.table, why="the ini will name it")
     reporter = Reporter(quiet=False)
     ini = read_ini(args.ini, reporter, outputs=[args.output])
@@ -65,18 +57,19 @@ def run(args: argparse.Namespace) -> int:
             "with --in-context"
         )
     label = args.feature or ini.phrase_table().label
-    columns = args.columns
-    if args.report:
-        columns, names = _appended(args.report)
-        reporter.say(f"{args.report}: {', '.join(names)}")
     before = ini.feature(label)
+    # A table without a new column is an error of `add_columns`, which knows what to do.
+    columns = max(1, score_count(args.table) - before.width)
     own = ini.path_of(before) if "path" in before.arguments else None
     add_columns(ini, label, args.table, columns, args.weight)
     if own is not None:
         _require_pairs_of(args.table, own, ini.name)
     ini.require_valid_at(args.output)
     ini.write(args.output)
-    reporter.say(f"{args.output}: written, with {args.table} as {label}; tune its weights with `phrasescore-smt tune`")
+    added = counted(columns, "new column")
+    reporter.say(
+        f"{args.output}: written, with {args.table} ({added}) as {label}; tune its weights with `phrasescore-smt tune`"
+    )
     return 0
 
 
@@ -99,18 +92,3 @@ def _require_pairs_of(table: Path, own: Path, ini: str) -> None:
 
 def _pair_of(line: bytes) -> tuple[bytes, ...]:
     return tuple(map(join_words, line.split(b"|||")[:2]))
-
-
-def _appended(report: Path) -> tuple[int, list[str]]:
-    """Return how many scores more a table has by the report of `phrasescore annotate`, and the names of the new ones.
-
-    Raises:
-        UserError: it is no such report.
-    """
-    advice = "give the file that `phrasescore annotate --report` wrote, or --columns"
-    columns = read_json(report, advice).get("columns")
-    names = columns.get("names") if isinstance(columns, dict) else None
-    if not isinstance(columns, dict) or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise UserError(f"{report}: does not say which columns were appended; {advice}")
-    # One that took the place of another has its weight already.
-    return len(names) - (columns.get("replace_last") is not None), names

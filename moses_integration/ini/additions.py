@@ -79,7 +79,7 @@ def _require_scores(table: Path, ini: MosesIni, feature: FeatureLine, columns: i
     elif found == before:
         advice = f"run `phrasescore annotate {table} -m MODEL -o ANNOTATED` and give --table ANNOTATED"
     elif found > before:
-        advice = f"give --columns {found - before} if all additional scores are new"
+        advice = f"add {found - before} if all additional scores are new"
     else:
         advice = f"annotate the table that {ini.name} names"
     raise UserError(

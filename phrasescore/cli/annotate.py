@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     if options["only_sources"] is not None and config.limit is None and config.shard is None:
         warn_of_texts(reporter, counts, options["only_sources"].get())
     columns = options["columns"] or scorer.columns[:1]
-    if (next_command := advice(args.output, config, scorer, columns, counts)) is not None:
+    if (next_command := advice(args.output, config, scorer, counts)) is not None:
         reporter.say(f"next: {next_command}")
     if args.report:
         write_json(args.report, make_report(args, config, digest, scorer, columns, counts))

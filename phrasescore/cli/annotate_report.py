@@ -26,9 +26,7 @@ _DOUBT = (
 )
 
 
-def advice(
-    output: str | Path, config: AnnotateConfig, scorer: PhraseScorer, columns: Sequence[Column], counts: Counts
-) -> str | None:
+def advice(output: str | Path, config: AnnotateConfig, scorer: PhraseScorer, counts: Counts) -> str | None:
     """Return the next command, None if most lines are faulty or unknown, or if only the user can know it."""
     if output == STANDARD_STREAM or not _is_sound(counts):
         return None
@@ -37,8 +35,7 @@ def advice(
     if config.replace_last is not None or config.limit is not None:
         return None
     weight = "" if scorer.columns[0].values == "log-probability" else " --weight W"
-    width = f"--columns {len(columns)}"
-    return f"phrasescore-smt add-column moses.ini --table {quote(str(output))} {width}{weight} -o NEW.ini"
+    return f"phrasescore-smt add-column moses.ini --table {quote(str(output))}{weight} -o NEW.ini"
 
 
 def make_report(

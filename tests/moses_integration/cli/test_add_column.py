@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import shutil
 from pathlib import Path
 
@@ -17,7 +16,9 @@ from tests.conftest import MINI
 def test_it_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, output = MINI / "phrase-table.5.gz", tmp_path / "five.ini"
     assert main(["add-column", str(MINI / "moses.ini"), "--table", str(table), "-o", str(output)]) == 0
-    assert capsys.readouterr().err.startswith(f"{output}: written, with {table} as TranslationModel0; tune")
+    assert capsys.readouterr().err.startswith(
+        f"{output}: written, with {table} (1 new column) as TranslationModel0; tune"
+    )
     assert MosesIni.read(output).feature("TranslationModel0").width == 5
 
 
@@ -51,20 +52,14 @@ def test_a_new_column_starts_with_the_weight_asked_for(tmp_path: Path, options: 
     assert after == [*before, weight]
 
 
-def test_the_report_of_annotate_says_how_many_columns_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report, output = tmp_path / "report.json", tmp_path / "added.ini"
-    command = ["add-column", str(MINI / "moses.ini"), "--table", str(MINI / "phrase-table.5.gz"), "-o", str(output)]
-    for names, replaced in ((["score"], None), (["score", "unknown-target"], "2.718")):
-        report.write_text(json.dumps({"columns": {"names": names, "replace_last": replaced}}))
-        assert main([*command, "--report", str(report)]) == 0
-        assert f"{report}: {', '.join(names)}\n" in capsys.readouterr().err
-        assert MosesIni.read(output).feature("TranslationModel0").width == 5
-    for content in ("{}", '{"columns": 5}', '{"columns": {"names": [1]}}'):
-        report.write_text(content)
-        assert main([*command, "--report", str(report)]) == 1
-        assert "report.json: does not say which columns were appended; give the file" in capsys.readouterr().err
+def test_the_new_columns_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, output = tmp_path / "wider.gz", tmp_path / "added.ini"
+    lines = gzip.decompress((MINI / "phrase-table.5.gz").read_bytes()).splitlines(keepends=True)
+    wider = (line.split(b" ||| ") for line in lines)
+    table.write_bytes(gzip.compress(b"".join(b" ||| ".join([*one[:2], one[2] + b" 2.718", *one[3:]]) for one in wider)))
+    assert main(["add-column", str(MINI / "moses.ini"), "--table", str(table), "-o", str(output)]) == 0
+    assert f"with {table} (2 new columns) as TranslationModel0" in capsys.readouterr().err
+    assert MosesIni.read(output).feature("TranslationModel0").width == 6
 
 
 def test_a_table_of_another_system_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

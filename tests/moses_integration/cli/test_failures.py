@@ -203,10 +203,6 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
             "cannot be written, because a space ends a value",
         ),
         (
-            ["add-column", INI, "--table", "FOLDER/cut.gz", "--columns", "2", "-o", "FOLDER/o"],
-            "2 to be added; give --columns 1 if all",
-        ),
-        (
             ["add-column", INI, "--table", "FOLDER/own.gz", "-o", "FOLDER/o"],
             f"own.gz: has 4 scores per line, but {INI} has num-features=4 and 1 to be added; run `phrasescore "
             "annotate FOLDER/own.gz -m MODEL -o ANNOTATED` and give --table ANNOTATED",
@@ -309,7 +305,6 @@ def test_options_without_effect_are_refused(
         ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/bar"], "bar"),
         ([*RESCORE, "--weights", "FOLDER/three", "-o", "FOLDER/x", "--nbest-output", "FOLDER/two"], "two"),
         (["add-column", "FOLDER/lost.ini", "--table", "FOLDER/cut.gz", "-o", "FOLDER/cut.gz"], "cut.gz"),
-        (["add-column", "FOLDER/lost.ini", "--table", "x", "--report", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         ([*RESCORE, "--weights", "x", "--scorer", "X=FOLDER/three", "-o", "FOLDER/three"], "three"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--backoff", "FOLDER/two", "-o", "FOLDER/two"], "two"),
         (["add-lm", "FOLDER/lost.ini", "--model", "m", "--cache", "FOLDER/two", "-o", "FOLDER/two"], "two"),

@@ -227,7 +227,6 @@ def test_wrong_usage_is_exit_code_2(
         ["decode", "i", "--binarise", "zip"],
         ["tune", "i", "--source", "a", "--reference", "b", "-o", "c", "--restarts", "-1"],
         ["evaluate", "a", "--reference", "b", "--seed", "-3"],
-        ["add-column", "i", "--table", "t", "--columns", "0", "-o", "o"],
         ["add-column", "i", "--table", "t", "--weight", "nan", "-o", "o"],
     ):
         with pytest.raises(SystemExit) as end:
