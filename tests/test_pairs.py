@@ -21,7 +21,7 @@ def read_lines(tmp_path: Path, *lines: bytes, config: DataConfig | None = None) 
 
 
 def texts(data: PairData) -> list[tuple[bytes, bytes]]:
-    """The pairs of all lines, spelt out."""
+    """The pairs of all lines, as words."""
     sides = []
     for vocabulary, phrases in (
         (data.source_vocabulary, data.pairs.source),
@@ -81,14 +81,14 @@ def test_each_distinct_pair_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("weight_by_count", [False, True])
-def test_counts_are_part_of_a_table_where_they_weigh(tmp_path: Path, weight_by_count: bool) -> None:
+def test_the_digest_depends_on_counts_that_weight_pairs(tmp_path: Path, weight_by_count: bool) -> None:
     config = DataConfig(weight_by_count=weight_by_count)
     tables = [(b"a ||| x ||| 1 ||| 0-0 ||| 9 9 %d" % count, b"b ||| y ||| 1 ||| 0-0 ||| 9 9 2") for count in (5, 6)]
     digests = {read_lines(tmp_path, *lines, config=config).digest for lines in tables}
     assert len(digests) == 1 + weight_by_count
 
 
-def test_counts_that_give_no_weights(tmp_path: Path) -> None:
+def test_counts_that_give_no_weights_are_errors(tmp_path: Path) -> None:
     config = DataConfig(weight_by_count=True)
     with pytest.raises(UserError, match="table: all its joint counts are 0; leave --weight-by-count out"):
         read_lines(tmp_path, b"a ||| x ||| 1 ||| 0-0 ||| 0 0 0", b"b ||| x ||| 1 ||| 0-0 ||| 0 0 0", config=config)
@@ -102,19 +102,19 @@ def test_the_other_direction_swaps_the_sides(tmp_path: Path) -> None:
     assert texts(data) == [(b"x y", b"a"), (b"y", b"a"), (b"y", b"<unk>")]
 
 
-def test_an_empty_table_is_refused(tmp_path: Path) -> None:
+def test_an_empty_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="contains no phrase pairs"):
         read_lines(tmp_path)
 
 
-def test_hashes_tell_phrases_apart() -> None:
+def test_hashes_of_different_phrases_differ() -> None:
     lists = [[], [0], [0, 0], [1], [0, 1], [1, 0], [5, 6, 7], [7, 6, 5], [256], [1, 256]]
     hashes = hash_phrases(Phrases.from_lists(lists))
     assert len(set(hashes.tolist())) == len(lists)
     assert hash_phrases(Phrases.from_lists(lists[::-1])).tolist() == hashes.tolist()[::-1]
 
 
-def test_a_full_disk_is_blamed_on_the_temporary_file(tmp_path: Path) -> None:
+def test_a_full_disk_names_the_temporary_file(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:

@@ -13,7 +13,7 @@ lists_of_ids = st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=8)
 
 
 @given(lists_of_ids)
-def test_phrases_hold_what_they_were_made_of(lists: list[list[int]]) -> None:
+def test_phrases_from_lists(lists: list[list[int]]) -> None:
     made = Phrases.from_lists(lists)
     assert len(made) == len(lists)
     assert made.lengths.tolist() == [len(ids) for ids in lists]
@@ -50,7 +50,7 @@ def test_ranges() -> None:
     assert offsets_of(np.array([2, 0, 3])).tolist() == [0, 2, 2, 5]
 
 
-def test_phrases_that_are_marked() -> None:
+def test_where() -> None:
     phrases = Phrases.from_lists([[5, 6], [], [7], [8, 9]])
     taken = phrases.where(np.array([True, True, False, True]))
     assert (taken.ids.tolist(), taken.offsets.tolist()) == ([5, 6, 8, 9], [0, 2, 2, 4])

@@ -8,7 +8,7 @@ from phrasescore.errors import UserError
 from phrasescore.pictures import load_pyplot, write_figure
 
 
-def test_a_name_is_blamed_for_its_suffix_only(tmp_path: Path) -> None:
+def test_only_the_suffix_decides_the_format(tmp_path: Path) -> None:
     plt = load_pyplot("--gates")
     figure = plt.figure()
     with pytest.raises(UserError, match=r"a\.txt: is not an image format .* ends in \.png"):

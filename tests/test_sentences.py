@@ -19,7 +19,7 @@ TARGET = "x y\nx\nz\nx x\ny x\n"
 
 @pytest.fixture
 def text(tmp_path: Path) -> ParallelText:
-    """Five lines, one of them with an empty side."""
+    """Five lines, one with an empty side."""
     (tmp_path / "source").write_text(SOURCE)
     (tmp_path / "target.gz").write_bytes(gzip.compress(TARGET.encode()))
     return ParallelText(tmp_path / "source", tmp_path / "target.gz")
@@ -45,10 +45,10 @@ def test_lines_become_pairs(text: ParallelText, tmp_path: Path) -> None:
     assert data.summary["source_coverage"] == 1.0
 
 
-def test_rare_words_and_long_sentences_are_left_out(text: ParallelText, tmp_path: Path) -> None:
+def test_rare_words_and_long_sentences_are_excluded(text: ParallelText, tmp_path: Path) -> None:
     data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(min_count=2, max_words=3))
     assert sides(data) == (["b a b", "a <unk>", "b"], ["x y", "<unk>", "y x"])
-    # Text to measure on is whole, and has the words that are known already.
+    # Validation text is complete, and uses the given vocabularies.
     known = data.source_vocabulary, data.target_vocabulary
     other = read_sentences(text, tmp_path, DataConfig(), SentenceConfig(min_count=2, max_words=3), known)
     assert sides(other)[0] == ["b a b", "a <unk>", "<unk> <unk> <unk> <unk>", "b"]
@@ -62,7 +62,7 @@ def test_the_other_direction(text: ParallelText, tmp_path: Path) -> None:
     assert first_sentences(text, 2, config, SentenceConfig()) == ([b"x y", b"z"], [b"b a b", b"a c"])
 
 
-def test_text_is_tokenised_where_asked_for(tmp_path: Path) -> None:
+def test_text_is_tokenised_on_request(tmp_path: Path) -> None:
     (tmp_path / "raw").write_text("L'ami est là.\n")
     (tmp_path / "other").write_text("The friend's here.\n")
     text = ParallelText(tmp_path / "raw", tmp_path / "other")
@@ -72,7 +72,7 @@ def test_text_is_tokenised_where_asked_for(tmp_path: Path) -> None:
     assert first_sentences(text, 9, DataConfig(), config)[1] == [b"The friend 's here ."]
 
 
-def test_the_digest_tells_texts_apart(text: ParallelText, tmp_path: Path) -> None:
+def test_the_digests_of_different_texts_differ(text: ParallelText, tmp_path: Path) -> None:
     first = read_sentences(text, tmp_path, DataConfig(), SentenceConfig()).digest
     assert read_sentences(text, tmp_path, DataConfig(), SentenceConfig()).digest == first
     text.source.write_text(SOURCE.replace("d d d d", "d d d c"))
@@ -98,19 +98,19 @@ def test_the_damaged_side_is_named(tmp_path: Path, side: str) -> None:
 
 
 @pytest.mark.parametrize("longer", ["source", "target"])
-def test_a_side_that_ends_between_two_parts(tmp_path: Path, longer: str) -> None:
-    """Lines are read 10,000 at once."""
+def test_a_side_that_ends_between_two_chunks(tmp_path: Path, longer: str) -> None:
+    """A chunk has 10,000 lines."""
     for name in ("source", "target"):
         (tmp_path / name).write_bytes(b"a\n" * (20_001 if name == longer else 20_000))
     text = ParallelText(tmp_path / "source", tmp_path / "target")
     shown: list[tuple[float | None, str]] = []
     with pytest.raises(UserError, match=rf"/{longer}: has 20,001 lines but .* has 20,000; give files"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig(), show=lambda *one: shown.append(one))
-    # Of a file this small the first reading takes all.
+    # The first read takes all of a file this small.
     assert shown == [(1, "10,000 lines"), (1, "20,000 lines")]
 
 
-def test_another_encoding_is_told_of_and_nothing_is_measured_by_it(tmp_path: Path) -> None:
+def test_another_encoding_is_a_warning_and_an_error_for_validation(tmp_path: Path) -> None:
     (tmp_path / "source").write_bytes(b"caf\xe9 a\n\xe9t\xe9\n")
     (tmp_path / "target").write_bytes(b"\xef\xbb\xbfx\ny\n")
     text, said = ParallelText(tmp_path / "source", tmp_path / "target"), list[str]()
@@ -126,7 +126,7 @@ def test_another_encoding_is_told_of_and_nothing_is_measured_by_it(tmp_path: Pat
         first_sentences(text, 1, DataConfig(), SentenceConfig())
 
 
-def test_a_text_in_utf_16_is_refused(text: ParallelText, tmp_path: Path) -> None:
+def test_a_text_in_utf_16_is_an_error(text: ParallelText, tmp_path: Path) -> None:
     text.source.write_text(SOURCE, "utf-16")
     with pytest.raises(UserError, match="source: line 1: begins with the byte order mark of UTF-16"):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig())

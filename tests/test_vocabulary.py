@@ -41,7 +41,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"the\ndog\n", b"<unk>\n<eos>\nthe\nthe\n"])
-def test_a_file_that_is_no_vocabulary(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_vocabulary(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "words").write_bytes(content)
     with pytest.raises(UserError, match="is not a vocabulary"):
         Vocabulary.load(tmp_path / "words")

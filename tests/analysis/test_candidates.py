@@ -1,4 +1,4 @@
-"""Looking up one phrase in a table."""
+"""Look-up of a phrase in a table."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_a_phrase_in_the_other_direction(table: Path) -> None:
     assert others == [b"w", b"y z"]
 
 
-def test_inputs_that_come_again_take_no_place_of_others(tmp_path: Path) -> None:
-    """Targets are the inputs, and a table is grouped by its sources."""
+def test_repeated_inputs_count_once(tmp_path: Path) -> None:
+    """With targets as inputs, because a table is sorted by source."""
     lines = [f"s{i} ||| t{j} ||| 1 1 1 1 ||| 0-0 ||| {j + 1} 9 1\n" for i in range(9) for j in range(20)]
     (tmp_path / "table").write_text("".join(lines))
     _, others = look_up(TableReader(tmp_path / "table"), "source-given-target", b"nothing", 15)
@@ -50,7 +50,7 @@ def test_a_table_without_counts(tmp_path: Path) -> None:
     assert look_up(TableReader(tmp_path / "table"), "target-given-source", b"a", 5)[1] == [b"b"]
 
 
-def test_counts_that_are_no_numbers_count_nothing(tmp_path: Path) -> None:
+def test_counts_that_are_not_numbers_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "table").write_bytes(
         b"a ||| x ||| 1 1 1 1 ||| 0-0 ||| n/a n/a 1\nb ||| y ||| 1 1 1 1 ||| 0-0 ||| 1 2 1\n"
     )
@@ -58,8 +58,8 @@ def test_counts_that_are_no_numbers_count_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("score", ["7", "0"])
-def test_a_score_that_is_no_probability(score: str, tmp_path: Path) -> None:
-    """As in a table with other columns than Moses'."""
+def test_a_score_that_is_not_a_probability(score: str, tmp_path: Path) -> None:
+    """As in a table whose columns are not those of Moses."""
     (tmp_path / "table").write_text(f"a ||| x ||| 1 1 {score} 1\n")
     with pytest.raises(UserError, match=rf"table: score 3 of `a \|\|\| x` is {score}, which is no probability; give"):
         look_up(TableReader(tmp_path / "table"), "target-given-source", b"a", 5)

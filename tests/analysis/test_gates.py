@@ -60,7 +60,7 @@ def test_units_are_sorted_by_their_mean_and_averaged() -> None:
     assert grouped(gate, 100).shape == (2, 3)
 
 
-def test_the_picture_of_a_terminal() -> None:
+def test_the_plot_in_a_terminal() -> None:
     gate = np.array([[0.0, 1.0], [0.5, 0.49]], np.float32)
     plain = [line.plain for line in as_text(gate, ["le", "chien"], 2, colour=False, unicode=True)]
     assert plain == ["     le  ▁█  0.50", "  chien  ▅▄  0.50"]
@@ -73,13 +73,13 @@ def test_the_picture_of_a_terminal() -> None:
 
 
 @pytest.mark.parametrize(("suffix", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_the_picture_in_a_file(scorer: EncoderDecoderScorer, tmp_path: Path, suffix: str, head: bytes) -> None:
+def test_the_plot_in_a_file(scorer: EncoderDecoderScorer, tmp_path: Path, suffix: str, head: bytes) -> None:
     path = tmp_path / f"gates.{suffix}"
     draw(gates_of(scorer, b"the black house"), path)
     assert path.read_bytes().startswith(head)
 
 
-def test_the_picture_has_the_gates_of_each_word(
+def test_the_plot_shows_the_gates_of_each_word(
     scorer: EncoderDecoderScorer, tmp_path: Path, figures: list[Any]
 ) -> None:
     gates = gates_of(scorer, b"the black house")
@@ -96,13 +96,13 @@ def test_the_picture_has_the_gates_of_each_word(
         assert axis.images[0].get_clim() == (0, 1)
 
 
-def test_dollar_signs_in_a_picture_are_no_formula(scorer: EncoderDecoderScorer, tmp_path: Path) -> None:
-    # As formulas the first is faulty, and the second loses its signs.
+def test_dollar_signs_are_escaped(scorer: EncoderDecoderScorer, tmp_path: Path) -> None:
+    # The first is no valid formula, and the second would lose its dollar signs.
     draw(gates_of(scorer, b"$$ $a_$ \\$"), tmp_path / "gates.svg")
     assert labels(tmp_path / "gates.svg")[1:5] == ["$$", "$a_$", "\\$", "<eos>"]
 
 
-def test_an_unknown_kind_of_picture(scorer: EncoderDecoderScorer, tmp_path: Path) -> None:
+def test_an_unknown_image_format(scorer: EncoderDecoderScorer, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"ends in \.png"):
         draw(gates_of(scorer, b"the black house"), tmp_path / "gates.txt")
     assert not list(tmp_path.iterdir())

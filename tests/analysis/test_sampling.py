@@ -32,7 +32,7 @@ def test_the_seed_decides(scorer: EncoderDecoderScorer) -> None:
     assert sample_targets(scorer, SOURCE, 100, seed=1) != sample_targets(scorer, SOURCE, 100, seed=2)
 
 
-def test_samples_that_do_not_end_are_left_out(scorer: EncoderDecoderScorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_that_do_not_end_are_dropped(scorer: EncoderDecoderScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "LONGEST", 3)
     samples = sample_targets(scorer, SOURCE, 500, seed=1)
     assert max(one.target.count(b" ") for one in samples) == 2

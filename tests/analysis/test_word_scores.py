@@ -24,7 +24,7 @@ def test_words_add_up_to_the_pair(scorer: EncoderDecoderScorer) -> None:
     assert [len(one) for one in words] == [4, 1, 3, 4]
     whole = phrasescore.score([(source, target) for target in targets], scorer)
     assert [one.sum() for one in words] == pytest.approx(whole, abs=1e-4)
-    # What was said does not depend on what comes later.
+    # A score does not depend on later words.
     assert words[0][:2] == pytest.approx(words[2][:2], abs=1e-4)
 
 

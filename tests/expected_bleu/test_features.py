@@ -50,8 +50,8 @@ def bag(source: bytes, target: bytes) -> list[int]:
 
 
 @given(st.lists(st.tuples(PHRASES, PHRASES), max_size=5))
-def test_features_are_those_of_the_definition(pairs: list[tuple[bytes, bytes]]) -> None:
-    """Whatever stands beside a pair; phrases may be empty."""
+def test_features_equal_the_definition(pairs: list[tuple[bytes, bytes]]) -> None:
+    """Independently of the other pairs; phrases may be empty."""
     bags = features_of([source for source, _ in pairs], [target for _, target in pairs])
     assert len(bags) == len(pairs)
     found = [part.tolist() for part in np.split(bags.keys_K, bags.offsets[1:-1])] if pairs else []
@@ -60,5 +60,5 @@ def test_features_are_those_of_the_definition(pairs: list[tuple[bytes, bytes]]) 
 
 
 def test_keys_are_the_same_on_every_machine() -> None:
-    """A folder that was written anywhere is read anywhere."""
+    """Model folders are portable."""
     assert features_of([b"a"], [b"b"]).keys_K[0] == 9629826135425534680

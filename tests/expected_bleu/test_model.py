@@ -28,14 +28,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_holds_the_function(folder: Path) -> None:
+def test_a_model_is_saved_and_loaded(folder: Path) -> None:
     loaded = load_phrase_pair_model(folder)
     assert loaded.is_checked
     assert loaded.values(features_of(*PAIRS)).tolist() == function().values(features_of(*PAIRS)).tolist()
     assert json.loads((folder / "config.json").read_text())["training"] == {"l2": 1e-6}
 
 
-def test_the_value_is_the_sum_of_the_weights_that_are_known() -> None:
+def test_the_value_is_the_sum_of_the_known_weights() -> None:
     known = function()
     half = PhrasePairModel(known.keys_F[::2], known.weights_F[::2])
     weights = dict(zip(half.keys_F.tolist(), half.weights_F.tolist(), strict=True))
@@ -73,7 +73,7 @@ def changed(folder: Path, **facts: Any) -> None:
         ({"format": 99}, "has format 99"),
     ],
 )
-def test_another_description_is_refused(folder: Path, facts: dict[str, Any], sentence: str) -> None:
+def test_another_description_is_an_error(folder: Path, facts: dict[str, Any], sentence: str) -> None:
     changed(folder, **facts)
     with pytest.raises(UserError, match=sentence):
         load_phrase_pair_model(folder)
@@ -90,28 +90,26 @@ def test_another_description_is_refused(folder: Path, facts: dict[str, Any], sen
         ([1, 2], [1.0, float("nan")], "weight weights holds a number that is not finite"),
     ],
 )
-def test_weights_that_are_no_function_are_refused(
-    tmp_path: Path, keys: list[float], weights: list[float], sentence: str
-) -> None:
+def test_invalid_weights_are_errors(tmp_path: Path, keys: list[float], weights: list[float], sentence: str) -> None:
     save_phrase_pair_model(tmp_path, PhrasePairModel(np.array([1, 2], np.uint64), np.ones(2, np.float32)), {})
     save_tensors(tmp_path, {"keys": torch.tensor(keys), "weights": torch.tensor(weights)})
     with pytest.raises(UserError, match=sentence):
         load_phrase_pair_model(tmp_path)
 
 
-def test_other_tensors_are_refused(folder: Path) -> None:
+def test_other_tensors_are_errors(folder: Path) -> None:
     write_tensors(folder / "weights.safetensors", {"keys": torch.zeros(1)}, {})
     with pytest.raises(UserError, match=r"config\.json: does not describe"):
         load_phrase_pair_model(folder)
 
 
-def test_lost_weights_are_missed(folder: Path) -> None:
+def test_missing_weights_are_an_error(folder: Path) -> None:
     (folder / "weights.safetensors").unlink()
     with pytest.raises(UserError, match="lacks weights"):
         load_phrase_pair_model(folder)
 
 
-def test_a_network_is_not_made_of_it(folder: Path) -> None:
+def test_it_cannot_be_loaded_as_a_network(folder: Path) -> None:
     with pytest.raises(UserError, match=f"holds a network of the kind {KIND}"):
         load_model(folder)
 

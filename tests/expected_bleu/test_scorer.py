@@ -1,4 +1,4 @@
-"""A function of phrase pairs as what annotates a table."""
+"""`annotate` with a phrase-pair model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NETWORK = DATA / "stored-model"
 
 
 def make(folder: Path, pairs: tuple[list[bytes], list[bytes]], size: float = 0.3, seed: int = 1) -> PhrasePairModel:
-    """Save a function that knows every second feature of some pairs."""
+    """Save a model with weights for every second feature of some pairs."""
     keys_F = np.unique(features_of(*pairs).keys_K)[::2]
     weights_F = np.random.default_rng(seed).normal(0, size, len(keys_F)).astype(np.float32)
     folder.mkdir()
@@ -68,7 +68,7 @@ def test_values_beyond_a_float_are_clipped(table: Path, tmp_path: Path) -> None:
     assert np.isfinite(np.array(column_of(tmp_path / "out"), np.float32)).all()
 
 
-def test_of_several_functions_the_mean_counts(table: Path, tmp_path: Path) -> None:
+def test_several_models_give_the_mean(table: Path, tmp_path: Path) -> None:
     one, other = (make(tmp_path / name, pairs_of(table), seed=seed) for name, seed in (("f", 1), ("g", 2)))
     scorer = load_scorer(tmp_path / "f", tmp_path / "g")
     annotate(table, scorer, tmp_path / "out", processes=1)
@@ -76,7 +76,7 @@ def test_of_several_functions_the_mean_counts(table: Path, tmp_path: Path) -> No
     assert np.log(column_of(tmp_path / "out")) == pytest.approx((one.values(bags) + other.values(bags)) / 2, abs=1e-7)
 
 
-def test_the_command_takes_either_kind(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_annotate_accepts_both_kinds_of_model(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make(tmp_path / "f", pairs_of(table))
     out, report = tmp_path / "out", tmp_path / "report"
     source = tmp_path / "text"
@@ -100,7 +100,7 @@ def test_the_command_takes_either_kind(table: Path, tmp_path: Path, capsys: pyte
         (["-m", str(NETWORK)], "of one kind"),
     ],
 )
-def test_what_means_nothing_is_refused(
+def test_options_without_effect_are_errors(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], sentence: str
 ) -> None:
     make(tmp_path / "f", pairs_of(table))
@@ -115,7 +115,7 @@ def test_a_network_does_not_give_the_column(table: Path, tmp_path: Path) -> None
         annotate(table, load_scorer(NETWORK), tmp_path / "out", columns=[EXPECTED_BLEU], processes=1)
 
 
-def test_a_function_that_was_trained_again_meanwhile_is_noticed(table: Path, tmp_path: Path) -> None:
+def test_a_model_that_changes_during_the_run_is_an_error(table: Path, tmp_path: Path) -> None:
     make(tmp_path / "f", pairs_of(table))
     loading = load_scorer(tmp_path / "f").shared()._make
     assert loading is not None

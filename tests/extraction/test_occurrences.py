@@ -1,4 +1,4 @@
-"""Phrase pairs where they occur are those of the definition, with their sentences."""
+"""Occurrences of phrase pairs equal the definition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from phrasescore.phrases import Phrases, PhrasesInSentences
 from phrasescore.sentences import ParallelText, SentenceConfig, read_sentences
 
 Alignment = tuple[int, int, set[tuple[int, int]]]
-"""Words of a source sentence, of its translation, and which are aligned."""
+"""Lengths of a source sentence and its translation, and the alignment points."""
 
 
 @st.composite
@@ -42,7 +42,7 @@ def occurring(alignment: Alignment) -> set[tuple[int, int, int, int]]:
 
 
 @given(st.lists(alignments(), min_size=1, max_size=4))
-def test_they_are_those_of_the_definition(texts: list[Alignment]) -> None:
+def test_occurrences_equal_the_definition(texts: list[Alignment]) -> None:
     source = Phrases.from_lists(range(words) for words, _, _ in texts)
     target = Phrases.from_lists(range(words) for _, words, _ in texts)
     points = Phrases.from_lists([word for point in sorted(points) for word in point] for *_, points in texts)
@@ -61,7 +61,7 @@ def lists(phrases: Phrases) -> list[list[int]]:
     return [phrases.ids[a:b].tolist() for a, b in pairwise(phrases.offsets)]
 
 
-def test_some_phrases_take_their_sentences_along() -> None:
+def test_take_keeps_the_sentences() -> None:
     sentences = Phrases.from_lists([[5, 6, 7], [8, 9], [4]])
     phrases = PhrasesInSentences(sentences, np.array([0, 0, 1, 2]), np.array([0, 1, 0, 0]), np.array([2, 3, 1, 1]))
     some = phrases.take(np.array([3, 1]))
@@ -81,7 +81,7 @@ def text(tmp_path: Path) -> ParallelText:
 
 
 def test_an_alignment_is_read_with_its_text(text: ParallelText, tmp_path: Path) -> None:
-    """Of a pair with an empty side it is left out, too; a point that is given twice counts once."""
+    """Pairs with an empty side are skipped; repeated points count once."""
     data = read_sentences(text, tmp_path, DataConfig(), SentenceConfig())
     assert data.pairs.alignment is not None
     assert lists(data.pairs.alignment) == [[0, 1, 1, 0], [2, 0], []]
@@ -99,7 +99,7 @@ def test_an_alignment_is_read_with_its_text(text: ParallelText, tmp_path: Path) 
         ("0-0\n", r"source: has 4 lines but .*points has 1;"),
     ],
 )
-def test_wrong_alignments_are_refused(text: ParallelText, tmp_path: Path, points: str, message: str) -> None:
+def test_invalid_alignments_are_errors(text: ParallelText, tmp_path: Path, points: str, message: str) -> None:
     (tmp_path / "points").write_text(points)
     with pytest.raises(UserError, match=message):
         read_sentences(text, tmp_path, DataConfig(), SentenceConfig())

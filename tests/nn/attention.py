@@ -14,6 +14,6 @@ from phrasescore.nn.encoder_decoder import EncoderDecoder
 
 @torch.inference_mode()
 def attention_weights(network: EncoderDecoder, batch: PairBatch) -> Tensor:
-    """How much each predicted symbol looks at each source symbol, the end symbol included, [I, L]."""
+    """The attention weights of each predicted symbol, the end symbol included, [I, L]."""
     steps = network.decoder.predictions(batch, network.encoder(batch))
     return torch.cat([step.attention_BL for step in steps if step.attention_BL is not None])[batch.node_I]

@@ -1,4 +1,4 @@
-"""Every member of the family, by a name."""
+"""Configurations of all kinds of architectures, by name."""
 
 from __future__ import annotations
 
@@ -103,4 +103,4 @@ FAMILY = (
     "Luong with input feeding",
     "notes' dot",
 )
-"""Of each kind one."""
+"""One of each kind."""

@@ -1,4 +1,4 @@
-"""The networks equal the equations of the paper, written out in NumPy by another hand (tests/reference.py)."""
+"""The networks equal an independent NumPy implementation of the paper's equations (tests/reference.py)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_gradients_by_finite_differences(config: ModelConfig) -> None:
 
 @pytest.mark.usefixtures("double_precision")
 def test_probabilities_of_all_strings_sum_to_one() -> None:
-    """All targets up to a length, plus what is left for longer ones, is everything."""
+    """All targets up to a length, plus the probability left for longer ones."""
     torch.manual_seed(5)
     words = 4
     network = EncoderDecoder(TINY, words, words)

@@ -1,4 +1,4 @@
-"""Where dropout acts, and that each update draws masks of its own."""
+"""The layers with dropout, and new masks for each update."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.nn.networks import random_network, scores, shared
 
 RATE = 0.25
 PLAIN = replace(TINY, summary=False, dropout=RATE)
-"""Word vectors of 5, states of 8, maxout of 4; no summary, whose size would be that of the states."""
+"""Word vectors of 5, states of 8, maxout of 4; no summary, because it would have the size of the states."""
 STACKED: dict[str, Any] = {"encoder_layers": 2, "decoder_layers": 2}
 ATTENTION: dict[str, Any] = {"attention": "dot", "readout": "attentional"}
 WORDS = {("encoder", 5), ("decoder", 5)}
 
 
 def dropped(config: ModelConfig) -> set[tuple[str, int, float]]:
-    """Return which layers drop vectors of which sizes in training, and how much."""
+    """Return the layers with dropout, the sizes of their vectors, and the rates."""
     network = random_network(config).train()
     found = set()
     for name, module in network.named_modules():
@@ -50,7 +50,7 @@ def dropped(config: ModelConfig) -> set[tuple[str, int, float]]:
         ({"readout": "state", "feed_word": False}, {("encoder", 5), ("decoder.readout", 8)}),
     ],
 )
-def test_dropout_acts_where_the_option_says(changes: dict[str, Any], places: set[tuple[str, int]]) -> None:
+def test_dropout_acts_on_the_documented_layers(changes: dict[str, Any], places: set[tuple[str, int]]) -> None:
     assert dropped(replace(PLAIN, **changes)) == {(*place, RATE) for place in places}
 
 

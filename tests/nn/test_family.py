@@ -1,4 +1,4 @@
-"""Every member of the family equals its equations (tests/family_reference.py), in every way it can be computed."""
+"""Every architecture equals its equations (tests/family_reference.py), for every way to compute it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def expected_scores(network: EncoderDecoder) -> NDArray[np.float64]:
 
 
 def apart() -> tuple[PairBatch, list[int]]:
-    """The pairs as a training batch, and which they are."""
+    """The pairs as a training batch, and their order."""
     order = sorted(range(len(TARGETS)), key=lambda pair: -len(TARGETS[pair]))
     sources, targets = ([lists[pair] for pair in order] for lists in (SOURCES, TARGETS))
     return PairBatch.apart(Phrases.from_lists(sources), Phrases.from_lists(targets)), order
@@ -46,7 +46,7 @@ def apart() -> tuple[PairBatch, list[int]]:
 
 @pytest.fixture(params=[(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["double", "single"])
 def bound(request: pytest.FixtureRequest) -> Iterator[float]:
-    """Compute in one precision; the error that it may make."""
+    """Compute in one precision; return the tolerance."""
     dtype, error = request.param
     torch.set_default_dtype(dtype)
     yield error
@@ -55,7 +55,7 @@ def bound(request: pytest.FixtureRequest) -> Iterator[float]:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_equals_the_equations(preset: str, bound: float) -> None:
-    """In small, for the equations are computed slowly."""
+    """With small sizes, because the reference is slow."""
     config = replace(ModelConfig(**PRESETS[preset]["model"]), hidden=6, embedding=5, maxout=4)
     network = random_network(config).eval()
     assert np.abs(scores(network, shared()) - expected_scores(network)).max() < bound
@@ -71,16 +71,16 @@ def test_scores_equal_the_equations(name: str, bound: float) -> None:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_pair_has_its_score_in_any_company(name: str) -> None:
-    """Alone there is no padding; so masks, and rows that are filled up, change nothing."""
+def test_scores_do_not_depend_on_the_batch(name: str) -> None:
+    """A batch of one has no padding, so this tests masks and padding."""
     network = random_network(config_of(name))
     together = scores(network, shared())
     alone = [scores(network, shared([source], [target]))[0] for source, target in zip(SOURCES, TARGETS, strict=True)]
     assert np.abs(together - alone).max() < 1e-4
 
 
-def test_what_was_not_prepared_follows_the_weights() -> None:
-    """A search brings the CPU's sources to the encoder's device."""
+def test_unprepared_sources_are_moved_to_the_device() -> None:
+    """A search passes sources on the CPU to the encoder."""
     network = random_network(config_of("Bahdanau")).to(META)
     sources = SourceBatch.of(Phrases.from_lists(SOURCES))
     assert network.encode(sources).summary_Sk.device == META
@@ -95,7 +95,7 @@ def test_steps_give_the_scores_of_teacher_forcing(name: str) -> None:
     network = random_network(config_of(name))
     closed = [[*target, END] for target in TARGETS]
     state = network.start(network.encode(SourceBatch.of(Phrases.from_lists(SOURCES))))
-    # Rows are mixed up before the first step and after each.
+    # Rows are permuted before the first step and after each.
     rows = list(range(len(SOURCES)))
     words: torch.Tensor | None = None
     found = np.zeros(len(SOURCES))
@@ -112,7 +112,7 @@ def test_steps_give_the_scores_of_teacher_forcing(name: str) -> None:
     assert np.abs(found - scores(network, shared())).max() < 1e-5 * 7
 
 
-def test_a_state_may_be_copied() -> None:
+def test_rows_of_a_state_may_be_repeated() -> None:
     network = random_network(config_of("Luong with input feeding"))
     with torch.inference_mode():
         state = network.start(network.encode(SourceBatch.of(Phrases.from_lists(SOURCES[:2]))))
@@ -125,7 +125,7 @@ def test_a_state_may_be_copied() -> None:
         assert np.abs(log_prob_BV[row].numpy() - found[1]).max() < 1e-5
 
 
-def test_rows_that_attention_takes_in_parts_look_where_they_did(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_in_chunks_is_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     network = random_network(config_of("Bahdanau"))
     whole = scores(network, shared())
     monkeypatch.setattr(attention, "_CHUNK", 1)
@@ -164,7 +164,7 @@ def test_gradients_by_finite_differences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tutorial", "Luong with input feeding", "simplest, rnn"])
-def test_free_running_goes_on_from_its_own_words(name: str, bound: float) -> None:
+def test_free_running_reads_its_own_words(name: str, bound: float) -> None:
     network = random_network(config_of(name))
     weights = weights_of(network)
     batch, order = apart()
@@ -180,7 +180,7 @@ def test_free_running_goes_on_from_its_own_words(name: str, bound: float) -> Non
     assert np.abs(found_I - expected).max() < bound
 
 
-def test_the_share_of_teacher_forcing_is_drawn_step_by_step() -> None:
+def test_teacher_forcing_is_sampled_per_step() -> None:
     network = random_network(config_of("tutorial"))
     batch, _ = apart()
     with torch.inference_mode():
@@ -193,7 +193,7 @@ def test_the_share_of_teacher_forcing_is_drawn_step_by_step() -> None:
     assert not torch.allclose(mixed, free)
 
 
-def test_pairs_that_share_prefixes_cannot_run_free() -> None:
+def test_pairs_with_shared_prefixes_need_full_teacher_forcing() -> None:
     with pytest.raises(ValueError, match="need full teacher forcing"):
         random_network(BASE)(shared(), teacher_forcing=0.5)
 
@@ -224,12 +224,12 @@ def test_incompatible_options_are_errors(changes: dict[str, Any], message: str) 
     assert message in str(caught.value)
 
 
-def test_shared_words_need_one_vocabulary() -> None:
+def test_shared_embeddings_need_one_vocabulary() -> None:
     with pytest.raises(UserError, match="these have 9 and 8 words"):
         EncoderDecoder(replace(BASE, share_embeddings=True), 9, 8)
 
 
-def test_shared_weights_are_one() -> None:
+def test_shared_weights_are_stored_once() -> None:
     network = random_network(config_of("shared units and words"))
     names = set(network.state_dict())
     assert not any(name.startswith(("decoder.unit", "decoder.upper", "decoder.embedding")) for name in names)
@@ -237,7 +237,7 @@ def test_shared_weights_are_one() -> None:
     assert network.decoder.embedding is network.encoder.embedding
 
 
-def test_sixteen_bit_products_stay_near() -> None:
+def test_sixteen_bit_products_are_close() -> None:
     for name in ("Luong with input feeding", "Bahdanau, lstm", "unit rnn", "bridged lstm"):
         network = random_network(config_of(name))
         exact = scores(network, shared())

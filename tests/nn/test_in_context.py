@@ -1,4 +1,4 @@
-"""Phrases in their sentences: what the equations say (tests/family_reference.py), in every way it can be computed."""
+"""Networks in context equal their equations (tests/family_reference.py), for every way to compute them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.nn.networks import SOURCES, TARGETS, random_network, scores, shared, 
 
 SENTENCES = [[2, 3, 4, 5, 2, 3], [6], [0, 2, 3], list(range(2, 9)) * 2]
 PLACES = [(0, 0, 2), (0, 0, 6), (0, 4, 6), (1, 0, 1), (2, 1, 3), (3, 2, 13), (3, 0, 14)]
-"""Sentence, begin and end of a phrase; the last are longer than any distance that is told apart."""
+"""Sentence, begin and end of a phrase; the last phrases are longer than `FARTHEST`."""
 TARGETS_OF_PLACES: list[list[list[int]]] = [[[7, 3], [7]], [[]], [[7, 3]], [[2, 2, 2]], [[0, 8], [0]], [[5]], [[4, 4]]]
 IN_CONTEXT = [*(name for name in FAMILY if name != "reversed"), "Luong", "dot before", "input feeding, halves"]
 
@@ -32,13 +32,13 @@ def placed(places: list[tuple[int, int, int]]) -> PhrasesInSentences:
 
 
 def sharing() -> PairBatch:
-    """All pairs, as they are scored."""
+    """All pairs as a scoring batch."""
     place_P = np.repeat(np.arange(len(PLACES)), [len(targets) for targets in TARGETS_OF_PLACES])
     return PairBatch.sharing(placed(PLACES), place_P, Phrases.from_lists(chain.from_iterable(TARGETS_OF_PLACES)))
 
 
 def apart() -> tuple[PairBatch, NDArray[np.int64]]:
-    """All pairs, as they are learnt from, and which they are."""
+    """All pairs as a training batch, and their order."""
     pairs = [(place, target) for place, some in zip(PLACES, TARGETS_OF_PLACES, strict=True) for target in some]
     order = np.array(sorted(range(len(pairs)), key=lambda pair: -len(pairs[pair][1])))
     places, targets = [pairs[pair][0] for pair in order], [pairs[pair][1] for pair in order]
@@ -70,8 +70,8 @@ def test_scores_equal_the_equations(name: str) -> None:
     assert np.abs(scores(network, batch) - found[order]).max() < 1e-9
 
 
-def test_no_mark_is_read_that_training_never_reaches() -> None:
-    """Training sees phrases of seven words at most, some of these are longer."""
+def test_no_untrained_position_embedding_is_used() -> None:
+    """Training has phrases of at most seven words; some of these are longer."""
     network = network_of("Luong")
     longest = max(end - first for _, first, end in PLACES)
     assert longest > LONGEST == 7
@@ -85,7 +85,7 @@ def test_no_mark_is_read_that_training_never_reaches() -> None:
 
 @pytest.mark.parametrize("name", IN_CONTEXT)
 @pytest.mark.usefixtures("double_precision")
-def test_a_sentence_that_is_the_phrase_says_what_the_phrase_alone_does(name: str) -> None:
+def test_a_sentence_that_consists_of_the_phrase_equals_the_phrase_alone(name: str) -> None:
     network = network_of(name)
     count = len(SOURCES)
     whole = PhrasesInSentences(
@@ -95,8 +95,8 @@ def test_a_sentence_that_is_the_phrase_says_what_the_phrase_alone_does(name: str
     assert np.abs(scores(network, batch) - scores(network, shared())).max() < 1e-9
 
 
-def test_a_sentence_is_read_once_for_all_its_pairs() -> None:
-    """Not once a pair, nor once a place."""
+def test_a_sentence_is_encoded_once_for_all_its_pairs() -> None:
+    """Not once per pair or occurrence."""
     symbols = sum(len(sentence) + 1 for sentence in SENTENCES)
     of_pairs = sum(len(SENTENCES[sentence]) + 1 for sentence, _, _ in PLACES)
     assert of_pairs > 2 * symbols
@@ -106,7 +106,7 @@ def test_a_sentence_is_read_once_for_all_its_pairs() -> None:
             assert len(batch.sources.reading(backward=backward).tree.words_N) < 1.2 * symbols
 
 
-def test_a_pair_has_its_score_in_any_company() -> None:
+def test_scores_do_not_depend_on_the_batch() -> None:
     network = network_of("Luong")
     together = scores(network, sharing())
     alone = [
@@ -130,7 +130,7 @@ def test_gradients_do_not_depend_on_the_batch() -> None:
 
 
 @pytest.mark.usefixtures("double_precision")
-def test_what_stands_around_a_phrase_matters() -> None:
+def test_scores_depend_on_the_context() -> None:
     network = network_of("Bahdanau")
 
     def score(sentence: list[int], begin: int, end: int) -> float:
@@ -140,5 +140,5 @@ def test_what_stands_around_a_phrase_matters() -> None:
     in_its_place = score([2, 3, 4, 6], 1, 2)
     assert abs(in_its_place - score([5, 3, 4, 6], 1, 2)) > 1e-6
     assert abs(in_its_place - score([2, 3, 4, 7], 1, 2)) > 1e-6
-    # The same words around another phrase.
+    # The same context of another phrase.
     assert abs(in_its_place - score([2, 3, 4, 6], 0, 2)) > 1e-6

@@ -1,4 +1,4 @@
-"""Networks learn to copy, reverse and sort short strings; with attention also those too long for one vector."""
+"""Networks learn to copy, reverse and sort short strings; with attention also strings too long for one vector."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def loss_after_training(changes: dict[str, Any], task: Task, longest: int) -> fl
         return -float(network(pairs(np.random.default_rng(2), task, longest)).mean())
 
 
-# Of a sorted string there is less to remember.
+# A sorted string contains less information.
 @pytest.mark.parametrize(
     ("task", "bound"), [(copied, 0.5), (backwards, 0.5), (sorted, 0.3)], ids=["copy", "reverse", "sort"]
 )
-def test_one_vector_holds_a_short_string_and_not_a_long_one(task: Task, bound: float) -> None:
+def test_one_vector_encodes_a_short_string_and_not_a_long_one(task: Task, bound: float) -> None:
     assert loss_after_training(PAPER, task, SHORT) < 0.1
     assert loss_after_training(PAPER, task, LONG) > bound
 

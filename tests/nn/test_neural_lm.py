@@ -21,7 +21,7 @@ def network(config: NeuralLmConfig = CONFIG) -> NeuralLanguageModel:
 
 
 def expected(model: NeuralLanguageModel, contexts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """ln p of every word behind each context, from the equations."""
+    """ln p of every word after each context, from the equations."""
     weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     rows = []
     for context in contexts:
@@ -35,7 +35,7 @@ def expected(model: NeuralLanguageModel, contexts: NDArray[np.int64]) -> NDArray
 
 @torch.no_grad()
 @pytest.mark.parametrize("times", [1, 50], ids=["of many words", "of few words"])
-def test_the_network_is_its_equations(times: int) -> None:
+def test_the_network_equals_its_equations(times: int) -> None:
     model = network()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
@@ -68,7 +68,7 @@ def test_dropout_acts_on_word_vectors_and_both_hidden_layers() -> None:
     assert sizes == [CONFIG.embedding, CONFIG.first_hidden, CONFIG.second_hidden]
 
 
-def test_the_paper_s_weights_start_between_bounds() -> None:
+def test_the_paper_s_initial_weights_are_bounded() -> None:
     model = network(replace(CONFIG, initialisation="uniform"))
     weights = torch.cat([parameter.detach().ravel() for parameter in model.parameters()])
     assert 0.0095 < float(weights.abs().max()) <= 0.01

@@ -13,7 +13,7 @@ lists_of_ids = st.lists(st.lists(st.integers(2, 4), max_size=4), min_size=1, max
 
 
 def prefixes(tree: PrefixTree, starts: int) -> list[tuple[int, ...]]:
-    """The start node and the words that lead to each node."""
+    """The start node and the words on the path to each node."""
     found: list[tuple[int, ...]] = [(start,) for start in range(starts)]
     above, words = found, tree.words_N.tolist()
     for parent, size in zip(tree.parents, tree.sizes, strict=True):
@@ -30,14 +30,14 @@ def test_each_distinct_prefix_has_one_node(lists: list[list[int]], starts: int) 
     nodes = prefixes(tree, starts)
     expected = [(s, *ids[: t + 1]) for s, ids in zip(start, lists, strict=True) for t in range(len(ids))]
     assert [nodes[node] for node in tree.path_I.tolist()] == expected
-    # Levels are filled up with copies of their last node, which no path uses.
+    # Levels are padded with copies of their last node, which no path uses.
     assert set(nodes[starts:]) == set(expected)
     used = {(node, nodes[node]) for node in tree.path_I.tolist()}
     assert len(used) == len(set(expected))
     assert all(size.bit_count() == 1 for size in tree.sizes)
 
 
-def test_there_are_few_sizes_and_little_is_filled_up() -> None:
+def test_there_are_few_sizes_and_little_padding() -> None:
     sizes = {rounded_up(rows) for rows in range(5_000)}
     assert len(sizes) < 160
     assert all(rows <= rounded_up(rows) <= max(2 * rows - 1, 1) for rows in range(33))
@@ -45,7 +45,7 @@ def test_there_are_few_sizes_and_little_is_filled_up() -> None:
 
 
 @given(lists_of_ids)
-def test_apart_each_sequence_has_its_own_nodes(lists: list[list[int]]) -> None:
+def test_separate_sequences_share_no_nodes(lists: list[list[int]]) -> None:
     lists.sort(key=len, reverse=True)
     tree = keep_apart(Phrases.from_lists(lists))
     nodes = prefixes(tree, len(lists))
@@ -55,7 +55,7 @@ def test_apart_each_sequence_has_its_own_nodes(lists: list[list[int]]) -> None:
     assert max(tree.sizes, default=0) <= len(lists)
 
 
-def test_apart_wants_the_longest_first() -> None:
+def test_separate_sequences_must_be_sorted() -> None:
     with pytest.raises(ValueError, match="falling length"):
         keep_apart(Phrases.from_lists([[2], [2, 3]]))
 

@@ -58,7 +58,7 @@ def test_gradients_are_those_of_the_log_softmax(scale: float) -> None:
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
 @pytest.mark.parametrize("gap", [*range(60, 101, 5), 88, 89])
 def test_gradients_of_improbable_words_are_finite(gap: int, dtype: torch.dtype | None) -> None:
-    """Where Z still fits into 32 bits, but not its products with weights beyond 1."""
+    """Z fits into 32 bits, but not its products with weights above 1."""
     found = WordSoftmax(3, 1, bias=True)
     found.product_dtype = dtype
     gradients = []
@@ -78,7 +78,7 @@ def test_gradients_of_improbable_words_are_finite(gap: int, dtype: torch.dtype |
 
 @pytest.mark.parametrize("scale", [1.0, 60.0])
 def test_the_norm_and_its_gradient(scale: float) -> None:
-    """Also of nodes that predict nothing."""
+    """Also for nodes that predict nothing."""
     found, states, node, symbol = layer(50, 8, scale)
     found.double()
     node = node[:50]
@@ -113,7 +113,7 @@ def test_logits_are_log_probs_before_normalisation() -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 6.0, 60.0])
 def test_sixteen_bit_probabilities_sum_to_one(scale: float) -> None:
-    """Several words are predicted at each node, in any order, so the shift is not always that of the likeliest."""
+    """Several words are predicted at each node, so the shift is not always the logit of the most probable word."""
     found, states, _, _ = layer(300, 20, scale)
     found.product_dtype = torch.bfloat16
     node, symbol = torch.arange(70).repeat_interleave(300), torch.randperm(300).repeat(70)
@@ -122,7 +122,7 @@ def test_sixteen_bit_probabilities_sum_to_one(scale: float) -> None:
     assert (log_prob.exp().view(70, 300).sum(1) - 1).abs().max() < 2e-3
 
 
-def test_sixteen_bit_products_keep_confident_predictions_exact() -> None:
+def test_sixteen_bit_products_keep_confident_predictions_accurate() -> None:
     found, states, node, _ = layer(300, 20, 6.0)
     symbol = log_probs(found, states).argmax(1)[node]
     exact = found.log_prob(states, node, symbol).double()

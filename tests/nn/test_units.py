@@ -1,4 +1,4 @@
-"""The units and the encoder equal torch's own modules where those compute the same, and files can add to them."""
+"""The units and the encoder equal the corresponding torch modules; plugins can register more."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TORCH_STACKS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
 def torch_weights(unit: nn.Module) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The weights and biases as torch's modules hold them: of [x; c], of h, and a bias with each."""
+    """The weights and biases in the layout of torch's modules: of [x; c], of h, and a bias with each."""
     assert isinstance(unit, GatedUnit | TanhUnit | LstmUnit)
     layers = [unit.recurrent_gates, unit.recurrent_candidate] if isinstance(unit, GatedUnit) else [unit.recurrent]
     inputs = unit.input.weight if unit.context is None else torch.cat((unit.input.weight, unit.context.weight), dim=1)
@@ -43,7 +43,7 @@ def torch_weights(unit: nn.Module) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("kind", TORCH_CELLS)
 @torch.no_grad()
 def test_units_equal_torch_s_cells(kind: str, context: int) -> None:
-    """A context is one more input to them."""
+    """For torch's cells a context is one more input."""
     torch.manual_seed(1)
     unit = UNITS[kind](4, 6, context, "all")
     twin = TORCH_CELLS[kind](4 + context, 6)
@@ -60,8 +60,8 @@ def test_units_equal_torch_s_cells(kind: str, context: int) -> None:
 
 @pytest.mark.parametrize("form", ["gru-paper", "gru-appendix", "gru"])
 @torch.no_grad()
-def test_the_reset_gate_stands_where_it_is_told(form: GatedForm) -> None:
-    """torch.nn.GRU resets after the product, and only that; a context goes inside only in the appendix."""
+def test_the_position_of_the_reset_gate(form: GatedForm) -> None:
+    """torch.nn.GRU resets only the recurrent product; only gru-appendix resets the context too."""
     torch.manual_seed(1)
     unit = GatedUnit(4, 6, 3, form=form)
     twin = nn.GRUCell(4, 6, bias=False)
@@ -82,7 +82,7 @@ def test_the_reset_gate_stands_where_it_is_told(form: GatedForm) -> None:
 @pytest.mark.parametrize("directions", ["forward", "both"])
 @pytest.mark.parametrize("kind", TORCH_STACKS)
 @torch.no_grad()
-def test_the_encoder_equals_torch_s_on_packed_sequences(kind: str, directions: Any, kept_apart: bool) -> None:
+def test_the_encoder_equals_torch_on_packed_sequences(kind: str, directions: Any, kept_apart: bool) -> None:
     torch.manual_seed(2)
     config = replace(
         TINY, encoder_unit=kind, directions=directions, encoder_layers=2, hidden=6, biases="all", summary=False
@@ -117,7 +117,7 @@ def test_the_encoder_equals_torch_s_on_packed_sequences(kind: str, directions: A
 
 
 def test_the_tutorial_has_its_number_of_parameters() -> None:
-    """A GRU of 512 with 256 numbers a word, the context at every step, one layer over [word; state; context]."""
+    """A GRU of 512 with word vectors of 256, the context at every step, one layer over [word; state; context]."""
     config = ModelConfig(
         hidden=512,
         embedding=256,
@@ -156,7 +156,7 @@ def test_recurrent_matrices_start_orthogonal(kind: str, biases: Biases) -> None:
 
 @pytest.fixture
 def additions() -> Iterator[None]:
-    """A unit and an attention of the user's."""
+    """A unit and an attention of a plugin."""
 
     @register_unit("leaky")
     class LeakyUnit(nn.Module):
@@ -207,12 +207,12 @@ def test_a_user_s_unit_and_attention_are_used() -> None:
 
 
 @pytest.mark.usefixtures("additions")
-def test_a_name_is_given_once() -> None:
+def test_names_are_unique() -> None:
     with pytest.raises(UserError, match="already the unit `leaky`"):
         register_unit("leaky")(TanhUnit)
 
 
-def test_unknown_names_are_refused() -> None:
+def test_unknown_names_are_errors() -> None:
     with pytest.raises(UserError, match="there is no unit `leaky`; known are gru, gru-appendix, gru-paper, lstm, rnn"):
         UNITS["leaky"]
 
@@ -231,7 +231,7 @@ def test_unknown_names_are_refused() -> None:
         {"attention_order": "before", "annotations": "bridged", "directions": "both", "bridge": "both"},
     ],
 )
-def test_a_model_folder_holds_any_member(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_model_folder_stores_any_architecture(tmp_path: Path, changes: dict[str, Any]) -> None:
     from phrasescore.model_folder import load_model, save_description, save_weights
     from phrasescore.vocabulary import Vocabulary
 
@@ -245,7 +245,7 @@ def test_a_model_folder_holds_any_member(tmp_path: Path, changes: dict[str, Any]
     assert (scores(loaded, shared()) == scores(network, shared())).all()
 
 
-def test_a_description_that_cannot_be_built_is_named(tmp_path: Path) -> None:
+def test_a_configuration_that_cannot_be_built_is_named(tmp_path: Path) -> None:
     from phrasescore.model_folder import load_model, save_description
     from phrasescore.vocabulary import Vocabulary
 

@@ -1,4 +1,4 @@
-"""All translations of toy sizes, scored as pairs: what every search is compared with."""
+"""Exhaustive search over all translations of toy sizes, scored as pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Words = tuple[int, ...]
 def all_translations(
     network: EncoderDecoder, words: int, source: list[int], longest: int
 ) -> list[tuple[Words, float, NDArray[np.float32] | None]]:
-    """Every target of at most so many words with ln p and its attention [T, L], most probable first."""
+    """Every target up to a maximum length with ln p and attention weights [T, L], most probable first."""
     ids = [word for word in range(words) if word != END]
     targets = [list(some) for length in range(longest + 1) for some in itertools.product(ids, repeat=length)]
     batch = PairBatch.sharing(

@@ -1,4 +1,4 @@
-"""Attention as a picture."""
+"""Plots of attention weights."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from phrasescore.search.alignment_plot import Alignment, draw_alignments
 from tests.pictures import labels
 
 
-def test_alignments_stand_below_each_other_with_their_words(tmp_path: Path, figures: list[Any]) -> None:
+def test_alignments_are_plotted_below_each_other_with_their_words(tmp_path: Path, figures: list[Any]) -> None:
     first = np.array([[0.1, 0.7, 0.2], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [0.3, 0.3, 0.4]], np.float32)
     second = np.array([[0.75, 0.25]], np.float32)
     alignments = [Alignment([b"$x^$", b"a"], [b"x", b"y", b"z"], first), Alignment([b"b"], [], second)]
-    # As a formula the first word would be a faulty one.
+    # The first word is no valid formula.
     draw_alignments(alignments, tmp_path / "a.svg")
     words = ["$x^$", "a", "<eos>", "x", "y", "z", "<eos>", "b", "<eos>", "<eos>"]
     assert labels(tmp_path / "a.svg") == [*words, "attention weight", "attention: target word by source word"]

@@ -1,4 +1,4 @@
-"""Searches against an exhaustive one, against each other, and against the scores of pairs."""
+"""The searches agree with exhaustive search, with each other, and with the scores of pairs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SENTENCES = [source for source in SOURCES if source] + [[4, 5, 6, 7, 8, 2, 3], [
 
 
 def network_of(name: str) -> EncoderDecoder:
-    """A network that says different things of different sources."""
+    """A network whose predictions differ between sources."""
     network = random_network(config_of(name)).eval()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
@@ -51,7 +51,7 @@ def decode(networks: Sequence[EncoderDecoder], sources: Sequence[Sequence[int]],
 
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("penalty", ["none", "per-word", "wu"])
-def test_a_beam_as_wide_as_the_space_is_exhaustive(name: str, penalty: str) -> None:
+def test_a_beam_as_wide_as_the_search_space_is_exhaustive(name: str, penalty: str) -> None:
     network = network_of(name)
     has_attention = network.config.attention != "none"
     search = config(beam=700, length_penalty=penalty, alpha=0.8, coverage=0.3 * has_attention)
@@ -93,7 +93,7 @@ def assert_same(one: Hypothesis, other: Hypothesis) -> None:
         assert np.abs(one.attention_TL - other.attention_TL).max() < 1e-5
 
 
-def test_greedy_takes_the_most_probable_word_each_time() -> None:
+def test_greedy_search_takes_the_most_probable_word_at_each_step() -> None:
     network = network_of("Bahdanau")
     longest = 6
     for source, found in zip(
@@ -109,7 +109,7 @@ def test_greedy_takes_the_most_probable_word_each_time() -> None:
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_a_batch_is_as_its_sentences_alone(name: str) -> None:
+def test_translations_do_not_depend_on_the_batch(name: str) -> None:
     network = network_of(name)
     for beam in (2, 5):
         search = SearchConfig(beam=beam, n_best=beam, max_ratio=1.0, max_extra=4)
@@ -125,7 +125,7 @@ def test_a_batch_is_as_its_sentences_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tutorial", "Bahdanau"])
-def test_a_forbidden_word_leaves_the_others_their_scores(name: str) -> None:
+def test_forbidding_unknown_words_does_not_change_other_scores(name: str) -> None:
     network = network_of(name)
     everything = all_translations(network, WORDS, SENTENCES[0], LONGEST)
     allowed = {words: p for words, p, _ in everything if UNKNOWN not in words}
@@ -135,7 +135,7 @@ def test_a_forbidden_word_leaves_the_others_their_scores(name: str) -> None:
     assert [one.log_prob for one in found] == pytest.approx([allowed[one.words] for one in found], abs=1e-4)
 
 
-def test_the_longest_translation_depends_on_its_source() -> None:
+def test_the_maximum_length_depends_on_the_source() -> None:
     network = network_of("tutorial")
     with torch.no_grad():
         network.softmax.words.bias[END] = -50.0
@@ -150,7 +150,7 @@ def test_the_longest_translation_depends_on_its_source() -> None:
     assert SearchConfig(max_ratio=math.inf).longest(np.array([1, 3])).min() > 1_000_000
 
 
-def test_several_networks_score_as_the_mean_of_theirs() -> None:
+def test_an_ensemble_scores_by_the_mean() -> None:
     networks = [network_of("tutorial"), network_of("Bahdanau")]
     tables = [
         {words: p for words, p, _ in all_translations(network, WORDS, SENTENCES[0], LONGEST)} for network in networks
@@ -187,7 +187,7 @@ def batch_of(source: list[int]) -> Any:
     return SourceBatch.of(Phrases.from_lists([source]))
 
 
-def test_samples_do_not_depend_on_the_company() -> None:
+def test_samples_do_not_depend_on_the_batch() -> None:
     network = network_of("Bahdanau")
     search = SearchConfig(sample=True, n_best=5, max_extra=6)
 
@@ -205,8 +205,8 @@ def test_samples_do_not_depend_on_the_company() -> None:
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("layer", ["softmax", "end"])
 @pytest.mark.parametrize("forbid_unknown", [False, True])
-def test_a_network_that_gives_no_log_probabilities_is_refused(number: float, layer: str, forbid_unknown: bool) -> None:
-    """Also where it is only the end symbol that cannot be said."""
+def test_a_network_that_gives_no_log_probabilities_is_an_error(number: float, layer: str, forbid_unknown: bool) -> None:
+    """Also if only the end symbol has no probability."""
     network = network_of("tutorial")
     with torch.no_grad():
         network.softmax.words.bias[END if layer == "end" else slice(None)] = number
