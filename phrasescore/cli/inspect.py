@@ -21,17 +21,16 @@ from phrasescore.cli.options import (
     load_networks,
     path_or_standard_stream,
     positive,
-    refuse_idle,
 )
 from phrasescore.errors import UsageError, UserError
-from phrasescore.files import display_name, require_one_standard_input
+from phrasescore.files import display_name
 from phrasescore.pairs import orient
 from phrasescore.pictures import check_picture
 from phrasescore.scoring.occurrences import Occurrences
 from phrasescore.search.search_config import SearchConfig
 from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import TableReader
-from phrasescore.text import counted, text_lines
+from phrasescore.text import counted
 from phrasescore.words import split_words
 
 if TYPE_CHECKING:
@@ -42,7 +41,8 @@ if TYPE_CHECKING:
     from phrasescore.scoring.encoder_decoder import EncoderDecoderScorer
 
 _SEED = 1
-_NEIGHBOURS, _AMONG = 10, 30_000
+_AMONG, _SAMPLES = 30_000, 50
+"""Phrases of the table that are compared, and targets that are sampled."""
 _GATE_WIDTH = 48
 
 
@@ -72,30 +72,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="phrase table; - for standard input",
     )
     parser.add_argument(
-        "--phrases",
-        type=path_or_standard_stream,
-        metavar="FILE",
-        help="phrases to compare with, one a line (default: the most frequent sources of the table)",
-    )
-    shown = parser.add_argument_group("what is shown")
-    shown.add_argument("--neighbours", type=positive, metavar="N", help=f"nearest phrases (default: {_NEIGHBOURS})")
-    shown.add_argument(
-        "--among",
-        type=positive,
-        metavar="N",
-        help=f"sources of the table to compare with (default: {_AMONG})",
-    )
-    shown.add_argument(
-        "--targets",
+        "--top",
         type=positive,
         default=5,
         metavar="N",
-        help="best targets by the table and by the network (default: %(default)s)",
+        help="number of nearest phrases, of targets and of samples to show (default: %(default)s)",
     )
-    shown.add_argument(
-        "--samples", type=positive, default=50, metavar="N", help="targets to draw (default: %(default)s)"
-    )
-    shown.add_argument(
+    parser.add_argument(
         "--gates",
         type=Path,
         metavar="FILE",
@@ -117,13 +100,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("the phrase is empty; give at least one word")
     if len(args.models) > 1:
         raise UsageError("--model: looks into one network at a time; give one")
-    if args.phrases or not args.table:
-        refuse_idle(args, ["among"], "without --table, or with --phrases, which take the place of its sources")
-    if not args.phrases and not args.table:
-        refuse_idle(args, ["neighbours"], "without --table or --phrases, among which there could be some")
     if args.gates:
         check_picture("--gates", args.gates)
-    require_one_standard_input(args.table, args.phrases)
     reporter = Reporter(quiet=args.quiet)
     scorer = load_networks(args)
     if scorer.note is not None:
@@ -139,23 +117,18 @@ def run(args: argparse.Namespace) -> int:
     if args.table:
         reporter.say(f"reading {display_name(args.table)}")
         reader = TableReader(args.table, factors=scorer.factors or SURFACE)
-        candidates, others = look_up(reader, scorer.model.direction, phrase, args.among or _AMONG)
-    elif not args.phrases:
+        candidates, others = look_up(reader, scorer.model.direction, phrase, _AMONG)
+    else:
         _advise_table(args.models[0], reporter)
-    if args.phrases:
-        lines = dict.fromkeys(b" ".join(split_words(line)) for line in text_lines(args.phrases, reporter.say))
-        others = [line for line in lines if line not in (b"", phrase)]
-        if not others:
-            raise UserError(f"{display_name(args.phrases)}: has no phrase to compare with; write one a line")
     page = _Page(scorer, phrase)
     page.head()
     if others:
-        page.neighbours(others, args.neighbours or _NEIGHBOURS)
+        page.neighbours(others, args.top)
     if candidates:
-        page.candidates(candidates, args.targets)
+        page.candidates(candidates, args.top)
     else:
-        page.searched(args.targets, has_table=args.table is not None)
-    page.samples(args.samples, args.targets)
+        page.searched(args.top, has_table=args.table is not None)
+    page.samples(_SAMPLES, args.top)
     if gates is not None:
         page.gates(gates)
     return 0

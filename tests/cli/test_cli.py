@@ -640,7 +640,6 @@ def test_options_of_training_that_would_change_nothing(tmp_path: Path, options: 
         ("train", "--source", "-", "--target", "-", "-o", "rnn"),
         ("train", "TABLE", "--source-corpus", "-", "--target-corpus", "-", "-o", "rnn"),
         ("annotate", "-", "-m", MODEL, "--only-sources-in", "-"),
-        ("inspect", "a", "-m", MODEL, "--table", "-", "--phrases", "-"),
         ("train", "--source", "-", "--target", "text", "--alignment", "-", "-o", "net"),
         ("lm", "train", "-", "--validation", "-", "-o", "lm"),
         ("lm", "score", "-", "-m", "lm", "--backoff", "lm", "--interpolate", "auto", "--weight-text", "-"),

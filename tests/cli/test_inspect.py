@@ -83,26 +83,22 @@ def part(text: str, title: str) -> list[str]:
 
 def test_the_nearest_phrases_of_the_table(inspect: Callable[..., str]) -> None:
     scorer = EncoderDecoderScorer(load_model(Path(MODEL)), choose_device("cpu", "fp32"))
-    _, others = look_up(TableReader(Path(TABLE)), "target-given-source", PHRASE.encode(), 30)
+    _, others = look_up(TableReader(Path(TABLE)), "target-given-source", PHRASE.encode(), 30_000)
     query, *_ = phrase_vectors(scorer, [PHRASE.encode()])
     expected = nearest(query, phrase_vectors(scorer, others), 4)
-    text = inspect(PHRASE, "--table", TABLE, "-q", "--among", "30", "--neighbours", "4")
-    lines = [line.split(maxsplit=1) for line in part(text, "Nearest of 30 phrases")]
+    text = inspect(PHRASE, "--table", TABLE, "-q", "--top", "4")
+    lines = [line.split(maxsplit=1) for line in part(text, f"Nearest of {len(others):,} phrases")]
     assert [phrase for _, phrase in lines] == [others[index].decode() for index, _ in expected]
     assert [float(cosine) for cosine, _ in lines] == pytest.approx([cosine for _, cosine in expected], abs=6e-4)
     assert len(lines) == 4
 
 
-def test_there_are_no_more_neighbours_than_phrases(inspect: Callable[..., str]) -> None:
-    assert len(part(inspect(PHRASE, "--table", TABLE, "-q", "--among", "5"), "Nearest of 5 phrases")) == 5
-
-
 def test_as_many_targets_are_drawn_as_asked_for(inspect: Callable[..., str]) -> None:
-    text = inspect(PHRASE, "--table", TABLE, "-q", "--samples", "7", "--targets", "100")
-    times = [int(line.split()[0]) for line in part(text, "Of 7 targets drawn")[1:]]
-    assert sum(times) == 7
+    text = inspect(PHRASE, "--table", TABLE, "-q", "--top", "100")
+    times = [int(line.split()[0]) for line in part(text, "Of 50 targets drawn")[1:]]
+    assert sum(times) == 50
     assert times == sorted(times, reverse=True)
-    text = inspect(PHRASE, "--table", TABLE, "-q", "--targets", "1")
+    text = inspect(PHRASE, "--table", TABLE, "-q", "--top", "1")
     assert len(part(text, "Of 50 targets drawn")[1:]) == 1
 
 
@@ -118,17 +114,6 @@ def test_scores_of_targets(inspect: Callable[..., str], capsys: pytest.CaptureFi
     assert float(network) == pytest.approx(float(capsys.readouterr().out), abs=6e-3)
 
 
-def test_phrases_of_a_file_and_no_table(inspect: Callable[..., str], tmp_path: Path) -> None:
-    phrases = tmp_path / "phrases"
-    phrases.write_text(f"{PHRASE}\nthe black houses\na car sings near\n\nthe black houses\n")
-    text = inspect(PHRASE, "--phrases", phrases, "-q")
-    assert "Nearest of 2 phrases" in text
-    assert "Targets in the table" not in text
-    assert "\nThe best 5 targets by beam search" in text
-    first, second = text.split("Nearest")[1].splitlines()[1:3]
-    assert float(first.split()[0]) >= float(second.split()[0])
-
-
 def test_a_phrase_that_neither_knows(inspect: Callable[..., str]) -> None:
     text = inspect("zebra zebra", "--table", TABLE, "-q")
     assert "unknown to the network: zebra, zebra" in text
@@ -138,7 +123,7 @@ def test_a_phrase_that_neither_knows(inspect: Callable[..., str]) -> None:
 def test_targets_by_beam_search_have_their_scores(
     inspect: Callable[..., str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert main(["inspect", "-m", MODEL, PHRASE, "--precision", "fp32", "--targets", "3"]) == 0
+    assert main(["inspect", "-m", MODEL, PHRASE, "--precision", "fp32", "--top", "3"]) == 0
     printed = capsys.readouterr()
     assert printed.err == (f"{MODEL}: give --table to see the nearest phrases and the table's targets\n")
     lines = printed.out.split("targets by beam search")[1].splitlines()[2:5]
@@ -223,11 +208,7 @@ def test_a_closed_pipe_is_silent() -> None:
         (["-m", MODEL, " "], "the phrase is empty", 2),
         (["-m", MODEL, "-m", MODEL, "a"], "looks into one network at a time", 2),
         (["-m", "nowhere", "a"], "nowhere: is not a model folder", 1),
-        (["-m", MODEL, "a", "--among", "3"], "--among: ", 2),
-        (["-m", MODEL, "a", "--phrases", "x", "--among", "3"], "--among: ", 2),
-        (["-m", MODEL, "a", "--neighbours", "3"], "--neighbours: ", 2),
         (["-m", MODEL, "a", "--table", "nowhere.gz"], "nowhere.gz: cannot be read", 1),
-        (["-m", MODEL, "a", "--phrases", "nowhere"], "nowhere: cannot be read", 1),
         (["-m", MODEL, "a", "--gates", "FOLDER/gates.txt"], "ends in .png", 1),
         (["-m", MODEL, "a", "--gates", "/proc/nowhere/gates.png"], "cannot be written", 1),
     ],

@@ -290,7 +290,7 @@ COMMANDS = {
         ("out.json",),
     ),
     "inspect": Command(
-        (*_PHRASESCORE, "inspect", "the", "-m", "model", "--table", TABLE, "--samples", "3", *_FP32, "-q"),
+        (*_PHRASESCORE, "inspect", "the", "-m", "model", "--table", TABLE, "--top", "3", *_FP32, "-q"),
         (TABLE, *MODEL),
         _stdout,
         _no_odd_numbers,

@@ -91,7 +91,7 @@ def test_a_ratio_that_no_pair_can_have(ratio: str, fault: str, capsys: pytest.Ca
         ([*BUILD, "--source", "FOLDER/three", "--target", "FOLDER/two"], "three: has 3 lines but FOLDER"),
         (
             [*BUILD, "--source", "FOLDER/empty", "--target", "FOLDER/empty"],
-            "FOLDER/empty: is empty, and so is FOLDER/empty; give texts",
+            "FOLDER/empty: is empty like FOLDER/empty; give texts",
         ),
         (
             [*BUILD, "--source", "FOLDER/blank", "--target", "FOLDER/blank"],
