@@ -1,31 +1,29 @@
-"""Spawned processes of this machine that do tasks; what a lost one was doing is done again by another.
+"""Spawned processes of this machine that run tasks; the task of a process that is killed runs again in another one.
 
-Each process has a pipe to itself, and on this side a thread waits for what comes through it. The processes of
-`concurrent.futures.ProcessPoolExecutor` send their results through one pipe, which this side holds open, too: if one is
-killed in the middle of a result, the rest is waited for without end. A pipe to itself ends with its process.
+They are our own because no library survives a process that the system kills for want of memory: one that is killed in
+the middle of a result hangs `concurrent.futures.ProcessPoolExecutor` for ever, since all its processes send results
+through one pipe, and any other kill fails all its tasks. Here each process has a pipe to itself, which ends with it.
+Pickle is the plain one: that of `multiprocessing` sends tensors of PyTorch by file descriptors.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
 import threading
 import traceback
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import current_process, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.reduction import ForkingPickler
 from multiprocessing.util import Finalize
-from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from phrasescore.errors import UserError, WorkersLostError
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 _ENDINGS = {signal.SIGTERM, signal.SIGHUP}
 _NAME = re.compile(r"SpawnProcess-(?:\d+:)*(\d+)")
@@ -36,208 +34,190 @@ _UNGUARDED = (
 )
 
 
-class Answer(Generic[Result]):
-    """What comes of a task, once it is done.
-
-    An interrupt may come while it is waited for. In a `Future` that can leave a lock that is released twice.
-    """
-
-    def __init__(self) -> None:
-        self._outcome = SimpleQueue[tuple[Result, BaseException | None]]()
-
-    def put(self, result: Any, error: BaseException | None) -> None:
-        """Set the result, or what the task failed with."""
-        self._outcome.put((result, error))
-
-    def done(self) -> bool:
-        """Whether it is there."""
-        return not self._outcome.empty()
-
-    def result(self) -> Result:
-        """Wait for the result, and return it once.
-
-        Raises:
-            BaseException: what the task failed with.
-        """
-        result, error = self._outcome.get()
-        if error is not None:
-            raise error
-        return result
-
-
 class Processes:
-    """Some processes, each with a thread that waits for it.
+    """Processes that this thread gives one task at a time, and whose results it collects while it waits for one.
 
     They end with their parent and do not hear Ctrl-C: that is for the parent, which ends them. They are spawned, not
     forked: a forked child may inherit a locked lock from a library's thread.
     """
 
     def __init__(self, killed: str, number: int, threads: int, tries: int) -> None:
-        """Begin none yet; the arguments are those of `share_work`."""
+        """Start none yet; the arguments are those of `start_workers`."""
         self.number = number
         self._killed, self._threads, self._tries = killed, threads, tries
-        self._asked = SimpleQueue[tuple[Callable[[Any], Any], Any, Answer[Any]] | None]()
-        self._waiters = list[threading.Thread]()
-        self._lock = threading.Lock()
-        self._begun = list[_Process]()
-        self._ended = False
+        self._queue = deque[_Answer]()
+        self._processes = list[_Process]()
+        self._have_begun = self._ended = False
         # At exit multiprocessing waits for processes before generators that hold them are closed.
-        self._at_exit = Finalize(None, self.end, kwargs={"at_once": True}, exitpriority=0)
+        self._at_exit = Finalize(None, self.end, exitpriority=0)
 
-    def begin(self) -> None:
-        """Begin to wait for tasks; a process begins with its first one."""
-        # It unblocks signals when it starts.
-        resource_tracker.ensure_running()
-        # A thread inherits which signals are blocked, and a process from the thread that starts it.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-        try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *_ENDINGS})
-            for _ in range(self.number):
-                waiter = threading.Thread(target=self._wait, daemon=True)
-                waiter.start()
-                self._waiters.append(waiter)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    def submit(self, task: Callable[[Item], Result], item: Item) -> Answer[Result]:
-        """Let a process do a task for an item.
-
-        The answer fails with what the task fails with, with a WorkersLostError if no process survives it, and with a
-        UserError if none has ever begun and one cannot.
+    def submit(self, task: Callable[[Any], Any], item: Any) -> _Answer:
+        """Queue a task for an item.
 
         Raises:
-            RuntimeError: they have been let go.
+            RuntimeError: the processes have ended.
         """
         if self._ended:
             raise RuntimeError("sharing work: has ended")
-        answer = Answer[Result]()
-        self._asked.put((task, item, answer))
+        answer = _Answer(self, self._tries)
+        try:
+            answer.message = pickle.dumps((task, item), pickle.HIGHEST_PROTOCOL)
+        except Exception as error:
+            answer.outcome = None, error
+        else:
+            self._queue.append(answer)
         return answer
 
-    def _wait(self) -> None:
-        """Let a process do tasks until there are no more."""
-        process: _Process | None = None
-        while (asked := self._asked.get()) is not None:
-            task, item, answer = asked
-            if self._ended:
-                answer.put(None, CancelledError())
-            else:
-                process = self._do(task, item, answer, process)
-            # What is large is not to be kept while nothing is asked.
-            del asked, task, item, answer
-        if process is not None:
-            process.let_go()
-
-    def _do(
-        self, task: Callable[[Any], Any], item: Any, answer: Answer[Any], process: _Process | None
-    ) -> _Process | None:
-        """Let a process do a task, another one if it is lost; return the one that is left."""
-        try:
-            message = _pickled((task, item))
-            for _ in range(self._tries):
-                try:
-                    process = process or self._start()
-                    found = process.ask(message)
-                except _ProcessLostError as error:
-                    process = None
-                    if error.could_not_begin and not self._have_begun():
-                        raise UserError(_UNGUARDED) from None
-                else:
-                    answer.put(*ForkingPickler.loads(found))
-                    return process
-            answer.put(None, WorkersLostError(self._killed))
-        except BaseException as error:
-            answer.put(None, error)
-        return process
+    def work(self, seconds: float | None) -> None:
+        """Give tasks to idle processes and collect results; wait so long for the next one, without end if None."""
+        idle = [process for process in self._processes if process.answer is None]
+        while self._queue and (idle or len(self._processes) < self.number):
+            process = idle.pop() if idle else self._start()
+            process.answer = self._queue.popleft()
+            if process.has_begun:
+                self._exchange(process, receives=False)
+        busy = {process.pipe: process for process in self._processes if process.answer is not None}
+        # Where the last task was lost as it was sent, there is nothing to wait for.
+        for pipe in wait(list(busy), seconds) if busy else []:
+            self._exchange(busy[pipe], receives=True)  # type: ignore[index]
 
     def _start(self) -> _Process:
-        process = _Process(self._threads)
-        with self._lock:
-            if not self._ended:
-                self._begun.append(process)
-                return process
-        process.kill()
-        process.let_go()
-        raise _ProcessLostError
+        process = _Process()
+        # Before it runs: an interrupt may come now, and `end` is to find it.
+        self._processes.append(process)
+        process.start(self._threads)
+        return process
 
-    def _have_begun(self) -> bool:
-        """Whether any process ever did: then the script can be imported, and what is wanting is most likely memory."""
-        with self._lock:
-            return any(process.has_begun for process in self._begun)
+    def _exchange(self, process: _Process, *, receives: bool) -> None:
+        """Receive a result, or that the process has begun, or send its task."""
+        answer = process.answer
+        assert answer is not None
+        try:
+            if receives and process.has_begun:
+                answer.settle(process.pipe.recv_bytes())
+                process.answer = None
+                return
+            if receives:
+                process.pipe.recv_bytes()
+                process.has_begun = self._have_begun = True
+            process.pipe.send_bytes(answer.message)
+        except (EOFError, OSError, MemoryError) as error:
+            self._processes.remove(process)
+            # It may be alive where it is this process that has no memory for the result.
+            code = process.end(at_once=isinstance(error, MemoryError))
+            answer.tries -= 1
+            if not self._have_begun and code is not None and code >= 0:
+                # It ended by itself while it imported the script that started it: one that has no guard would start
+                # processes there, which Python forbids.
+                answer.outcome = None, UserError(_UNGUARDED)
+            elif answer.tries:
+                self._queue.appendleft(answer)
+            else:
+                answer.outcome = None, WorkersLostError(self._killed)
 
-    def end(self, *, at_once: bool = False) -> None:
-        """Let the processes go; at once, in the middle of their work, which may take minutes."""
-        with self._lock:
-            self._ended = True
-            if at_once:
-                for process in self._begun:
-                    process.kill()
-        for _ in self._waiters:
-            self._asked.put(None)
-        for waiter in self._waiters:
-            waiter.join()
+    def forget(self, answer: _Answer) -> None:
+        """Do not begin a task whose result nobody wants."""
+        with suppress(ValueError):
+            self._queue.remove(answer)
+
+    def end(self) -> None:
+        """End the processes, in the middle of their work, which may take minutes."""
+        self._ended = True
+        for process in self._processes:
+            if process.answer is not None:
+                self._queue.append(process.answer)
+                process.kill()
+        for answer in self._queue:
+            answer.outcome = None, CancelledError()
+        for process in self._processes:
+            process.end()
         self._at_exit.cancel()
 
 
-class _ProcessLostError(Exception):
-    """A process ended while it was waited for."""
+class _Answer:
+    """The result of a task, once it is there."""
 
-    could_not_begin = False
-    """Whether it ended by itself, not by a signal, before it could begin. It first imports the script that started it;
-    one that has no guard shares its work there, which Python forbids."""
+    def __init__(self, processes: Processes, tries: int) -> None:
+        self._processes = processes
+        self.tries = tries
+        self.message = b""
+        """The task and its item."""
+        self.outcome: tuple[Any, BaseException | None] | None = None
+
+    def settle(self, message: bytes) -> None:
+        """Take the outcome that a process has sent."""
+        self.message = b""
+        try:
+            self.outcome = pickle.loads(message)
+        except Exception as error:
+            self.outcome = None, error
+
+    def done(self) -> bool:
+        """Whether it is there."""
+        if self.outcome is None:
+            self._processes.work(0)
+        return self.outcome is not None
+
+    def result(self) -> Any:
+        """Wait for it.
+
+        Raises:
+            BaseException: what the task failed with, or that no process survives it.
+        """
+        while self.outcome is None:
+            self._processes.work(None)
+        value, error = self.outcome
+        if error is not None:
+            raise error
+        return value
+
+    def cancel(self) -> None:
+        """Say that nobody wants it."""
+        self._processes.forget(self)
 
 
 class _Process:
-    """A process, started and asked by one thread."""
+    """A process, the pipe to it, and what it is at work on."""
 
-    def __init__(self, threads: int) -> None:
-        self._pipe, theirs = get_context("spawn").Pipe()
-        self._process = get_context("spawn").Process(target=_answer_all, args=(theirs, threads))
-        self._process.start()
-        theirs.close()
+    def __init__(self) -> None:
+        self.pipe, self._theirs = get_context("spawn").Pipe()
+        self._process: Any = None
         self.has_begun = False
+        self.answer: _Answer | None = None
 
-    def ask(self, message: bytes) -> bytes:
-        """Return the answer to a message.
-
-        Raises:
-            _ProcessLostError: the process ended, or there is no memory for its answer.
-        """
-        try:
-            if not self.has_begun:
-                self._pipe.recv()
-                self.has_begun = True
-            self._pipe.send_bytes(message)
-            return self._pipe.recv_bytes()
-        except MemoryError as error:
-            self.kill()
-            self.let_go()
-            raise _ProcessLostError from error
-        except (EOFError, OSError) as error:
-            self.let_go()
-            code = self._process.exitcode
-            lost = _ProcessLostError()
-            lost.could_not_begin = not self.has_begun and code is not None and code >= 0
-            raise lost from error
+    def start(self, threads: int) -> None:
+        """Start it, to compute with so many threads. It inherits which signals are blocked."""
+        self._process = get_context("spawn").Process(target=_answer_all, args=(self._theirs, threads))
+        with _blocked({signal.SIGINT, *_ENDINGS}):
+            self._process.start()
+        self._theirs.close()
 
     def kill(self) -> None:
         """End it in the middle of its work."""
-        self._process.kill()
+        if self._process is not None and self._process.pid is not None:
+            self._process.kill()
 
-    def let_go(self) -> None:
-        """Let it end when it has nothing to do, and wait for that."""
-        self._pipe.close()
+    def end(self, *, at_once: bool = False) -> int | None:
+        """Let it end when it has nothing to do, or at once; return its exit code."""
+        if at_once:
+            self.kill()
+        self.pipe.close()
+        if self._process is None or self._process.pid is None:
+            return None
         self._process.join()
+        return self._process.exitcode  # type: ignore[no-any-return]
 
 
-def _pickled(message: Any) -> bytes:
-    """Pickle what is sent through a pipe.
-
-    `ForkingPickler` gives a view of a `BytesIO`. If garbage collection finds both in one cycle, as in the traceback of
-    an error, Python 3.13 prints a `BufferError` when it closes the file first.
-    """
-    with ForkingPickler.dumps(message) as view:
-        return bytes(view)
+@contextmanager
+def _blocked(signals: set[signal.Signals]) -> Iterator[None]:
+    """Block some signals in this thread."""
+    # It unblocks signals when it starts.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # In the processes
@@ -254,32 +234,32 @@ def process_number() -> int | None:
 
 
 def _answer_all(pipe: Connection, threads: int) -> None:
-    """Say that this process has begun, and answer what comes until the pipe is closed. Ctrl-C stays blocked."""
+    """Report that this process has begun, and answer what comes until the pipe is closed. Ctrl-C stays blocked."""
     # Libraries read it when they are imported, which they are when a task needs them.
     os.environ["OMP_NUM_THREADS"] = str(threads)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, ConnectionError):
-        pipe.send(None)
+        pipe.send_bytes(b"")
         while True:
             pipe.send_bytes(_answer(pipe.recv_bytes()))
 
 
 def _answer(message: bytes) -> bytes:
-    """Return the result of a task and None, or None and what it fails with, pickled."""
+    """Return the result of a task and None, or None and the error that it raises, pickled."""
     try:
-        task, item = ForkingPickler.loads(message)
-        return _pickled((task(item), None))
+        task, item = pickle.loads(message)
+        return pickle.dumps((task(item), None), pickle.HIGHEST_PROTOCOL)
     except BaseException as error:
-        return _pickled((None, _that_can_be_sent(error)))
+        return pickle.dumps((None, _sendable(error)))
 
 
-def _that_can_be_sent(error: BaseException) -> BaseException:
-    """Return an error with a note of where it was raised, which gets lost on the way; another if it gets lost, too."""
+def _sendable(error: BaseException) -> BaseException:
+    """Return an error with its traceback as a note, which pickle would drop; another error if pickle cannot keep it."""
     where = "".join(traceback.format_exception(error))
     is_for_user = isinstance(error, UserError)
     try:
-        is_whole = str(ForkingPickler.loads(_pickled(error))) == str(error)
+        is_whole = str(pickle.loads(pickle.dumps(error))) == str(error)
     except Exception:
         is_whole = False
     if not is_whole:

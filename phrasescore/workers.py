@@ -1,9 +1,11 @@
-"""Work that is shared: one task for many items, done by other processes or machines, its results in the items' order.
+"""One task for many items, run by worker processes or machines, its results in the order of the items.
 
-Who shares work sees `Workers` alone. Behind it are processes of this machine, or the workers of a Dask scheduler,
-wherever they run. A task is something that can be pickled, best a frozen dataclass
-of paths and settings; what takes long to load it keeps in a cache of the process that it runs in. What the task of a
-lost worker was doing is done again.
+    with start_workers("a process was killed; use fewer", processes=4) as workers:
+        for result in map_ordered(task, items, workers):
+            ...
+
+Workers are processes of this machine, those of a Dask scheduler, or this process (`Serial`). A task is something that
+can be pickled, best a frozen dataclass of paths and settings. The task of a lost worker runs again in another one.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ import logging
 import os
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Result_co = TypeVar("Result_co", covariant=True)
 Value = TypeVar("Value")
 Value_co = TypeVar("Value_co", covariant=True)
 
@@ -41,6 +42,26 @@ _SECONDS_WITHOUT_WORKERS = 600
 _SECONDS_BETWEEN_LOOKS = 10
 
 
+class Answer(Protocol):
+    """The result of a task, once it is there: of a process, or a future of Dask."""
+
+    def done(self) -> bool:
+        """Whether it is there."""
+        ...
+
+    def result(self) -> Any:
+        """Wait for it.
+
+        Raises:
+            BaseException: what the task failed with, or WorkersLostError.
+        """
+        ...
+
+    def cancel(self) -> object:
+        """Do not begin the task: nobody wants the result."""
+        ...
+
+
 class Workers(Protocol):
     """Those who share some work."""
 
@@ -49,16 +70,34 @@ class Workers(Protocol):
         """How many there are."""
         ...
 
-    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
-        """Yield the task's result for each item, in order; only so many items are taken ahead.
-
-        None is no item: it says that the next one has not come yet, and leaves time to yield a result that is there.
-
-        Raises:
-            WorkersLostError: workers are lost again and again.
-            BaseException: what the task fails with, for the first item that it fails for.
-        """
+    def submit(self, task: Callable[[Any], Any], item: Any) -> Answer:
+        """Let a worker run a task for an item."""
         ...
+
+
+def map_ordered(
+    task: Callable[[Item], Result], items: Iterable[Item | None], workers: Workers
+) -> Generator[Result, None, None]:
+    """Yield the task's result for each item, in order; a bounded number of items is taken ahead.
+
+    None is no item: the next one has not come yet, which leaves time to yield a result that is there.
+
+    Raises:
+        WorkersLostError: workers are lost again and again.
+        BaseException: what the task fails with, for the first item that it fails for.
+    """
+    waiting: deque[Answer] = deque()
+    try:
+        for item in items:
+            if item is not None:
+                waiting.append(workers.submit(task, item))
+            while waiting and (len(waiting) >= _TASKS_AHEAD * workers.number or waiting[0].done()):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for answer in waiting:
+            answer.cancel()
 
 
 def available_cores() -> int:
@@ -124,7 +163,7 @@ class Stored:
 
 
 @contextmanager
-def share_work(
+def start_workers(
     killed: str,
     processes: int | None = None,
     scheduler: str | None = None,
@@ -133,19 +172,18 @@ def share_work(
     *,
     apart: bool = False,
 ) -> Iterator[Workers]:
-    """Yield workers, which are let go afterwards, in the middle of their work if an exception comes out.
+    """Yield workers, which end afterwards, in the middle of their work if an exception is raised.
 
     Args:
-        killed: the sentence to say when workers are lost again and again, most likely for want of memory.
-        processes: of this machine, all cores if it is None; with 1 the work is done right here.
+        killed: the message if workers are lost again and again, most likely for want of memory.
+        processes: of this machine, all cores if it is None; 1 is this process.
         scheduler: address of a Dask scheduler, whose workers are taken instead.
         threads: that each process of this machine computes with.
-        tries: how often a task is tried that a process of this machine did not survive.
-        apart: let another process do the work even if it is one, as libraries need that would take more threads here.
+        tries: how often a task runs whose process of this machine is killed.
+        apart: start another process even if it is one, as libraries need that would take more threads here.
 
     Raises:
-        UserError: there is no such scheduler, it has no workers, Dask is not installed, or the script that calls this
-            is not to be imported.
+        UserError: there is no such scheduler, it has no workers, or Dask is not installed.
     """
     if scheduler is not None:
         with _dask_workers(killed, scheduler) as workers:
@@ -153,59 +191,25 @@ def share_work(
         return
     number = processes or available_cores()
     if number == 1 and not apart:
-        yield Here()
+        yield Serial()
         return
     shared = Processes(killed, number, threads, tries)
     try:
-        shared.begin()
-        yield _Local(shared)
+        yield shared
+    finally:
         shared.end()
-    except BaseException:
-        shared.end(at_once=True)
-        raise
 
 
-class Here:
-    """Nobody else: the work is done by who asks for it."""
+class Serial:
+    """This process: each task runs when it is submitted."""
 
     number = 1
 
-    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
-        """Yield the task's result for each item."""
-        return (task(item) for item in items if item is not None)
-
-
-class _Answer(Protocol[Result_co]):
-    """What comes of a task: of our processes, or a future of Dask."""
-
-    def done(self) -> bool: ...
-
-    def result(self) -> Result_co: ...
-
-
-def _in_order(
-    submit: Callable[[Item], _Answer[Result]], items: Iterable[Item | None], ahead: Callable[[], int]
-) -> Iterator[Result]:
-    """Yield the results of some items, submitted a bounded number ahead."""
-    waiting: deque[_Answer[Result]] = deque()
-    for item in items:
-        if item is not None:
-            waiting.append(submit(item))
-        while len(waiting) >= ahead() or (waiting and waiting[0].done()):
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
-
-
-class _Local:
-    """Processes of this machine."""
-
-    def __init__(self, processes: Processes) -> None:
-        self.number = processes.number
-        self._processes = processes
-
-    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
-        return _in_order(partial(self._processes.submit, task), items, lambda: _TASKS_AHEAD * self.number)
+    def submit(self, task: Callable[[Any], Any], item: Any) -> Answer:
+        """Run the task."""
+        future = Future[Any]()
+        future.set_result(task(item))
+        return future
 
 
 @contextmanager
@@ -257,6 +261,8 @@ class _Dask:
 
     def __init__(self, killed: str, client: Client, address: str) -> None:
         self._killed, self._client, self._address = killed, client, address
+        # Not pure: Dask would take equal calls for one.
+        self._executor = client.get_executor(pure=False)
         self._require_workers(_SECONDS_TO_CONNECT)
 
     @property
@@ -278,43 +284,45 @@ class _Dask:
                 f"`dask worker {self._address} --nthreads 1`"
             ) from error
 
-    def in_order(self, task: Callable[[Item], Result], items: Iterable[Item | None]) -> Iterator[Result]:
+    def submit(self, task: Callable[[Any], Any], item: Any) -> Answer:
+        return _DaskAnswer(self._executor.submit(_run_on_worker, _pickled((task, item))), self)
+
+    def result_of(self, future: Future[Any]) -> Any:
+        """Wait for a result, but not while there are no workers: a future of Dask would wait for ever.
+
+        Raises:
+            WorkersLostError: there are none, each is killed, or the scheduler has gone.
+        """
         from distributed import KilledWorker
         from distributed.comm.core import CommClosedError
 
-        # Not pure: Dask would take equal calls for one.
-        executor = self._client.get_executor(pure=False)
-        sent = _pickled(task)
-
-        def submit(item: Item) -> _Awaited[Result]:
-            return _Awaited(executor.submit(_run_on_worker, sent, _pickled(item)), self._require_workers)
-
         try:
-            yield from _in_order(submit, items, lambda: _TASKS_AHEAD * self.number)
+            while not wait([future], _SECONDS_BETWEEN_LOOKS).done:
+                self._require_workers(_SECONDS_WITHOUT_WORKERS)
+            return future.result()
         except KilledWorker as error:
             raise WorkersLostError(self._killed) from error
         except (CancelledError, CommClosedError) as error:
             raise WorkersLostError(
                 f"{self._address}: the scheduler has gone; start it and its workers again"
             ) from error
-        finally:
-            executor.shutdown(wait=False)
 
 
 @dataclass(frozen=True)
-class _Awaited(Generic[Result]):
-    """A future of Dask, for which nobody waits while there are no workers: it would say nothing, for ever."""
+class _DaskAnswer:
+    """A result of a Dask worker."""
 
-    future: Future[Result]
-    require_workers: Callable[[float], None]
+    future: Future[Any]
+    workers: _Dask
 
     def done(self) -> bool:
         return self.future.done()
 
-    def result(self) -> Result:
-        while not wait([self.future], _SECONDS_BETWEEN_LOOKS).done:
-            self.require_workers(_SECONDS_WITHOUT_WORKERS)
-        return self.future.result()
+    def result(self) -> Any:
+        return self.workers.result_of(self.future)
+
+    def cancel(self) -> None:
+        self.future.cancel()
 
 
 class _AbsolutePathPickler(pickle.Pickler):
@@ -331,7 +339,7 @@ def _pickled(value: object) -> bytes:
     return stream.getvalue()
 
 
-def _run_on_worker(task: bytes, item: bytes) -> Any:
+def _run_on_worker(message: bytes) -> Any:
     """Run a pickled task on a Dask worker.
 
     Raises:
@@ -340,7 +348,8 @@ def _run_on_worker(task: bytes, item: bytes) -> Any:
     from distributed import get_worker
 
     try:
-        return pickle.loads(task)(pickle.loads(item))
+        task, item = pickle.loads(message)
+        return task(item)
     except Exception as error:
         if (sentence := sentence_of(error)) is None:
             raise

@@ -10,7 +10,7 @@ import torch
 
 from phrasescore.device import Device, settle_memory
 from phrasescore.processes import process_number
-from phrasescore.workers import available_cores, share_work
+from phrasescore.workers import available_cores, map_ordered, start_workers
 
 CPU, ANY, SECOND = (Device(torch.device(name), None) for name in ("cpu", "cuda", "cuda:1"))
 
@@ -38,8 +38,8 @@ def _number(item: int) -> int | None:
 
 def test_processes_that_share_work_have_numbers() -> None:
     assert process_number() is None
-    with share_work("killed", 2) as workers:
-        numbers = set(workers.in_order(_number, range(64)))
+    with start_workers("killed", 2) as workers:
+        numbers = set(map_ordered(_number, range(64), workers))
     assert None not in numbers
 
 

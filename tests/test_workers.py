@@ -21,7 +21,7 @@ from distributed import LocalCluster
 
 from moses_integration.decoder.beyond import BeyondDecoderError
 from phrasescore.errors import InputError, UserError, WorkersLostError
-from phrasescore.workers import Shared, Workers, available_cores, share_work
+from phrasescore.workers import Shared, Workers, available_cores, map_ordered, start_workers
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ def check(workers: Workers) -> None:
             taken.append(number)
             yield number
 
-    results = workers.in_order(Square(), numbers())
+    results = map_ordered(Square(), numbers(), workers)
     assert next(results) == 0
     assert len(taken) <= 2 * workers.number
     assert list(results) == [number * number for number in range(1, 30)]
-    assert list(workers.in_order(Square(), [])) == []
+    assert list(map_ordered(Square(), [], workers)) == []
     with pytest.raises(UserError, match=r"^7: is no good"):
-        list(workers.in_order(Square(fails_for=7), range(30)))
-    assert list(workers.in_order(Square(), [5])) == [25]
+        list(map_ordered(Square(fails_for=7), range(30), workers))
+    assert list(map_ordered(Square(), [5], workers)) == [25]
 
 
 def test_there_is_a_core() -> None:
@@ -79,13 +79,13 @@ def test_there_is_a_core() -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_processes_give_results_in_order(processes: int) -> None:
-    with share_work("killed", processes) as workers:
+    with start_workers("killed", processes) as workers:
         assert workers.number == processes
         check(workers)
 
 
 def test_the_workers_of_a_scheduler_give_results_in_order(cluster: LocalCluster) -> None:
-    with share_work("killed", scheduler=cluster.scheduler_address) as workers:
+    with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
         assert workers.number == 2
         check(workers)
 
@@ -105,8 +105,8 @@ def test_relative_paths_are_those_of_who_sends_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("here").write_text("found")
-    with share_work("killed", scheduler=cluster.scheduler_address) as workers:
-        assert list(workers.in_order(Reading(Path()), [Path("here")])) == [("found", "found")]
+    with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
+        assert list(map_ordered(Reading(Path()), [Path("here")], workers)) == [("found", "found")]
 
 
 @dataclass(frozen=True)
@@ -126,21 +126,21 @@ def test_an_error_of_a_worker_of_a_scheduler_names_the_worker(cluster: LocalClus
         (FileNotFoundError(2, "No such file or directory", "/a"), UserError, "/a: No such file or directory"),
         (MemoryError(), UserError, "memory ran out; close other programs or give smaller sizes"),
     )
-    with share_work("killed", scheduler=cluster.scheduler_address) as workers:
+    with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
         for error, kind, sentence in failures:
             with pytest.raises(UserError, match=rf"^{sentence} \(on the Dask worker tcp://127.0.0.1:\d+\)$") as caught:
-                next(workers.in_order(Failing(error), [1]))
+                next(map_ordered(Failing(error), [1], workers))
             assert type(caught.value) is kind
         with pytest.raises(ZeroDivisionError):
-            next(workers.in_order(Failing(ZeroDivisionError()), [1]))
+            next(map_ordered(Failing(ZeroDivisionError()), [1], workers))
 
 
 def test_work_of_a_lost_process_is_done_again(tmp_path: Path) -> None:
-    with share_work("killed", 2) as workers:
-        assert list(workers.in_order(Deadly(tmp_path, times=1), range(20))) == list(range(20))
+    with start_workers("killed", 2) as workers:
+        assert list(map_ordered(Deadly(tmp_path, times=1), range(20), workers)) == list(range(20))
         assert len(list(tmp_path.iterdir())) == 1
         with pytest.raises(UserError, match=r"^killed$"):
-            list(workers.in_order(Deadly(tmp_path, times=9), range(20)))
+            list(map_ordered(Deadly(tmp_path, times=9), range(20), workers))
 
 
 def die_in_the_middle_of_a_result(marker: Path) -> bytes:
@@ -157,8 +157,8 @@ def die_in_the_middle_of_a_result(marker: Path) -> bytes:
 
 
 def test_a_process_that_is_lost_in_the_middle_of_a_result_is_not_waited_for(tmp_path: Path) -> None:
-    with share_work("killed", 2) as workers:
-        assert [*workers.in_order(die_in_the_middle_of_a_result, [tmp_path / "died"] * 9)] == [bytes(100_000)] * 9
+    with start_workers("killed", 2) as workers:
+        assert [*map_ordered(die_in_the_middle_of_a_result, [tmp_path / "died"] * 9, workers)] == [bytes(100_000)] * 9
 
 
 class OddUserError(UserError):
@@ -196,25 +196,25 @@ def fail_plainly(number: int) -> None:
 
 def test_what_a_task_fails_with_says_where() -> None:
     """It comes through a pipe, which a traceback does not, nor every exception."""
-    with share_work("killed", 2) as workers:
+    with start_workers("killed", 2) as workers:
         with pytest.raises(ValueError, match=r"^1 is wrong") as plain:
-            next(workers.in_order(fail_plainly, [1, 2]))
+            next(map_ordered(fail_plainly, [1, 2], workers))
         with pytest.raises(RuntimeError, match="OddError: here: 1 is wrong") as odd:
-            next(workers.in_order(fail_oddly, [1, 2]))
+            next(map_ordered(fail_oddly, [1, 2], workers))
         with pytest.raises((AttributeError, pickle.PicklingError)):
-            next(workers.in_order(lambda number: number, [1, 2]))
+            next(map_ordered(lambda number: number, [1, 2], workers))
         with pytest.raises(UserError, match=r"^here: is wrong$"):
-            next(workers.in_order(fail_for_the_user, [1, 2]))
+            next(map_ordered(fail_for_the_user, [1, 2], workers))
         with pytest.raises(FileNotFoundError, match="nowhere"):
-            next(workers.in_order(id, [Unreadable()]))
-        assert next(workers.in_order(abs, [-1])) == 1
+            next(map_ordered(id, [Unreadable()], workers))
+        assert next(map_ordered(abs, [-1], workers)) == 1
     assert "in fail_plainly" in plain.value.__notes__[0]
     assert "in fail_oddly" in str(odd.value)
 
 
 def test_work_of_a_lost_worker_of_a_scheduler_is_done_again(cluster: LocalCluster, tmp_path: Path) -> None:
-    with share_work("killed", scheduler=cluster.scheduler_address) as workers:
-        assert list(workers.in_order(Deadly(tmp_path, times=1), range(20))) == list(range(20))
+    with start_workers("killed", scheduler=cluster.scheduler_address) as workers:
+        assert list(map_ordered(Deadly(tmp_path, times=1), range(20), workers)) == list(range(20))
 
 
 def test_what_is_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_what_is_no_scheduler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
         address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
         with (
             pytest.raises(UserError, match=f"^{address}: no Dask scheduler answers there"),
-            share_work("killed", scheduler=address),
+            start_workers("killed", scheduler=address),
         ):
             pass
 
@@ -235,7 +235,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(address: str, monkeypatch
     started = time.monotonic()
     with (
         pytest.raises(UserError, match=f"^{address}: no Dask scheduler answers there"),
-        share_work("killed", scheduler=address),
+        start_workers("killed", scheduler=address),
     ):
         pass
     assert time.monotonic() - started < 20
@@ -243,7 +243,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(address: str, monkeypatch
 
 def test_dask_that_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UserError, match="needs Dask; pip install distributed"), share_work("killed", scheduler="x"):
+    with pytest.raises(UserError, match="needs Dask; pip install distributed"), start_workers("killed", scheduler="x"):
         pass
 
 
@@ -253,8 +253,8 @@ def sleep(marker: Path) -> None:
 
 
 def stop_in_the_middle(folder: Path) -> None:
-    with share_work("killed", 2) as workers:
-        results = workers.in_order(sleep, [folder / "a", folder / "b"])
+    with start_workers("killed", 2) as workers:
+        results = map_ordered(sleep, [folder / "a", folder / "b"], workers)
         old = signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
         try:
@@ -277,11 +277,11 @@ def test_those_who_are_stopped_do_not_finish_their_work(tmp_path: Path) -> None:
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     code = (
-        "from pathlib import Path\nfrom phrasescore.workers import share_work\n"
+        "from pathlib import Path\nfrom phrasescore.workers import map_ordered, start_workers\n"
         "from tests.test_workers import sleep\n"
         "if __name__ == '__main__':\n"
-        "    with share_work('killed', 2) as workers:\n"
-        f"        next(workers.in_order(sleep, [Path({str(tmp_path)!r}, name) for name in 'ab']))\n"
+        "    with start_workers('killed', 2) as workers:\n"
+        f"        next(map_ordered(sleep, [Path({str(tmp_path)!r}, name) for name in 'ab'], workers))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
         while len(list(tmp_path.iterdir())) < 2:
@@ -302,10 +302,10 @@ def hears_interrupts(_: object) -> bool:
 def test_workers_do_not_hear_an_interrupt(tmp_path: Path) -> None:
     """From the first of a program, with which a process begins that multiprocessing needs."""
     code = (
-        "from phrasescore.workers import share_work\nfrom tests.test_workers import hears_interrupts\n"
+        "from phrasescore.workers import map_ordered, start_workers\nfrom tests.test_workers import hears_interrupts\n"
         "if __name__ == '__main__':\n"
-        "    with share_work('killed', 3) as workers:\n"
-        "        print(hears_interrupts(0), {*workers.in_order(hears_interrupts, range(20))})\n"
+        "    with start_workers('killed', 3) as workers:\n"
+        "        print(hears_interrupts(0), {*map_ordered(hears_interrupts, range(20), workers)})\n"
     )
     assert output_of(code, tmp_path) == "True {False}\n"
 
@@ -321,25 +321,25 @@ def output_of(code: str, folder: Path) -> str:
 def test_a_program_ends_though_results_are_left(tmp_path: Path) -> None:
     """As after an error, whose traceback keeps them."""
     code = (
-        "from phrasescore.workers import share_work\n"
+        "from phrasescore.workers import map_ordered, start_workers\n"
         "def lengths():\n"
-        "    with share_work('killed', 2) as workers:\n        yield from workers.in_order(len, ['a'] * 9)\n"
+        "    with start_workers('killed', 2) as workers:\n        yield from map_ordered(len, ['a'] * 9, workers)\n"
         "if __name__ == '__main__':\n    found = lengths()\n    print(next(found))\n"
     )
     assert output_of(code, tmp_path) == "1\n"
 
 
 def test_who_has_been_let_go_is_not_waited_for() -> None:
-    with share_work("killed", 2) as workers:
-        results = workers.in_order(abs, [-1, -2])
+    with start_workers("killed", 2) as workers:
+        results = map_ordered(abs, [-1, -2], workers)
     with pytest.raises(RuntimeError, match="has ended"):
         next(results)
-    with share_work("killed", 1) as workers:
-        started = workers.in_order(abs, range(-9, 0))
+    with start_workers("killed", 1) as workers:
+        started = map_ordered(abs, range(-9, 0), workers)
         assert next(started) == 9
     assert list(started) == [*range(8, 0, -1)]
-    with share_work("killed", 2) as workers:
-        started = workers.in_order(abs, range(-99, 0))
+    with start_workers("killed", 2) as workers:
+        started = map_ordered(abs, range(-99, 0), workers)
         assert next(started) == 99
     with pytest.raises((RuntimeError, CancelledError)):
         list(started)
@@ -350,7 +350,7 @@ def test_workers_of_a_scheduler_that_have_gone_are_not_waited_for(monkeypatch: p
     monkeypatch.setattr("phrasescore.workers._SECONDS_WITHOUT_WORKERS", 0.5)
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,  # type: ignore[no-untyped-call]
-        share_work("killed", scheduler=cluster.scheduler_address) as workers,
+        start_workers("killed", scheduler=cluster.scheduler_address) as workers,
     ):
 
         def items() -> Iterator[int | None]:
@@ -360,7 +360,7 @@ def test_workers_of_a_scheduler_that_have_gone_are_not_waited_for(monkeypatch: p
                 yield None
             yield -2
 
-        results = workers.in_order(abs, items())
+        results = map_ordered(abs, items(), workers)
         assert next(results) == 1
         cluster.scale(0)
         with pytest.raises(WorkersLostError, match=r"has no workers; start some by `dask worker"):
@@ -376,20 +376,20 @@ def test_results_do_not_wait_for_items_that_have_not_come() -> None:
             yield None
         yield 2
 
-    with share_work("killed", 2) as workers:
-        results = workers.in_order(abs, items())
+    with start_workers("killed", 2) as workers:
+        results = map_ordered(abs, items(), workers)
         assert next(results) == 1
         came.set()
         assert list(results) == [2]
-    with share_work("killed", 1) as workers:
-        assert list(workers.in_order(abs, [None, 1, None, 2])) == [1, 2]
+    with start_workers("killed", 1) as workers:
+        assert list(map_ordered(abs, [None, 1, None, 2], workers)) == [1, 2]
 
 
 def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from phrasescore.workers import share_work\n"
-        "with share_work('killed', 2) as workers:\n    list(workers.in_order(abs, range(4)))\n"
+        "from phrasescore.workers import map_ordered, start_workers\n"
+        "with start_workers('killed', 2) as workers:\n    list(map_ordered(abs, range(4), workers))\n"
     )
     # Before Python 3.13 only the development mode shows errors of files that are closed when garbage is collected.
     command = [sys.executable, "-X", "dev", str(script)]
@@ -408,13 +408,13 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path: Path) -> None:
 def test_a_process_that_cannot_take_the_place_of_a_killed_one_is_lost(tmp_path: Path) -> None:
     """As for want of memory: a script from which others have begun has its guard."""
     code = (
-        "import os, pathlib\nfrom phrasescore.workers import share_work\n"
+        "import os, pathlib\nfrom phrasescore.workers import map_ordered, start_workers\n"
         "died = pathlib.Path(__file__).with_name('died')\n"
         "if died.exists():\n    raise MemoryError\n"
         "def die(number):\n    died.touch()\n    os.kill(os.getpid(), 9)\n"
         "if __name__ == '__main__':\n"
-        "    with share_work('killed', 2) as workers:\n"
-        "        try:\n            next(workers.in_order(die, [1]))\n"
+        "    with start_workers('killed', 2) as workers:\n"
+        "        try:\n            next(map_ordered(die, [1], workers))\n"
         "        except Exception as error:\n            print(repr(error))\n"
     )
     assert output_of(code, tmp_path) == "WorkersLostError('killed')\n"

@@ -30,7 +30,7 @@ from phrasescore.errors import UserError, naming
 from phrasescore.files import open_output, read_lines, write_lines
 from phrasescore.text import lines_abreast
 from phrasescore.words import split_words
-from phrasescore.workers import available_cores, share_work
+from phrasescore.workers import available_cores, map_ordered, start_workers
 
 # The worker processes import sil-thot, after their number of threads is set.
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def align(
     threads = max(1, cores // 2) if method == "eflomal" else 1
     train = partial(_train, method, seed)
     killed = f"{source}: its alignment was killed, probably for memory; give fewer or shorter sentence pairs"
-    with share_work(killed, processes=min(2, cores), threads=threads, tries=1, apart=True) as workers:
-        (sources, iterations), (targets, _) = workers.in_order(train, [(source, target), (target, source)])
+    with start_workers(killed, processes=min(2, cores), threads=threads, tries=1, apart=True) as workers:
+        (sources, iterations), (targets, _) = map_ordered(train, [(source, target), (target, source)], workers)
     links = unlinked = 0
     with open_output(output) as stream:
         for pair in _symmetrised(lengths, sources, targets):

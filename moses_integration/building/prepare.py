@@ -27,7 +27,7 @@ from phrasescore.errors import UserError
 from phrasescore.files import display_name, write_lines
 from phrasescore.text import Say, chunks, silently, text_lines
 from phrasescore.tokenisation import detokenise, tokenise, with_single_blanks
-from phrasescore.workers import share_work
+from phrasescore.workers import map_ordered, start_workers
 
 Casing = Literal["lower", "true", "keep"]
 
@@ -186,6 +186,6 @@ def _tokenised(texts: Iterator[str], language: str, processes: int | None) -> It
     tasks = chunks(texts, _LINES_A_TASK)
     first = next(tasks, [])
     killed = "tokenising: a process was killed, probably because memory ran out; close other programs"
-    with share_work(killed, processes=processes if len(first) == _LINES_A_TASK else 1) as workers:
-        for tokenised in workers.in_order(partial(tokenise, language=language), chain([first], tasks)):
+    with start_workers(killed, processes=processes if len(first) == _LINES_A_TASK else 1) as workers:
+        for tokenised in map_ordered(partial(tokenise, language=language), chain([first], tasks), workers):
             yield from tokenised

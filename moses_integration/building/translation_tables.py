@@ -24,7 +24,7 @@ from moses_integration.building.table_lines import PHRASE_TABLE, REORDERING_TABL
 from phrasescore.errors import UserError
 from phrasescore.files import open_output
 from phrasescore.text import Show, unseen
-from phrasescore.workers import available_cores, share_work
+from phrasescore.workers import available_cores, map_ordered, start_workers
 
 _EXTRACTING = 0.3
 """Approximate share of the time for extracting phrase pairs; the rest is for counting them."""
@@ -67,8 +67,8 @@ def build_tables(
         alignment: Pharaoh format, source first.
         folder: the output folder.
         max_phrase_length: from 1 to 7.
-        processes: see `share_work`.
-        scheduler: see `share_work`.
+        processes: see `start_workers`.
+        scheduler: see `start_workers`.
         show: receives the progress.
 
     Raises:
@@ -84,9 +84,9 @@ def build_tables(
         corpus = AlignedCorpus.load(space.folder)
         cuts = [Batch(number, *batch) for number, batch in enumerate(corpus.aligned.batches())]
         processes = min(processes or available_cores(), max(len(cuts), space.partitions))
-        with share_work(_KILLED, processes, scheduler) as workers:
+        with start_workers(_KILLED, processes, scheduler) as workers:
             extracted = []
-            for batch in workers.in_order(Extraction(space), cuts):
+            for batch in map_ordered(Extraction(space), cuts, workers):
                 extracted.append(batch)
                 show(_EXTRACTING * len(extracted) / len(cuts), "extracting phrase pairs")
             instances = sum(int(batch.instances[-1]) for batch in extracted)
@@ -97,7 +97,7 @@ def build_tables(
                 )
             write_lexical_tables(lexical_model, corpus, folder)
             target_partitions = partitions_of(batch.targets for batch in extracted)
-            deque(workers.in_order(TargetCounting(space), target_partitions), maxlen=0)
+            deque(map_ordered(TargetCounting(space), target_partitions, workers), maxlen=0)
             space.join_target_counts()
             partitions = partitions_of(batch.instances for batch in extracted)
             with (
@@ -105,7 +105,7 @@ def build_tables(
                 open_output(folder / REORDERING_TABLE, is_compressed=True) as reordering,
             ):
                 pairs = 0
-                counts = workers.in_order(PairCounting(space), partitions)
+                counts = map_ordered(PairCounting(space), partitions, workers)
                 for partition, written in zip(partitions, counts, strict=True):
                     _move(space.table(partition.number, PHRASE_TABLE), table)
                     _move(space.table(partition.number, REORDERING_TABLE), reordering)

@@ -22,7 +22,7 @@ from moses_integration.decoder.search import Search
 from moses_integration.decoder.settings import DecoderSettings
 from moses_integration.ini import MosesIni, Weights
 from phrasescore.files import read_lines, write_lines
-from phrasescore.workers import Workers, available_cores, share_work
+from phrasescore.workers import Workers, available_cores, map_ordered, start_workers
 
 Result_co = TypeVar("Result_co", covariant=True)
 Result = TypeVar("Result")
@@ -78,7 +78,7 @@ class DecoderPool:
             ini: the system.
             settings: of the search.
             sentences: the text.
-            processes: see `share_work`.
+            processes: see `start_workers`.
             scheduler: likewise.
             folder: that the workers of a scheduler see, too; None for that of temporary files.
         """
@@ -91,12 +91,12 @@ class DecoderPool:
     def run(self, task: GraphTask[Result], weights: Weights) -> Iterator[Result]:
         """Yield the task's result for each sentence, in order."""
         chunks = (range(first, min(first + _CHUNK, self._count)) for first in range(0, self._count, _CHUNK))
-        for results in self._workers.in_order(_Decoding(self._text, task, dict(weights)), chunks):
+        for results in map_ordered(_Decoding(self._text, task, dict(weights)), chunks, self._workers):
             yield from results
 
     @cached_property
     def _workers(self) -> Workers:
-        return self._stack.enter_context(share_work(_KILLED, self._processes, self._scheduler))
+        return self._stack.enter_context(start_workers(_KILLED, self._processes, self._scheduler))
 
     @cached_property
     def _text(self) -> _Text:

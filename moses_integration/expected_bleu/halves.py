@@ -116,7 +116,7 @@ def build_halves(
         ini: of the whole system; see `require_divisible`.
         corpus: its training text.
         folder: for both systems; what lies there of an earlier run is replaced.
-        processes: see `share_work`.
+        processes: see `start_workers`.
         say: told of each step, and of lines that are empty on one side only.
 
     Raises:

@@ -142,7 +142,7 @@ def list_half(
         sentences: at most so many, drawn at random.
         nbest: distinct translations of each, at most.
         seed: of the drawing.
-        processes: see `share_work`.
+        processes: see `start_workers`.
 
     Raises:
         UserError: the system cannot be loaded.

@@ -24,7 +24,7 @@ from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.scoring.scorer import MANY_UNKNOWN, PhraseScorer, ScoringTask, WordCounts
 from phrasescore.table.factors import SURFACE, Factors
 from phrasescore.text import Say, silently
-from phrasescore.workers import share_work
+from phrasescore.workers import map_ordered, start_workers
 
 _KILLED = "scoring places: a process was killed, most likely for want of memory; use fewer processes"
 _SENTENCES_AT_ONCE = 20
@@ -68,8 +68,8 @@ class ScorerColumns:
                 self.say(known.note)
             left = some[len(known.chunks) :]
             processes = min(self.scorer.device.processes(self.processes), len(left) or 1)
-            with share_work(_KILLED, processes, self.scheduler) as workers:
-                for scores in workers.in_order(task, left):
+            with start_workers(_KILLED, processes, self.scheduler) as workers:
+                for scores in map_ordered(task, left, workers):
                     known.append(scores.values_NK.tobytes(), asdict(scores.words))
             self._warn_unknown(sum((WordCounts(**facts) for facts in known.chunks), WordCounts()))
         return np.fromfile(scratch, np.float64).reshape(-1, len(self.columns))

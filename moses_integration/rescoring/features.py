@@ -30,7 +30,7 @@ from phrasescore.number import parse_number
 from phrasescore.scoring.columns import Column
 from phrasescore.scoring.occurrences import Context, Occurrences
 from phrasescore.words import quote
-from phrasescore.workers import Here, Workers, share_work
+from phrasescore.workers import Serial, Workers, map_ordered, start_workers
 
 if TYPE_CHECKING:
     from phrasescore.device import Device
@@ -188,7 +188,7 @@ class _Values:
         new = sorted({*pairs} - self._known.keys())
         task = ScoringTask(self.scorer.shared(), tuple(self.columns))
         chunks = list(_occurrences(new, sentences, in_context=self.scorer.in_context).chunks(_AT_ONCE))
-        found = list(self.workers.in_order(task, chunks))
+        found = list(map_ordered(task, chunks, self.workers))
         rows = [row for scores in found for row in scores.values_NK.tolist()]
         self._known.update(zip(new, rows, strict=True))
         self.words = sum((scores.words for scores in found), self.words or WordCounts())
@@ -262,7 +262,7 @@ def load_features(
 
     @cache
     def values_of(scorer: PhraseScorer, unit: str) -> _Values:
-        return _Values(scorer, workers or Here())
+        return _Values(scorer, workers or Serial())
 
     def load(spec: FeatureSpec) -> ListFeature:
         if spec.path.is_file():
@@ -290,5 +290,5 @@ def needs_backoff(spec: FeatureSpec) -> bool:
 def share_scoring(
     entries: int, device: Device, processes: int | None = None, scheduler: str | None = None
 ) -> AbstractContextManager[Workers]:
-    """Return the workers, see `share_work`, that suit a list of so many entries: a short one is not shared."""
-    return share_work(_KILLED, min(device.processes(processes), max(1, -(-entries // _AT_ONCE))), scheduler)
+    """Return the workers, see `start_workers`, that suit a list of so many entries: a short one is not shared."""
+    return start_workers(_KILLED, min(device.processes(processes), max(1, -(-entries // _AT_ONCE))), scheduler)

@@ -53,7 +53,7 @@ class EmbeddedToolkit:
     name = "embedded"
 
     def __init__(self, processes: int | None = None, scheduler: str | None = None) -> None:
-        """Take what `share_work` takes."""
+        """Take what `start_workers` takes."""
         self._processes, self._scheduler = processes, scheduler
 
     def __str__(self) -> str:

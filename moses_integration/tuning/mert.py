@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from moses_integration.tuning.bleu import Statistics, bleu, smoothed_bleu
 from moses_integration.tuning.candidates import Candidates
 from phrasescore.errors import UserError
-from phrasescore.workers import share_work
+from phrasescore.workers import map_ordered, start_workers
 
 SMALLEST_GAIN = 1e-4
 """A search ends with the round that gains no more than this."""
@@ -348,8 +348,8 @@ def _share(
     processes = min(processes, len(starts))
     shares = [(starts[first::processes], seeds[first::processes]) for first in range(processes)]
     killed = "searching for weights: a process was killed, most likely for want of memory; use fewer processes"
-    with share_work(killed, processes) as workers:
-        parts = list(workers.in_order(climb, shares))
+    with start_workers(killed, processes) as workers:
+        parts = list(map_ordered(climb, shares, workers))
     return [parts[number % processes][number // processes] for number in range(len(starts))]
 
 

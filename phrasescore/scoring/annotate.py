@@ -37,7 +37,7 @@ from phrasescore.table.entry import LineFault, cut_line
 from phrasescore.table.factors import SURFACE
 from phrasescore.table.reader import CHUNK_LINES, Chunk, LineChecker
 from phrasescore.text import Say, silently
-from phrasescore.workers import Shared, share_work
+from phrasescore.workers import Shared, map_ordered, start_workers
 
 _KILLED = "annotating: a process was killed, most likely for want of memory; use fewer processes"
 _NO_LINES: dict[str, Any] = {}
@@ -354,8 +354,8 @@ def _results(
         else:
             yield from map(task, waiting)
             return
-    with share_work(_KILLED, processes, scheduler) as workers:
-        yield from workers.in_order(task, chain(waiting, blocks))
+    with start_workers(_KILLED, processes, scheduler) as workers:
+        yield from map_ordered(task, chain(waiting, blocks), workers)
 
 
 def _require_columns(scorer: PhraseScorer, columns: Sequence[Column]) -> None:

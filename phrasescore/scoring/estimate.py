@@ -15,7 +15,7 @@ from phrasescore.scoring.annotate import ALONE, Counts, annotate
 from phrasescore.scoring.scorer import PhraseScorer
 from phrasescore.table.blocks import Shard, read_blocks
 from phrasescore.table.reader import CHUNK_LINES
-from phrasescore.workers import available_cores, share_work
+from phrasescore.workers import available_cores, start_workers
 
 _SECONDS_OF_READING, _SECONDS_OF_SCORING = 2.0, 5.0
 _BLOCK_LINES = 4096
@@ -76,7 +76,7 @@ def estimate(
 def _processes(scorer: PhraseScorer, asked: int | None, scheduler: str | None) -> tuple[int, int]:
     """Return how many processes or workers share the work, and how many of them can compute at the same time."""
     if scheduler is not None:
-        with share_work("the scheduler has lost its workers; start them again", scheduler=scheduler) as workers:
+        with start_workers("the scheduler has lost its workers; start them again", scheduler=scheduler) as workers:
             return workers.number, workers.number
     number = scorer.device.processes(asked)
     return number, available_cores() if scorer.device.torch_device.type == "cpu" else number
