@@ -52,7 +52,7 @@ def add_column(ini: File, table: File, output: File, *, say: Say = silently, **o
         table: the annotated phrase table.
         output: the moses.ini to write.
         say: gets messages.
-        options: those of `phrasescore-smt add-column`, such as `columns=2`, `weight=0.0`.
+        options: those of `phrasescore-smt add-column`, such as `weight=0.0`.
 
     Raises:
         TypeError: there is no such option.

@@ -83,7 +83,7 @@ def test_a_per_text_table_has_its_values(tmp_path: Path) -> None:
 def test_its_gain_is_estimated(tmp_path: Path) -> None:
     options = write_scorer(tmp_path, in_context=True)
     dev = ["--source", str(MINI / "dev.en"), "--reference", str(MINI / "dev.fr"), "--prepared"]
-    found = succeed("worth", MINI / "moses.tuned.ini", *dev, *EMBEDDED, "--nbest", "10", *options)
+    found = succeed("estimate-gain", MINI / "moses.tuned.ini", *dev, *EMBEDDED, "--nbest", "10", *options)
     assert b"without TranslationModel0, score 5 (of weight 0)" in found.stdout
 
 
