@@ -326,4 +326,4 @@ def test_shards_are_joined(small_table: Path, tmp_path: Path) -> None:
     assert phrasescore.join([tmp_path / "part2", tmp_path / "part1"], joined) == 600
     assert joined.read_bytes() == whole.read_bytes()
     with pytest.raises(TypeError, match="parts: is one file; give a list"):
-        phrasescore.join(tmp_path / "part1", joined)
+        phrasescore.join(tmp_path / "part1", joined)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import count
 from pathlib import Path
 
 from moses_integration.cli.options import finite, read_ini
@@ -53,7 +54,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="size of a new cache; an MB holds 131,000 n-grams, and tuning needs about 500 per word of the text "
         "(default: 256)",
     )
-    parser.add_argument("--label", default="CSLM0", metavar="LABEL", help="of the feature (default: %(default)s)")
     parser.add_argument(
         "--weight",
         type=finite,
@@ -83,17 +83,18 @@ def run(args: argparse.Namespace) -> int:
     if args.cache:
         arguments["cache"] = args.cache
     others = ini.weights_of_features()
+    label = next(name for name in (f"CSLM{number}" for number in count()) if name not in others)
     models = [weight for one in ini.features() if one.kind == "KENLM" for weight in others[one.label]]
-    add_feature(ini, "CSLM", args.label, arguments, [first_weight(models) if args.weight is None else args.weight])
+    add_feature(ini, "CSLM", label, arguments, [first_weight(models) if args.weight is None else args.weight])
     if networks_of(ini):
         keep_option_weights(ini)
     # The embedded decoder alone asks such a model, so it is to know all else.
     declare_model(with_columns(ini))
-    NeuralLanguageModelFeature(args.label, args.model, backoff, unnormalised=args.unnormalised).load()
+    NeuralLanguageModelFeature(label, args.model, backoff, unnormalised=args.unnormalised).load()
     ini.require_valid_at(args.output)
     if args.cache:
         # Last, for it takes much of the disk.
         NgramCache(args.cache, args.cache_size or DEFAULT_MEGABYTES)
     ini.write(args.output)
-    reporter.say(f"{args.output}: written, with {args.model} as {args.label}, backed off by {backoff}")
+    reporter.say(f"{args.output}: written, with {args.model} as {label}, backed off by {backoff}")
     return 0

@@ -30,18 +30,15 @@ def test_what_fails_makes_no_cache(tmp_path: Path, capsys: pytest.CaptureFixture
     model, cache = str(tmp_path / "cslm"), str(tmp_path / "scores")
     for arguments, message in (
         (["--model", model, "--cache", f"{cache} b"], "a space ends a value"),
-        (
-            ["--model", model, "--cache", cache, "--label", "A B_"],
-            "A B_: mert-moses.pl cannot tune a feature with this label",
-        ),
         (["--model", str(tmp_path), "--cache", cache], "is not a model folder"),
-        (["--model", model, "--cache", cache, "--label", "LM0"], "moses.ini: already has a feature LM0; give another"),
     ):
         assert main([*command, *arguments, "--cache-size", "1"]) == 1
         assert message in capsys.readouterr().err
         assert sorted(tmp_path.rglob("*")) == before
     assert main([*command, "--model", model]) == 0
     assert f"as CSLM0, backed off by {MINI / 'lm.fr.arpa'}" in capsys.readouterr().err
+    assert main(["add-lm", str(tmp_path / "added.ini"), "-o", str(tmp_path / "two.ini"), "--model", model]) == 0
+    assert "as CSLM1, backed off by" in capsys.readouterr().err
 
 
 def test_the_size_of_no_cache_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
